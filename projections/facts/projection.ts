@@ -1,0 +1,42 @@
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { type CloudEvent, cloudEventOf, type FactMap, factOf } from '../../streams/facts.ts'
+import { aggregates, type Category } from '../../streams/index.ts'
+import type { Journal } from '../projection.ts'
+
+/** One published fact, as GET /events serves it and Kafka carries it. */
+export type FactRow = {
+  /** The commit position of its event: the order of the feed. */
+  readonly position: bigint
+  readonly tenant_id: string
+  readonly type: string
+  readonly subject: string
+  readonly at: string
+  readonly event: CloudEvent
+}
+
+/** The fact that an event announces to the world, if it announces any. The publisher and this projection share it. */
+export const publishedBy = (category: Category, recorded: Recorded<AnyEvent>): CloudEvent | undefined => {
+  const facts: FactMap<AnyEvent> = aggregates[category].facts as FactMap<never>
+  const fact = factOf(facts, recorded)
+  return fact && cloudEventOf(recorded, fact)
+}
+
+const categoryOf = (id: string): Category => {
+  for (const category of Object.keys(aggregates) as Category[])
+    if (id.startsWith(`${aggregates[category].prefix}_`)) return category
+  throw new Error(`No aggregate has ids like ${id}.`)
+}
+
+export const facts: Journal<AnyEvent, FactRow> = {
+  name: 'facts_v1',
+  categories: ['order', 'invoice', 'payment'],
+  columns: { position: 'bigint', tenant_id: 'text', type: 'text', subject: 'text', at: 'timestamptz', event: 'json' },
+  key: ['position'],
+  rows: recorded => {
+    const event = publishedBy(categoryOf(recorded.id), recorded)
+    if (event === undefined) return []
+    const { position, metadata, id } = recorded
+    return [{ position, tenant_id: metadata.tenant, type: event.type, subject: id, at: metadata.at, event }]
+  },
+}

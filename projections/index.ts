@@ -1,0 +1,8 @@
+import { facts } from './facts/projection.ts'
+import { invoices } from './invoices/projection.ts'
+import { orders } from './orders/projection.ts'
+import { payments } from './payments/projection.ts'
+
+/** The one list of read models: a row per stream, and a journal of rows per event. */
+export const projections = { orders, invoices, payments } as const
+export const journals = { facts } as const

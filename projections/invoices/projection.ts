@@ -1,0 +1,83 @@
+import type { Annotations } from '../../streams/claim.ts'
+import type { InvoiceEvent, InvoiceStatus } from '../../streams/invoice/index.ts'
+import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
+
+export type InvoiceRow = ResourceRow & {
+  readonly state: InvoiceStatus
+  readonly order_id: string
+  readonly currency: string
+  readonly amount_due: bigint
+  readonly amount_paid: bigint
+  readonly amount_pending: bigint
+  readonly amount_refunded: bigint
+  readonly due_date: string
+  readonly approved_by: string | null
+  readonly approved_at: string | null
+  readonly paid_at: string | null
+  readonly metadata: Annotations
+  /** The payments that hold a part of the invoice without having paid it yet. */
+  readonly reserved: readonly string[]
+}
+
+const without = (ids: readonly string[], id: string): readonly string[] => ids.filter(other => other !== id)
+
+export const invoices: Projection<InvoiceEvent, InvoiceRow> = {
+  name: 'invoices_v1',
+  category: 'invoice',
+  columns: {
+    ...RESOURCE_COLUMNS,
+    order_id: 'text',
+    currency: 'text',
+    amount_due: 'bigint',
+    amount_paid: 'bigint',
+    amount_pending: 'bigint',
+    amount_refunded: 'bigint',
+    due_date: 'text',
+    approved_by: 'text',
+    approved_at: 'timestamptz',
+    paid_at: 'timestamptz',
+    metadata: 'json',
+    reserved: 'json',
+  },
+  first: 'InvoiceRaised',
+  begin: ({ event }) => {
+    if (event.type !== 'InvoiceRaised') throw new TypeError(event.type)
+    const { claim: _, ...terms } = event.data
+    return {
+      ...terms,
+      state: 'draft',
+      amount_paid: 0n,
+      amount_pending: 0n,
+      amount_refunded: 0n,
+      approved_by: null,
+      approved_at: null,
+      paid_at: null,
+      reserved: [],
+    }
+  },
+  on: {
+    InvoiceRaised: () => ({}),
+    InvoiceApproved: (_, { event: { data }, metadata }) => ({
+      state: 'approved',
+      approved_by: data.approved_by,
+      approved_at: metadata.at,
+    }),
+    InvoiceVoided: () => ({ state: 'voided' }),
+    PaymentReserved: (row, { event: { data } }) => ({
+      amount_pending: row.amount_pending + data.amount,
+      reserved: [...row.reserved, data.payment_id],
+    }),
+    PaymentRefused: () => ({}),
+    PaymentReleased: (row, { event: { data } }) => ({
+      amount_pending: row.amount_pending - data.amount,
+      reserved: without(row.reserved, data.payment_id),
+    }),
+    PaymentApplied: (row, { event: { data } }) => ({
+      state: 'partially_paid',
+      amount_paid: row.amount_paid + data.amount,
+      amount_pending: row.reserved.includes(data.payment_id) ? row.amount_pending - data.amount : row.amount_pending,
+      reserved: without(row.reserved, data.payment_id),
+    }),
+    InvoicePaid: (_, { metadata }) => ({ state: 'paid', paid_at: metadata.at }),
+  },
+}

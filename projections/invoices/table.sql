@@ -1,0 +1,23 @@
+create table invoices_v1 (
+  id text primary key,
+  tenant_id text not null,
+  state text not null,
+  revision bigint not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  created_by text not null,
+  order_id text not null,
+  currency text not null,
+  amount_due bigint not null,
+  amount_paid bigint not null,
+  amount_pending bigint not null,
+  amount_refunded bigint not null,
+  due_date text not null,
+  approved_by text,
+  approved_at timestamptz,
+  paid_at timestamptz,
+  metadata json not null,
+  reserved json not null
+);
+create index invoices_v1_page on invoices_v1 (tenant_id, created_at desc, id desc);
+create index invoices_v1_order on invoices_v1 (tenant_id, order_id);

@@ -1,0 +1,16 @@
+create table orders_v1 (
+  id text primary key,
+  tenant_id text not null,
+  state text not null,
+  revision bigint not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  created_by text not null,
+  customer_reference text,
+  description text,
+  currency text not null,
+  lines json not null,
+  total_amount bigint not null,
+  metadata json not null
+);
+create index orders_v1_page on orders_v1 (tenant_id, created_at desc, id desc);

@@ -1,0 +1,92 @@
+import type { AnyEvent } from '../streams/decider.ts'
+import type { Recorded } from '../streams/envelope.ts'
+
+/** The Postgres types that read models are made of. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. */
+export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'json'
+export type Columns = Readonly<Record<string, ColumnType>>
+
+/** What every row of a resource begins with. `revision` is the stream's: the ETag, and the expected revision. */
+export type ResourceRow = {
+  readonly id: string
+  readonly tenant_id: string
+  readonly state: string
+  readonly revision: bigint
+  readonly created_at: string
+  readonly updated_at: string
+  readonly created_by: string
+}
+
+export const RESOURCE_COLUMNS = {
+  id: 'text',
+  tenant_id: 'text',
+  state: 'text',
+  revision: 'bigint',
+  created_at: 'timestamptz',
+  updated_at: 'timestamptz',
+  created_by: 'text',
+} as const satisfies Columns
+
+/** What an event changes of the row. `revision` and `updated_at` move by themselves, with every event. */
+type Change<R extends ResourceRow> = Partial<Omit<R, keyof ResourceRow> & { state: R['state'] }>
+type FirstRow<R extends ResourceRow> = Omit<R, keyof ResourceRow> & { state: R['state'] }
+
+/**
+ * A read model with one row per stream. The same fold makes the stored row, in batches, and the answer to a GET by id,
+ * straight from the stream: so neither can say what the other does not.
+ */
+export type Projection<E extends AnyEvent, R extends ResourceRow> = {
+  /** The table. Versioned, so that a rebuild can stand beside the live one. */
+  readonly name: string
+  readonly category: string
+  readonly columns: Columns
+  /** The type of the event that begins a stream, and the row that it makes. */
+  readonly first: E['type']
+  readonly begin: (recorded: Recorded<E>) => FirstRow<R>
+  /** Total over all events; the first one changes nothing more. */
+  readonly on: { readonly [T in E['type']]: (row: R, recorded: Recorded<Extract<E, { type: T }>>) => Change<R> }
+}
+
+/** A read model with rows of their own for each event, never changed again: facts, entries, records. */
+export type Journal<E extends AnyEvent, R extends object> = {
+  readonly name: string
+  readonly categories: readonly string[]
+  readonly columns: Columns
+  /** The columns that tell one row from another; a row that is there already is left as it is. */
+  readonly key: readonly string[]
+  readonly rows: (recorded: Recorded<E>) => readonly R[]
+}
+
+/** The event does not follow what the row knows: something between was not seen. A feed must stop. */
+export class Gap extends Error {
+  constructor(name: string, id: string, expected: bigint, got: bigint) {
+    super(`${name} expected revision ${expected} of ${id} and got ${got}.`)
+    this.name = 'Gap'
+  }
+}
+
+/** The row after the event. An event that the row has seen already leaves it as it is; one from the future is a Gap. */
+export const fold = <E extends AnyEvent, R extends ResourceRow>(
+  projection: Projection<E, R>,
+  row: R | undefined,
+  recorded: Recorded<E>,
+): R => {
+  const expected = row === undefined ? 0n : row.revision + 1n
+  if (row !== undefined && recorded.revision < expected) return row
+  if (recorded.revision > expected) throw new Gap(projection.name, recorded.id, expected, recorded.revision)
+  const { revision, metadata } = recorded
+  if (row !== undefined) {
+    const change = projection.on[recorded.event.type as E['type']](row, recorded as never)
+    return { ...row, ...change, revision, updated_at: metadata.at }
+  }
+  if (recorded.event.type !== projection.first)
+    throw new Error(`${recorded.id} does not begin with ${projection.first}.`)
+  return {
+    id: recorded.id,
+    tenant_id: metadata.tenant,
+    revision,
+    created_at: metadata.at,
+    updated_at: metadata.at,
+    created_by: metadata.subject,
+    ...projection.begin(recorded),
+  } as R
+}

@@ -1,0 +1,181 @@
+import { type ChildProcess, execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { access, constants, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { CannotStart, codeOf } from './cannotStart.ts'
+import { ensureJars, requireJava } from './jars.ts'
+import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
+import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
+
+export type KafkaOptions = {
+  /** Of the plain listener; 0, the default, takes a free one. */
+  readonly port?: number
+  readonly dataDir: string
+  /** Adds a SASL/PLAIN listener and makes ACLs count. `users` are passwords by name, added to the usual ones. */
+  readonly sasl?: { readonly port?: number; readonly users?: Users } | undefined
+  /** Where the jars are kept; by default the ignored .data/kafka-libs of the repository. */
+  readonly libsDir?: string
+  /** Hears about slow steps. */
+  readonly say?: (line: string) => void
+}
+
+export type Kafka = {
+  readonly brokers: readonly string[]
+  readonly sasl?: { readonly mechanism: 'plain'; readonly brokers: readonly string[]; readonly users: Users }
+  readonly pid: number
+  /** Resolves when the process has ended, for whatever reason. */
+  readonly ended: Promise<void>
+  /** Shuts the broker down and waits for its end; kills it when it takes longer than a named grace. */
+  stop(): Promise<void>
+  /** Ends it as a power cut would. */
+  kill(): Promise<void>
+}
+
+const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
+const LOG_DIR = 'log'
+const START_TIMEOUT_MS = 60_000
+const START_POLL_MS = 50
+const STOP_GRACE_MS = 20_000
+const CLUSTER_ID_BYTES = 16
+const OUTPUT_MAX_BYTES = 16_777_216
+const STARTED = 'Kafka Server started'
+const LOCKED = 'Failed to acquire lock'
+
+const run = promisify(execFile)
+
+const refusal = (port: number, error: unknown): CannotStart =>
+  codeOf(error) === 'EADDRINUSE'
+    ? new CannotStart(`Port ${port} of 127.0.0.1 is in use; end what listens there, or choose another one with --port.`)
+    : new CannotStart(`Port ${port} of 127.0.0.1 cannot be used: ${String(error)}`)
+
+/** Holds all ports at once while it looks, so that no two of them come out equal, and a taken one is told early. */
+const reserve = async (wanted: readonly number[]): Promise<number[]> => {
+  const servers = wanted.map(() => createServer())
+  try {
+    const ports: number[] = []
+    for (const [index, server] of servers.entries()) {
+      const port = wanted[index] ?? 0
+      server.listen({ port, host: '127.0.0.1', exclusive: true })
+      await once(server, 'listening').catch((error: unknown) => Promise.reject(refusal(port, error)))
+      const address = server.address()
+      ports.push(typeof address === 'object' && address !== null ? address.port : port)
+    }
+    return ports
+  } finally {
+    await Promise.all(servers.filter(server => server.listening).map(server => promisify(server.close.bind(server))()))
+  }
+}
+
+const portsFor = async (options: KafkaOptions): Promise<Ports> => {
+  const wanted = [options.port ?? 0, 0, ...(options.sasl === undefined ? [] : [options.sasl.port ?? 0])]
+  const [plain = 0, controller = 0, sasl] = await reserve(wanted)
+  return sasl === undefined ? { plain, controller } : { plain, controller, sasl }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+/**
+ * Formats the storage of a new node. The folder becomes final by a rename, so that a start killed in the middle leaves
+ * nothing that looks formatted: the next start begins anew.
+ */
+const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promise<void> => {
+  const final = join(dataDir, LOG_DIR)
+  if (await exists(final)) return
+  const fresh = `${LOG_DIR}.new`
+  await rm(join(dataDir, fresh), { recursive: true, force: true })
+  const settings = join(dataDir, 'format.properties')
+  await writeFile(settings, serverProperties(ports, fresh, undefined))
+  const clusterId = randomBytes(CLUSTER_ID_BYTES).toString('base64url')
+  const format = ['kafka.tools.StorageTool', 'format', '--standalone', '-t', clusterId, '-c', settings]
+  // The tool prints every setting it knows: all of it is kept back unless it fails.
+  const tool = run('java', ['-cp', classpathOf(libsDir), ...format], { cwd: dataDir, maxBuffer: OUTPUT_MAX_BYTES })
+  await tool.catch((error: unknown) => {
+    throw new CannotStart(`Kafka could not format ${dataDir}: ${String(error).split('\n').at(-1)}`, error)
+  })
+  await rename(join(dataDir, fresh), final)
+  await rm(settings)
+}
+
+const hasEnded = (jvm: ChildProcess): boolean => jvm.exitCode !== null || jvm.signalCode !== null
+
+const causeOfDeath = (log: string, dataDir: string): CannotStart => {
+  if (log.includes(LOCKED)) return new CannotStart(`Another broker runs on ${dataDir}; give another --data-dir.`)
+  const reason = /^Caused by: (.+)$/m.exec(log)?.[1] ?? /^(?:\S+Exception|\S+Error): .+$/m.exec(log)?.[0]
+  return new CannotStart(`Kafka ended while it started: ${reason ?? 'no reason given'} (see ${join(dataDir, LOG)}).`)
+}
+
+const awaitStarted = async (jvm: ChildProcess, dataDir: string): Promise<void> => {
+  const deadline = Date.now() + START_TIMEOUT_MS
+  for (;;) {
+    const ended = hasEnded(jvm)
+    const log = await readFile(join(dataDir, LOG), 'utf8')
+    if (log.includes(STARTED)) return
+    if (ended) throw causeOfDeath(log, dataDir)
+    if (Date.now() > deadline) {
+      jvm.kill('SIGKILL')
+      throw new CannotStart(`Kafka did not start within ${START_TIMEOUT_MS / 1000} s (see ${join(dataDir, LOG)}).`)
+    }
+    await delay(START_POLL_MS)
+  }
+}
+
+const openFolder = async (path: string): Promise<string> => {
+  const dataDir = resolve(path)
+  try {
+    await mkdir(dataDir, { recursive: true })
+    await access(dataDir, constants.W_OK)
+    return dataDir
+  } catch (error) {
+    throw new CannotStart(`The data directory ${dataDir} cannot be written: ${codeOf(error)}.`, error)
+  }
+}
+
+/**
+ * Starts a real Kafka node (KRaft, one process) on 127.0.0.1 and resolves when it takes requests. The data in `dataDir`
+ * survive restarts and kills. Throws CannotStart, one sentence, when Java, Maven, a port or the folder is not to be had.
+ */
+export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
+  const libsDir = resolve(options.libsDir ?? LIBS)
+  await requireJava()
+  const dataDir = await openFolder(options.dataDir)
+  await clearLeftover(dataDir)
+  const ports = await portsFor(options)
+  await ensureJars(libsDir, options.say ?? (() => undefined))
+  const users = options.sasl === undefined ? undefined : await usersOf(dataDir, options.sasl.users ?? {})
+  await formatOnce(dataDir, libsDir, ports)
+  await writeFile(join(dataDir, PROPERTIES), serverProperties(ports, LOG_DIR, users), { mode: 0o600 })
+  const jvm = await startJvm(dataDir, libsDir)
+  await awaitStarted(jvm, dataDir)
+  return running(jvm, ports, users)
+}
+
+const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kafka => {
+  const ended = hasEnded(jvm) ? Promise.resolve() : once(jvm, 'exit').then(() => undefined)
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    jvm.kill(signal)
+    const late = setTimeout(() => jvm.kill('SIGKILL'), STOP_GRACE_MS)
+    await ended
+    clearTimeout(late)
+  }
+  const sasl =
+    users === undefined || ports.sasl === undefined
+      ? {}
+      : { sasl: { mechanism: 'plain' as const, brokers: [`127.0.0.1:${ports.sasl}`], users } }
+  return {
+    brokers: [`127.0.0.1:${ports.plain}`],
+    ...sasl,
+    pid: jvm.pid ?? 0,
+    ended,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  }
+}

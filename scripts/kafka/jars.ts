@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { CannotStart, codeOf } from './cannotStart.ts'
+
+type Manifest = { readonly pom: string; readonly jars: Readonly<Record<string, string>> }
+
+const POM = fileURLToPath(new URL('pom.xml', import.meta.url))
+const MANIFEST = 'jars.json'
+const JAVA_MAJOR_MIN = 17
+const MAVEN_TIMEOUT_MS = 300_000
+const OUTPUT_MAX_BYTES = 16_777_216
+const WAY_OUT = 'install both (apt-get install default-jre-headless maven), or set KAFKA_BROKERS to a running broker'
+
+const run = promisify(execFile)
+
+/** The major version of the `java` on the PATH (17), or undefined when there is none that runs. */
+export const javaMajor = async (): Promise<number | undefined> => {
+  try {
+    const { stderr, stdout } = await run('java', ['-version'])
+    const version = /version "(?:1\.)?(\d+)/.exec(stderr + stdout)?.[1]
+    return version === undefined ? undefined : Number(version)
+  } catch {
+    return undefined
+  }
+}
+
+export const hasMaven = async (): Promise<boolean> => {
+  try {
+    await run('mvn', ['-v'])
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Throws CannotStart, with the way out, unless a Java that can run the broker is on the PATH. */
+export const requireJava = async (): Promise<void> => {
+  const major = await javaMajor()
+  if (major === undefined) throw new CannotStart(`Kafka needs java and mvn, and java is not on the PATH: ${WAY_OUT}.`)
+  if (major < JAVA_MAJOR_MIN) {
+    throw new CannotStart(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
+  }
+}
+
+const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
+
+const manifestOf = async (libsDir: string): Promise<Manifest> => {
+  const names = (await readdir(libsDir)).filter(name => name.endsWith('.jar')).sort()
+  const hashes = await Promise.all(names.map(async name => [name, sha256(await readFile(join(libsDir, name)))]))
+  return { pom: sha256(await readFile(POM)), jars: Object.fromEntries(hashes) }
+}
+
+/** Whether the folder holds exactly what was fetched for the present pom: a torn or altered jar is found here. */
+const intact = async (libsDir: string): Promise<boolean> => {
+  try {
+    const recorded = await readFile(join(libsDir, MANIFEST), 'utf8')
+    return recorded === JSON.stringify(await manifestOf(libsDir))
+  } catch {
+    return false
+  }
+}
+
+const resolveInto = async (folder: string): Promise<void> => {
+  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime']
+  try {
+    await run('mvn', ['-q', '-B', '-f', POM, ...goal], { timeout: MAVEN_TIMEOUT_MS, maxBuffer: OUTPUT_MAX_BYTES })
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') {
+      throw new CannotStart(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
+    }
+    const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
+    const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error)
+    throw new CannotStart(`Maven could not fetch the jars of Kafka: ${reason}`, error)
+  }
+}
+
+/**
+ * Makes `libsDir` hold the jars of pom.xml: at once when they are there and whole, else by Maven. The folder becomes
+ * final by a rename, so that neither a start that was killed nor one that runs beside this one leaves half a set.
+ */
+export const ensureJars = async (libsDir: string, say: (line: string) => void): Promise<void> => {
+  if (await intact(libsDir)) return
+  say('Fetching Apache Kafka with Maven (43 MB, once) …')
+  const fresh = `${libsDir}.${randomUUID()}`
+  try {
+    await mkdir(dirname(libsDir), { recursive: true })
+    await resolveInto(fresh)
+    await writeFile(join(fresh, MANIFEST), JSON.stringify(await manifestOf(fresh)))
+    await rm(libsDir, { recursive: true, force: true })
+    await rename(fresh, libsDir)
+  } catch (error) {
+    if (!(await intact(libsDir))) throw error
+  } finally {
+    await rm(fresh, { recursive: true, force: true })
+  }
+}

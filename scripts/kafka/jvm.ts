@@ -1,0 +1,87 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { open, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { CannotStart } from './cannotStart.ts'
+
+const run = promisify(execFile)
+
+export const PROPERTIES = 'server.properties'
+export const LOG = 'kafka.log'
+const PID = 'kafka.pid'
+const LEFTOVER_GRACE_MS = 20_000
+const LEFTOVER_POLL_MS = 100
+
+/**
+ * Becomes the JVM, and leaves a watcher beside it that ends the JVM when this script dies, kill -9 included: then
+ * the pipe on stdin closes without the line that an orderly end writes. The JVM is in a process group of its own, so
+ * that Ctrl-C reaches only the script, which stops the broker and waits for it.
+ */
+const GUARDED = 'exec 3<&0; (read -r over <&3 || kill -TERM $$) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
+
+const LOGGING = [
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+  '-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info',
+]
+const MEMORY = ['-Xmx512m', '-XX:+UseSerialGC']
+
+export const classpathOf = (libsDir: string): string => join(libsDir, '*')
+
+/** Starts the broker on the settings in `dataDir`; what it logs goes to kafka.log there. */
+export const startJvm = async (dataDir: string, libsDir: string): Promise<ChildProcess> => {
+  const log = await open(join(dataDir, LOG), 'w')
+  try {
+    const java = [...MEMORY, ...LOGGING, '-cp', classpathOf(libsDir), 'kafka.Kafka', join(dataDir, PROPERTIES)]
+    const jvm = spawn('sh', ['-c', GUARDED, 'sh', 'java', ...java], {
+      cwd: dataDir,
+      detached: true,
+      stdio: ['pipe', log.fd, log.fd],
+    })
+    await once(jvm, 'spawn')
+    jvm.stdin?.on('error', () => undefined)
+    jvm.once('exit', () => jvm.stdin?.end('over\n'))
+    await writeFile(join(dataDir, PID), `${jvm.pid} ${process.pid}`)
+    return jvm
+  } finally {
+    await log.close()
+  }
+}
+
+/** The parent's pid of the broker `pid` of this folder, or undefined when that process is gone or another program. */
+const parentOfBroker = async (pid: number, dataDir: string): Promise<number | undefined> => {
+  try {
+    const { stdout } = await run('ps', ['-ww', '-o', 'ppid=,args=', '-p', String(pid)])
+    return stdout.includes(join(dataDir, PROPERTIES)) ? Number.parseInt(stdout, 10) : undefined
+  } catch {
+    // Without `ps` the lock that Kafka itself keeps on its logs still refuses a second broker.
+    return undefined
+  }
+}
+
+/** It may have ended since we looked. */
+const signalGently = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal)
+  } catch {}
+}
+
+/**
+ * Clears what an earlier start left on this folder. A broker whose script lives is somebody's: CannotStart. One whose
+ * script was killed is on its way out already: it is awaited, and killed when it takes too long.
+ */
+export const clearLeftover = async (dataDir: string): Promise<void> => {
+  const recorded = await readFile(join(dataDir, PID), 'utf8').catch(() => '')
+  const [pid, script] = recorded.split(' ').map(Number)
+  if (pid === undefined || script === undefined || Number.isNaN(pid)) return
+  const deadline = Date.now() + LEFTOVER_GRACE_MS
+  for (;;) {
+    const parent = await parentOfBroker(pid, dataDir)
+    if (parent === undefined) return
+    if (parent === script)
+      throw new CannotStart(`Another broker (pid ${pid}) runs on ${dataDir}; give another --data-dir.`)
+    signalGently(pid, Date.now() < deadline ? 'SIGTERM' : 'SIGKILL')
+    await delay(LEFTOVER_POLL_MS)
+  }
+}

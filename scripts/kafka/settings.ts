@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CannotStart } from './cannotStart.ts'
+
+export type Users = Readonly<Record<string, string>>
+export type Ports = { readonly plain: number; readonly controller: number; readonly sasl?: number }
+
+/** The broker's super user; everybody else may do only what an ACL grants. */
+export const SUPER_USER = 'ledger'
+export const TEST_USERS = ['alice', 'bob'] as const
+
+const PASSWORD_BYTES = 18
+const USERS_FILE = 'users.json'
+/** What needs no escaping, neither in a properties file nor inside a quoted JAAS option. */
+const USER_NAME = /^[A-Za-z0-9._-]{1,64}$/
+const USER_PASSWORD = /^[!#-[\]-~]{1,128}$/
+
+/** Reads `name:password`; throws CannotStart when it is anything else. */
+export const parseUser = (text: string): readonly [string, string] => {
+  const colon = text.indexOf(':')
+  const name = text.slice(0, colon)
+  const password = text.slice(colon + 1)
+  if (colon < 0 || !USER_NAME.test(name) || !USER_PASSWORD.test(password)) {
+    throw new CannotStart('--user takes name:password, both visible ASCII without quotes and backslashes.')
+  }
+  return [name, password]
+}
+
+const savedUsers = async (file: string): Promise<Users> => {
+  const saved: unknown = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
+  const pairs = Object.entries(saved ?? {}).map(([name, password]) => parseUser(`${name}:${password}`))
+  return Object.fromEntries(pairs)
+}
+
+/** The given users, those of earlier starts on this folder, and a new password for each usual one that is missing. */
+export const usersOf = async (dataDir: string, given: Users): Promise<Users> => {
+  for (const [name, password] of Object.entries(given)) parseUser(`${name}:${password}`)
+  const file = join(dataDir, USERS_FILE)
+  const usual = [SUPER_USER, ...TEST_USERS].map(name => [name, randomBytes(PASSWORD_BYTES).toString('base64url')])
+  const users = { ...Object.fromEntries(usual), ...(await savedUsers(file)), ...given }
+  await writeFile(file, JSON.stringify(users), { mode: 0o600 })
+  return users
+}
+
+const common = (ports: Ports): Record<string, string> => ({
+  'process.roles': 'broker,controller',
+  'node.id': '1',
+  'controller.listener.names': 'CONTROLLER',
+  'controller.quorum.bootstrap.servers': `127.0.0.1:${ports.controller}`,
+  'inter.broker.listener.name': 'PLAINTEXT',
+  'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT',
+  'auto.create.topics.enable': 'false',
+  // One node: whatever is replicated by default can be held once only.
+  'default.replication.factor': '1',
+  'min.insync.replicas': '1',
+  'offsets.topic.replication.factor': '1',
+  'offsets.topic.num.partitions': '4',
+  'transaction.state.log.replication.factor': '1',
+  'transaction.state.log.min.isr': '1',
+  'share.coordinator.state.topic.replication.factor': '1',
+  'share.coordinator.state.topic.min.isr': '1',
+  'group.initial.rebalance.delay.ms': '0',
+  // After a kill the node is let in again only when its earlier life counts as over: 9 s by default.
+  'broker.heartbeat.interval.ms': '500',
+  'broker.session.timeout.ms': '3000',
+})
+
+const withUsers = (users: Users): Record<string, string> => {
+  const logins = Object.entries(users).map(([name, password]) => `user_${name}="${password}"`)
+  const login = 'org.apache.kafka.common.security.plain.PlainLoginModule required'
+  return {
+    'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+    'super.users': `User:ANONYMOUS;User:${SUPER_USER}`,
+    'allow.everyone.if.no.acl.found': 'false',
+    'listener.name.sasl_plaintext.sasl.enabled.mechanisms': 'PLAIN',
+    'listener.name.sasl_plaintext.plain.sasl.jaas.config': `${login} ${logins.join(' ')};`,
+  }
+}
+
+/**
+ * The text of server.properties. `logDir` is relative to the folder in which the broker runs, since a path with a
+ * comma would be two paths. The plain listener is the operator's door (super user, loopback only).
+ */
+export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
+  const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
+  if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)
+  const settings = {
+    ...common(ports),
+    listeners: [...clients, `CONTROLLER://127.0.0.1:${ports.controller}`].join(','),
+    'advertised.listeners': clients.join(','),
+    'log.dirs': logDir,
+    ...(users === undefined ? {} : withUsers(users)),
+  }
+  return `${Object.entries(settings)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n')}\n`
+}

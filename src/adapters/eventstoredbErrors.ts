@@ -1,0 +1,32 @@
+/** Nothing came for too long; the connection may be half open. */
+export class Silence extends Error {
+  readonly limitMs: number
+
+  constructor(limitMs: number) {
+    super(`The event store was silent for ${limitMs} ms.`)
+    this.name = 'Silence'
+    this.limitMs = limitMs
+  }
+}
+
+type CommandError = Error & { readonly type: string; readonly actualVersion?: unknown }
+
+/** The error as the client classifies it, by its `type`; undefined for anything that is not the client's. */
+export const causeOf = (error: unknown): CommandError | undefined =>
+  error instanceof Error && 'type' in error && typeof error.type === 'string' ? (error as CommandError) : undefined
+
+const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exceeded', 'unknown', 'not-leader'])
+
+/** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
+export const isLost = (error: unknown): boolean => {
+  if (error instanceof Silence) return true
+  const type = causeOf(error)?.type
+  if (type !== undefined) return LOST_TYPES.has(type)
+  return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))
+}
+
+const NEVER_SENT =
+  /ECONNREFUSED|EHOSTUNREACH|ENOTFOUND|No connection established|Name resolution|nothing was written|Failed to discover/
+
+/** Certain that the store never saw it, or did nothing with it. */
+export const wasNeverSent = (error: unknown): boolean => error instanceof Error && NEVER_SENT.test(error.message)

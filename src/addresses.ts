@@ -1,0 +1,42 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** Where every part is, right now. Kept in the data directory while the service runs, for the operators' commands. */
+const addressesSchema = z.object({
+  api: z.string(),
+  event_store: z.string(),
+  postgres: z.string(),
+  kafka: z.string().nullable(),
+  issuer: z.string(),
+  /** Of the service and of each embedded part. */
+  pids: z.record(z.string(), z.int()),
+})
+export type Addresses = z.infer<typeof addressesSchema>
+
+const fileIn = (dataDir: string): string => join(dataDir, 'addresses.json')
+
+/** Readable by its owner alone: the address of Postgres has its password in it. Resolves to what takes it back. */
+export const publishAddresses = async (dataDir: string, addresses: Addresses): Promise<() => Promise<void>> => {
+  await writeFile(fileIn(dataDir), `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 })
+  return () => rm(fileIn(dataDir), { force: true })
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The addresses of the service that runs on this data directory; undefined when none does. */
+export const readAddresses = async (dataDir: string): Promise<Addresses | undefined> => {
+  const text = await readFile(fileIn(dataDir), 'utf8').catch(() => undefined)
+  if (text === undefined) return undefined
+  const addresses = addressesSchema.parse(JSON.parse(text))
+  const pid = addresses.pids['service']
+  // A service that was killed leaves its file behind.
+  return pid !== undefined && isAlive(pid) ? addresses : undefined
+}

@@ -1,0 +1,83 @@
+import type { ResourceRow } from '../../projections/projection.ts'
+import { fold } from '../../projections/projection.ts'
+import type { Claim } from '../../streams/claim.ts'
+import type { AnyEvent, Rejection } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { Id, IdPrefix } from '../../streams/ids.ts'
+import type { Entity } from './entities.ts'
+import { differingPointers } from './identifiers.ts'
+import type { Handled, Ledger, Request } from './handle.ts'
+import { handle } from './handle.ts'
+
+/** What became of a creating command that may carry an idempotency key. */
+export type Created<R, Code extends string = string> =
+  | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
+  /** Recorded refusals are answered with the correlation id of the request that was refused first. */
+  | { readonly kind: 'refused'; readonly rejection: Rejection<Code>; readonly recordedFor?: string }
+  | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
+  | { readonly kind: 'key_expired'; readonly id: string }
+  | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
+
+/** The claim that the first event of a stream carries; undefined where the stream began without a key. */
+export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefined => {
+  const data = history[0]?.event.data
+  return data && 'claim' in data ? ((data.claim as Claim | null) ?? undefined) : undefined
+}
+
+/** The key was used before: is this the same request again, and in time? Undefined when it is. */
+export const objectionTo = <R>(
+  id: string,
+  claim: Claim,
+  recorded: Claim | undefined,
+  nowMs: number,
+): Extract<Created<R>, { kind: 'key_reused' | 'key_expired' }> | undefined => {
+  if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
+    return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
+  return Date.parse(recorded.expires_at) <= nowMs ? { kind: 'key_expired', id } : undefined
+}
+
+/** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
+export const rowUntil = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  entity: Entity<S, C, E, Code, R>,
+  history: readonly Recorded<E>[],
+  until: (event: E) => boolean,
+): { row: R; last: Recorded<E> } | undefined => {
+  const end = history.findIndex(({ event }) => until(event))
+  const last = history[end]
+  if (last === undefined || entity.projection === undefined) return undefined
+  let row: R | undefined
+  for (const recorded of history.slice(0, end + 1)) row = fold(entity.projection, row, recorded)
+  return row && { row, last }
+}
+
+/**
+ * Creates what a single event creates. With a claim the id is derived from the key, so the same key meets its first
+ * result: the append at "no stream" is both the binding of the key and the creation.
+ */
+export const create = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  ledger: Ledger,
+  entity: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  request: Request<C, R> & { readonly claim: Claim | null },
+): Promise<Created<R, Code | 'concurrent_modification'>> => {
+  const handled: Handled<S, R, Code> = await handle(ledger, entity, id, { ...request, isNew: true })
+  if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
+  const replayed = request.claim && (await replay(ledger, entity, id, request.claim))
+  if (replayed) return replayed
+  if ('rejected' in handled) return { kind: 'refused', rejection: handled }
+  return { kind: 'refused', rejection: { rejected: 'concurrent_modification' } }
+}
+
+/** The first result of this key, from the stream; undefined when the key was never used. */
+export const replay = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  { loader, world }: Ledger,
+  entity: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  claim: Claim,
+): Promise<Created<R, Code> | undefined> => {
+  const history = await loader.history(entity, id)
+  const first = rowUntil(entity, history, () => true)
+  if (first === undefined) return undefined
+  const objection = objectionTo<R>(id, claim, claimIn(history), world.now())
+  return objection ?? { kind: 'replayed', row: first.row, position: first.last.position }
+}

@@ -1,0 +1,22 @@
+import { invoices } from '../../projections/invoices/projection.ts'
+import { orders } from '../../projections/orders/projection.ts'
+import { payments } from '../../projections/payments/projection.ts'
+import type { Projection, ResourceRow } from '../../projections/projection.ts'
+import type { Aggregate } from '../../streams/aggregate.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import { invoice } from '../../streams/invoice/index.ts'
+import { order } from '../../streams/order/index.ts'
+import { payment } from '../../streams/payment/index.ts'
+import { reference } from '../../streams/reference/index.ts'
+
+/** A stream seen from both sides: what decides, and what a reader is shown. One read of the stream serves both. */
+export type Entity<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
+  readonly aggregate: Aggregate<S, C, E, Code>
+  /** Absent where a stream is nobody's resource. */
+  readonly projection?: Projection<E, R>
+}
+
+export const orderEntity = { aggregate: order, projection: orders }
+export const invoiceEntity = { aggregate: invoice, projection: invoices }
+export const paymentEntity = { aggregate: payment, projection: payments }
+export const referenceEntity = { aggregate: reference }

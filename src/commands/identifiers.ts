@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto'
+import type { Claim } from '../../streams/claim.ts'
+import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
+import type { JsonObject, World } from '../ports.ts'
+
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+/** Members sorted by UTF-16 code units, no spaces: the RFC 8785 form of JSON that has only exact numbers. */
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )
+
+export const randomId = <P extends IdPrefix>(prefix: P, world: World): Id<P> =>
+  idFromBytes(prefix, world.randomBytes(17))
+
+/** The same parts always give the same id; the parts are told apart by JSON, not by a separator that one may contain. */
+export const derivedId = <P extends IdPrefix>(prefix: P, ...parts: readonly string[]): Id<P> =>
+  idFromBytes(prefix, sha256(JSON.stringify([prefix, ...parts])))
+
+/** A UUID (version 8, RFC 9562) for the event at `index` of a command: a resend of the same append has the same ids. */
+export const eventIdOf = (commandId: string, index: number): string => {
+  const hex = sha256(`${commandId}/${index}`).toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+export type Scope = { tenant: string; subject: string; client: string; operation: string }
+
+/** The key in its scope (contract.md §4): a fresh token of the same caller changes nothing, another caller everything. */
+export type ScopedKey = { readonly scope: Scope; readonly key: string }
+
+export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key }: ScopedKey): Id<P> =>
+  derivedId(prefix, scope.tenant, scope.subject, scope.client, scope.operation, key)
+
+/** What a first event says of the key that caused it. `request` is the validated request, server-made values left out. */
+export const claimOf = ({ scope, key }: ScopedKey, request: JsonObject, expiresAt: string): Claim => ({
+  key_hash: sha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])).toString('hex'),
+  caller: { subject: scope.subject, client: scope.client },
+  fingerprint: sha256(canonicalJson(request)).toString('hex'),
+  request: request as Claim['request'],
+  expires_at: expiresAt,
+})
+
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
+
+/** JSON pointers (RFC 6901) at which two requests differ: names only, never values. */
+export const differingPointers = (a: unknown, b: unknown, at = ''): string[] => {
+  if (!isObject(a) || !isObject(b)) return Object.is(a, b) ? [] : [at]
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].flatMap(name =>
+    differingPointers(a[name], b[name], `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  )
+}

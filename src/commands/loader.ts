@@ -1,0 +1,106 @@
+import { fold, type ResourceRow } from '../../projections/projection.ts'
+import { streamOf } from '../../streams/aggregate.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { Id, IdPrefix } from '../../streams/ids.ts'
+import type { EventStore, ExpectedRevision } from '../ports.ts'
+import type { Entity } from './entities.ts'
+import { recordedOf } from './recorded.ts'
+
+/** One stream folded: for the decision, and for the reader. */
+export type Loaded<S, R> = {
+  readonly state: S
+  readonly row: R | undefined
+  readonly revision: ExpectedRevision
+  /** Of the newest event; zero when there is none. */
+  readonly position: bigint
+}
+
+/** Old entries leave first. Enough for every stream that is busy at one time, whatever the size of the ledger. */
+const CACHED_STREAMS_MAX = 10_000
+
+/** Reads streams, and remembers how far it has read: a stream that did not move costs one empty read. */
+export type Loader = {
+  /** As the store has it now. */
+  load<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+    entity: Entity<S, C, E, Code, R>,
+    id: Id<IdPrefix>,
+  ): Promise<Loaded<S, R>>
+  /** As this process last saw it, without asking the store: good for a first guess that an append then checks. */
+  lastSeen<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+    entity: Entity<S, C, E, Code, R>,
+    id: Id<IdPrefix>,
+  ): Loaded<S, R> | undefined
+  /** Takes in events that this process has just appended. */
+  advance<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+    entity: Entity<S, C, E, Code, R>,
+    from: Loaded<S, R>,
+    events: readonly Recorded<E>[],
+  ): Loaded<S, R>
+  /** Every event of the stream, oldest first. */
+  history<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+    entity: Entity<S, C, E, Code, R>,
+    id: Id<IdPrefix>,
+  ): Promise<Recorded<E>[]>
+}
+
+const foldOne = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  { aggregate, projection }: Entity<S, C, E, Code, R>,
+  loaded: Loaded<S, R>,
+  recorded: Recorded<E>,
+): Loaded<S, R> => ({
+  state: aggregate.decider.evolve(loaded.state, recorded.event),
+  row: projection && fold(projection, loaded.row, recorded),
+  revision: recorded.revision,
+  position: recorded.position,
+})
+
+export const nothingLoaded = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  entity: Entity<S, C, E, Code, R>,
+): Loaded<S, R> => ({ state: entity.aggregate.decider.initial, row: undefined, revision: 'no_stream', position: 0n })
+
+export const createLoader = (store: EventStore): Loader => {
+  const cache = new Map<string, Loaded<unknown, ResourceRow>>()
+
+  const remember = (stream: string, loaded: Loaded<unknown, ResourceRow>): void => {
+    const known = cache.get(stream)
+    // Two requests may finish in the other order than they began: the newer state stays.
+    if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
+      return
+    cache.delete(stream)
+    cache.set(stream, loaded)
+    if (cache.size <= CACHED_STREAMS_MAX) return
+    const oldest = cache.keys().next()
+    if (!oldest.done) cache.delete(oldest.value)
+  }
+
+  const loader: Loader = {
+    lastSeen: (entity, id) =>
+      cache.get(streamOf(entity.aggregate, id)) as ReturnType<
+        typeof loader.lastSeen<never, never, never, never, never>
+      >,
+    load: async (entity, id) => {
+      const stream = streamOf(entity.aggregate, id)
+      const known = loader.lastSeen(entity, id) ?? nothingLoaded(entity)
+      const from = known.revision === 'no_stream' ? 0n : known.revision + 1n
+      let loaded = known
+      for await (const stored of store.readStream(stream, { from }))
+        loaded = foldOne(entity, loaded, recordedOf(entity.aggregate.codec, stored))
+      if (loaded !== known) remember(stream, loaded)
+      return loaded
+    },
+    advance: (entity, from, events) => {
+      const loaded = events.reduce((before, recorded) => foldOne(entity, before, recorded), from)
+      const [first] = events
+      if (first) remember(streamOf(entity.aggregate, first.id as Id<IdPrefix>), loaded)
+      return loaded
+    },
+    history: async (entity, id) => {
+      const events = []
+      for await (const stored of store.readStream(streamOf(entity.aggregate, id)))
+        events.push(recordedOf(entity.aggregate.codec, stored))
+      return events
+    },
+  }
+  return loader
+}

@@ -1,0 +1,193 @@
+import type { PaymentRow } from '../../projections/payments/projection.ts'
+import type { Annotations, Claim } from '../../streams/claim.ts'
+import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
+import type { PaymentId } from '../../streams/ids.ts'
+import type { PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
+import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
+import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
+import { type Context, handle, type Ledger } from './handle.ts'
+import { derivedId } from './identifiers.ts'
+
+/**
+ * A payment is three streams that agree, without a transaction over them:
+ *
+ *   claim        payment stream, expected: no stream. Binds the key; from here on a retry finds the payment.
+ *   reference    reference stream. One payment per business reference.
+ *   reservation  invoice stream. The one place where two payments that race for the same amount are decided.
+ *   outcome      payment stream. What every answer to this key is made from.
+ *
+ * Each step is idempotent by the payment's id, and each refusal is an event where it was decided. So whoever comes later
+ * may drive a payment on from wherever it stopped, and any number of drivers at once come to the same end: the request
+ * itself, a retry of it, and the settlement process after a crash.
+ */
+
+export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
+  readonly id: PaymentId
+  readonly metadata: Annotations
+  readonly claim: Claim
+}
+
+export type PaymentRefusalCode =
+  | 'resource_not_found'
+  | 'payment_not_allowed'
+  | 'payment_exceeds_due'
+  | 'payment_reference_conflict'
+  | 'payment_state_conflict'
+  | 'concurrent_modification'
+
+type Answer = Created<PaymentRow, string>
+type Raised = Exclude<InvoiceState, { status: 'none' }>
+
+const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
+
+const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
+
+/** Makes the payment, or finds what the same key made before. */
+export const pay = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer> => {
+  const checked = await check(ledger, payment, context.tenant)
+  if (isRejection(checked)) {
+    // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
+    return (await answerOf(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
+  }
+  ledger.world.crashPoint('before_claim')
+  const { id, claim, metadata, ...terms } = payment
+  const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
+  const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
+  if (claimed.ok) {
+    ledger.world.crashPoint('after_claim')
+    const finished = await finish(ledger, id, context)
+    if (finished) return finished
+  }
+  const answer = await answerOf(ledger, payment, context)
+  return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
+}
+
+/** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
+const check = async (
+  ledger: Ledger,
+  payment: NewPayment,
+  tenant: string,
+): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+  const [invoice, holder] = await Promise.all([
+    payableInvoice(ledger, payment, tenant),
+    payment.reference === null ? null : holderOf(ledger, tenant, payment.reference),
+  ])
+  if (isRejection(invoice)) return invoice
+  if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })
+  return invoice
+}
+
+const holderOf = async ({ loader }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> =>
+  (await loader.load(referenceEntity, referenceIdOf(tenant, reference))).state.holder
+
+const payableInvoice = async (
+  { loader }: Ledger,
+  payment: NewPayment,
+  tenant: string,
+): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+  const judge = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
+    if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
+      return reject('resource_not_found')
+    const refusal = refusalOf(payment, loaded.state)
+    return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
+  }
+  // What this process saw last is good enough to go on with, since the invoice's stream decides in the end; a refusal
+  // is told to the caller, so that one is never made from memory.
+  const guess = judge(loader.lastSeen(invoiceEntity, payment.invoice_id))
+  return isRejection(guess) ? judge(await loader.load(invoiceEntity, payment.invoice_id)) : guess
+}
+
+/**
+ * The answer to a key that was used before: its outcome, after driving the payment on if it has none yet. Undefined when
+ * the key is new.
+ */
+const answerOf = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer | undefined> => {
+  const history = await ledger.loader.history(paymentEntity, payment.id)
+  if (history.length === 0) return undefined
+  const objection = objectionTo<PaymentRow>(payment.id, payment.claim, claimIn(history), ledger.world.now())
+  if (objection) return objection
+  if (!history.some(({ event }) => isOutcome(event))) await finish(ledger, payment.id, context)
+  return recordedAnswer(ledger, payment.id)
+}
+
+/** What the payment's own stream says: the same for every retry, for ever. */
+const recordedAnswer = async ({ loader }: Ledger, id: PaymentId): Promise<Answer | undefined> => {
+  const history = await loader.history(paymentEntity, id)
+  const outcome = rowUntil(paymentEntity, history, isOutcome)
+  if (outcome === undefined) {
+    const begun = rowUntil(paymentEntity, history, () => true)
+    return begun && { kind: 'in_progress', id, row: begun.row, position: begun.last.position }
+  }
+  const { row, last } = outcome
+  if (last.event.type !== 'PaymentFailed') return { kind: 'replayed', row, position: last.position }
+  const { code, held_by } = last.event.data
+  const rejection = reject(code, held_by === null ? undefined : { payment_id: held_by })
+  return { kind: 'refused', rejection, recordedFor: history[0]?.metadata.correlationId ?? '' }
+}
+
+type Refused = { readonly code: PaymentRefusalCode; readonly held_by: PaymentId | null }
+
+/**
+ * Drives a claimed payment to its outcome, from wherever it stands. Answers with it when this call recorded it, with
+ * undefined when somebody else did.
+ */
+export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
+  const { state } = ledger.loader.lastSeen(paymentEntity, id) ?? (await ledger.loader.load(paymentEntity, id))
+  if (state.status !== 'initiated') return undefined
+  const refused =
+    (await takeReference(ledger, id, state.terms, context)) ?? (await reserve(ledger, id, state.terms, context))
+  ledger.world.crashPoint('after_reservation')
+  if (refused) return refuse(ledger, id, { ...refused, terms: state.terms }, context)
+  const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
+  ledger.world.crashPoint('after_outcome')
+  // Revision 1 is the outcome: had another driver recorded it, the stream may have moved on since.
+  if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined
+  return { kind: 'created', row: confirmed.row, position: confirmed.position }
+}
+
+const takeReference = async (
+  ledger: Ledger,
+  payment_id: PaymentId,
+  { reference }: PaymentTerms,
+  context: Context,
+): Promise<Refused | undefined> => {
+  if (reference === null) return undefined
+  const id = referenceIdOf(context.tenant, reference)
+  const taken = await handle(ledger, referenceEntity, id, { command: { type: 'TakeReference', payment_id }, context })
+  ledger.world.crashPoint('after_reference')
+  if (!taken.ok) throw new Error(`The reference of ${payment_id} is contended beyond every retry.`)
+  const held_by = taken.state.refused.get(payment_id)
+  return held_by && { code: 'payment_reference_conflict', held_by }
+}
+
+const reserve = async (
+  ledger: Ledger,
+  payment_id: PaymentId,
+  terms: PaymentTerms,
+  context: Context,
+): Promise<Refused | undefined> => {
+  const { invoice_id, amount, currency, settlement } = terms
+  const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
+  const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
+  if (!asked.ok || asked.state.status === 'none')
+    throw new Error(`The invoice of ${payment_id} could not be asked, though it was there before the claim.`)
+  const part = asked.state.payments.get(payment_id)
+  return part?.status === 'refused' ? { code: part.code, held_by: null } : undefined
+}
+
+const refuse = async (
+  ledger: Ledger,
+  id: PaymentId,
+  { code, held_by, terms }: Refused & { readonly terms: PaymentTerms },
+  context: Context,
+): Promise<Answer | undefined> => {
+  // The reference goes back first: after the outcome nobody would come by again to release it.
+  if (terms.reference !== null) {
+    const command = { type: 'ReleaseReference' as const, payment_id: id }
+    await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), { command, context })
+  }
+  await handle(ledger, paymentEntity, id, { command: { type: 'FailPayment', code, held_by }, context })
+  ledger.world.crashPoint('after_outcome')
+  return recordedAnswer(ledger, id)
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import type { Codec } from '../../streams/codec.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Decided, Metadata, Recorded } from '../../streams/envelope.ts'
+import { partsOf } from '../../streams/aggregate.ts'
+import type { JsonObject, NewEvent, StoredEvent } from '../ports.ts'
+
+/** Members by the store's convention: `$correlationId` and `$causationId` are what its own tools look for. */
+const storedMetadata = z.object({
+  tenant: z.string(),
+  subject: z.string(),
+  client: z.string(),
+  authority: z.string(),
+  $correlationId: z.string(),
+  $causationId: z.string(),
+  traceparent: z.string().optional(),
+  at: z.string(),
+  schemaVersion: z.int(),
+})
+
+const metadataOf = (stored: unknown): Metadata => {
+  const { $correlationId, $causationId, traceparent, ...rest } = storedMetadata.parse(stored)
+  const metadata = { ...rest, correlationId: $correlationId, causationId: $causationId }
+  return traceparent === undefined ? metadata : { ...metadata, traceparent }
+}
+
+/** Throws UnknownEvent or ZodError: a stored event that this build cannot read must never be passed over. */
+export const recordedOf = <E extends AnyEvent>(codec: Pick<Codec<E>, 'decode'>, stored: StoredEvent): Recorded<E> => {
+  const metadata = metadataOf(stored.metadata)
+  return {
+    event: codec.decode(stored.type, stored.data, metadata.schemaVersion),
+    eventId: stored.id,
+    id: partsOf(stored.stream).id,
+    revision: stored.revision,
+    position: stored.position,
+    metadata,
+  }
+}
+
+export const newEventOf = <E extends AnyEvent>(codec: Codec<E>, { event, eventId, metadata }: Decided<E>): NewEvent => {
+  const { data, schemaVersion } = codec.encode(event)
+  const { correlationId, causationId, ...rest } = metadata
+  return {
+    id: eventId,
+    type: event.type,
+    data: data as JsonObject,
+    metadata: { ...rest, schemaVersion, $correlationId: correlationId, $causationId: causationId } as JsonObject,
+  }
+}

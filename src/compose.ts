@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import type { RequestListener } from 'node:http'
+import { pino } from 'pino'
+import { journals, projections } from '../projections/index.ts'
+import { type Addresses, publishAddresses } from './addresses.ts'
+import { openEventStore } from './adapters/eventstoredb.ts'
+import { openFactBus } from './adapters/kafka.ts'
+import { openDatabase } from './adapters/postgres.ts'
+import { createLedger, type Ledger } from './commands/handle.ts'
+import type { Config, KafkaConfig } from './config.ts'
+import { openDataDirectory } from './embedded/dataDirectory.ts'
+import { createIssuer } from './embedded/issuer/issuer.ts'
+import { startParts } from './embedded/parts.ts'
+import { journalOf, projectorOf } from './feeds/projector.ts'
+import { publisherOf } from './feeds/publisher.ts'
+import { type Feed, type FeedState, runFeeds } from './feeds/run.ts'
+import { createTables } from './feeds/schema.ts'
+import { bearerAuthentication, createApp, createBoundary, createCursors, listen, routes } from './http/index.ts'
+import { openTokenVerifier } from './identity/tokens.ts'
+import type { Database, EventStore, FactBus, Log } from './ports.ts'
+import { feedOf } from './processes/process.ts'
+import { fulfilment } from './processes/fulfilment.ts'
+import { settlement } from './processes/settlement.ts'
+import { realWorld } from './world.ts'
+
+export type Service = {
+  readonly addresses: Addresses
+  readonly logs: string
+  /** Settles with the reason when a part is gone for good. */
+  readonly failed: Promise<Error>
+  /** Drains, then ends everything that was started, newest first. Twice is once. */
+  readonly close: () => Promise<void>
+}
+
+const DRAIN_MS = 10_000
+const POOL_MAX = 10
+
+type Releaser = () => Promise<void>
+
+/** Releasers run in the reverse order of their acquisition; one that fails does not keep the others from running. */
+const createReleasers = (log: () => Log | undefined) => {
+  const releasers: Releaser[] = []
+  let released: Promise<void> | undefined
+  const releaseAll = async (): Promise<void> => {
+    for (const release of releasers.toReversed())
+      await release().catch((error: unknown) => log()?.error({ error }, 'a part did not close'))
+  }
+  return {
+    add: (release: Releaser): void => void releasers.push(release),
+    release: (): Promise<void> => (released ??= releaseAll()),
+  }
+}
+type Releasers = ReturnType<typeof createReleasers>
+
+/** Builds the service of this configuration and starts it. Whatever was started is ended when a later step fails. */
+export const compose = async (config: Config): Promise<Service> => {
+  let log: Log | undefined
+  const releasers = createReleasers(() => log)
+  try {
+    return await start(config, releasers, opened => {
+      log = opened
+    })
+  } catch (error) {
+    await releasers.release()
+    throw error
+  }
+}
+
+const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => void): Promise<Service> => {
+  const directory = await openDataDirectory(config.dataDir)
+  releasers.add(() => directory.release())
+  const { log, place } = await openLog(config)
+  onLog(log)
+  const failed = Promise.withResolvers<Error>()
+  const parts = await startParts({
+    dataDir: config.dataDir,
+    database: config.databaseUrl === undefined,
+    eventStore: config.eventStoreUrl === undefined,
+    log: line => log.info({ line }, 'embedded part'),
+    onExit: failed.resolve,
+  })
+  releasers.add(parts.stop)
+  const databaseUrl = config.databaseUrl ?? parts.databaseUrl ?? ''
+  const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
+  const database = openDatabase({ connectionString: databaseUrl, poolMax: POOL_MAX, applicationName: 'ledger' })
+  releasers.add(() => database.close())
+  const store = openEventStore({ connectionString: eventStoreUrl })
+  releasers.add(() => store.close())
+  await createTables(database)
+  const ledger = createLedger(store, realWorld(config.crashAt))
+  const feeds = await startFeeds(config, { database, store, ledger, log }, releasers)
+  const port = config.port === 0 ? await freePort(config.host) : config.port
+  const issuer = config.issuer ?? `http://localhost:${port}/oauth`
+  if (config.roles.includes('api')) await startApi(config, { port, issuer, database, ledger, log, feeds }, releasers)
+  const addresses: Addresses = {
+    api: `http://localhost:${port}`,
+    event_store: eventStoreUrl,
+    postgres: databaseUrl,
+    kafka: config.kafka?.brokers.join(',') ?? null,
+    issuer,
+    pids: { service: process.pid, ...parts.pids },
+  }
+  releasers.add(await publishAddresses(config.dataDir, addresses))
+  return { addresses, logs: place, failed: failed.promise, close: releasers.release }
+}
+
+const openLog = async ({ dataDir, logLevel, databaseUrl }: Config): Promise<{ log: Log; place: string }> => {
+  const level = { level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+  // Beside real parts the log goes where a container's log goes; at a terminal it would bury what the person reads.
+  if (databaseUrl !== undefined) return { log: pino(level), place: 'stdout' }
+  const place = join(dataDir, 'ledger.log')
+  await mkdir(dataDir, { recursive: true })
+  return { log: pino(level, pino.destination({ dest: place, sync: false })), place }
+}
+
+type Inside = { readonly database: Database; readonly store: EventStore; readonly ledger: Ledger; readonly log: Log }
+export type FeedStates = ReadonlyMap<string, FeedState>
+
+/** Each role's feeds under a name of their own, so that roles may live in different processes. */
+const startFeeds = async (config: Config, inside: Inside, releasers: Releasers): Promise<FeedStates> => {
+  const { database, store, ledger, log } = inside
+  const { world } = ledger
+  const states = new Map<string, FeedState>()
+  const report = (state: FeedState): void => {
+    if (state.error !== undefined && states.get(state.name)?.error !== state.error) log.error({ ...state }, 'feed')
+    states.set(state.name, state)
+  }
+  const stop = new AbortController()
+  const running: Promise<void>[] = []
+  const run = (name: string, feeds: readonly Feed[]): void => {
+    running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
+  }
+  releasers.add(async () => {
+    stop.abort()
+    await Promise.all(running)
+  })
+  if (config.roles.includes('projector'))
+    run('projector', [
+      projectorOf(database, projections.orders),
+      projectorOf(database, projections.invoices),
+      projectorOf(database, projections.payments),
+      journalOf(database, journals.facts),
+    ])
+  if (config.roles.includes('worker'))
+    run('worker', [feedOf(settlement(ledger), database, world), feedOf(fulfilment(ledger), database, world)])
+  if (config.roles.includes('publisher') && config.kafka) {
+    const bus = openBus(config.kafka, log)
+    run('publisher', [publisherOf(database, bus)])
+    releasers.add(() => bus.close())
+  }
+  return states
+}
+
+const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus => {
+  const logger = { ...log, debug: () => undefined }
+  return openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger })
+}
+
+type ApiParts = Omit<Inside, 'store'> & { readonly port: number; readonly issuer: string; readonly feeds: FeedStates }
+
+const startApi = async (config: Config, parts: ApiParts, releasers: Releasers): Promise<void> => {
+  const { port, issuer, database, ledger, log, feeds } = parts
+  const embedded = config.issuer
+    ? undefined
+    : await createIssuer({ issuer, audience: config.audience, dataDir: config.dataDir })
+  const verifier = await openTokenVerifier({
+    issuer,
+    audience: config.audience,
+    ...(embedded ? { fetchJwks: async () => embedded.jwks } : {}),
+    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
+  })
+  releasers.add(async () => verifier.close())
+  const services = {
+    ledger,
+    database,
+    cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
+    idempotencyRetentionMs: config.idempotencyRetentionMs,
+    audience: config.audience,
+    issuer: { url: issuer, metadata: embedded?.metadata },
+    health: () => health(database, ledger, feeds),
+  }
+  const boundary = createBoundary(services, bearerAuthentication(verifier))
+  const mounted = embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}
+  const app = createApp({ routes, boundary, log, ...mounted })
+  const server = await listen(app as RequestListener, { host: config.host, port })
+  releasers.add(() => server.close(DRAIN_MS))
+}
+
+/** One for all instances, made by whichever needs it first. */
+const cursorSecret = async ({ sql }: Database): Promise<Uint8Array> => {
+  await sql('create table if not exists cursor_secrets (id integer primary key check (id = 1), secret text not null)')
+  const fresh = randomBytes(32).toString('base64')
+  await sql('insert into cursor_secrets (id, secret) values (1, $1) on conflict (id) do nothing', [fresh])
+  const [row] = await sql<{ secret: string }>('select secret from cursor_secrets where id = 1')
+  return Buffer.from(row?.secret ?? fresh, 'base64')
+}
+
+const health = async ({ sql }: Database, { store }: Ledger, feeds: FeedStates) => {
+  const outcome = (work: Promise<unknown>) => work.then(() => 'ok').catch((error: Error) => error.message)
+  const [event_store, postgres] = await Promise.all([outcome(store.head()), outcome(sql('select 1'))])
+  const stopped = [...feeds.values()].filter(({ state }) => state === 'stopped')
+  const checks = {
+    event_store,
+    postgres,
+    ...Object.fromEntries([...feeds.values()].map(feed => [feed.name, feed.error ?? feed.state])),
+  }
+  return { ready: event_store === 'ok' && postgres === 'ok' && stopped.length === 0, checks }
+}
+
+const freePort = (host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, host, () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })

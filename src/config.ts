@@ -1,0 +1,146 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { CRASH_POINTS, type CrashPoint } from './ports.ts'
+
+/** The only reader of the environment. */
+
+export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
+export type Role = (typeof ROLES)[number]
+
+export type KafkaConfig = {
+  readonly brokers: readonly string[]
+  readonly ssl: boolean
+  readonly sasl?: {
+    readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+    readonly username: string
+    readonly password: string
+  }
+}
+
+export type Config = {
+  readonly port: number
+  readonly host: string
+  readonly roles: readonly Role[]
+  /** Absolute. Where the embedded parts keep their data. */
+  readonly dataDir: string
+  /** Each one that is set replaces the embedded part. */
+  readonly eventStoreUrl?: string
+  readonly databaseUrl?: string
+  readonly kafka?: KafkaConfig
+  readonly issuer?: string
+  readonly audience: string
+  readonly idempotencyRetentionMs: number
+  readonly logLevel: string
+  /** Tests only: the process ends itself at this step of a payment. */
+  readonly crashAt?: CrashPoint
+}
+
+/** The service does not start: one sentence that names the setting and the way out. */
+export class ConfigError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigError'
+  }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
+
+const duration = z
+  .string()
+  .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
+  .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
+
+const list = z.string().transform(text =>
+  text
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== ''),
+)
+
+const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
+
+const environment = z.object({
+  NODE_ENV: z.string().optional(),
+  PORT: z
+    .string()
+    .regex(/^\d{1,5}$/, 'a port number')
+    .transform(Number)
+    .pipe(z.int().max(65_535))
+    .default(8080),
+  HOST: z.string().min(1).optional(),
+  LEDGER_DATA_DIR: z.string().min(1).default('.data'),
+  LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
+  EVENTSTORE_URL: z.string().min(1).optional(),
+  DATABASE_URL: z.string().min(1).optional(),
+  KAFKA_BROKERS: list.pipe(z.array(z.string().regex(/^[^\s:]+:\d+$/, 'host:port')).min(1)).optional(),
+  KAFKA_SSL: flag.default(false),
+  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_USERNAME: z.string().min(1).optional(),
+  KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
+  OIDC_ISSUER: z.url().optional(),
+  OIDC_AUDIENCE: z.string().min(1).optional(),
+  IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
+  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  CRASH_AT: z.enum(CRASH_POINTS).optional(),
+})
+type Environment = z.output<typeof environment>
+
+/** Production has no embedded parts: a missing setting would silently start a toy. */
+const NEEDED_IN_PRODUCTION = [
+  'EVENTSTORE_URL',
+  'DATABASE_URL',
+  'KAFKA_BROKERS',
+  'OIDC_ISSUER',
+  'OIDC_AUDIENCE',
+] as const satisfies readonly (keyof Environment)[]
+
+const DEVELOPMENT_AUDIENCE = 'payment-ledger'
+
+const parse = (env: NodeJS.ProcessEnv): Environment => {
+  const parsed = environment.safeParse(env)
+  if (parsed.success) return parsed.data
+  const sentences = parsed.error.issues.map(({ path, message }) => `${path.join('.')} is not usable: ${message}.`)
+  throw new ConfigError(sentences.join(' '))
+}
+
+const kafkaOf = (env: Environment): KafkaConfig | undefined => {
+  const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
+  if (brokers === undefined) return undefined
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
+  if (mechanism === undefined && username === undefined && password === undefined) return { brokers, ssl }
+  if (mechanism === undefined || username === undefined || password === undefined)
+    throw new ConfigError(
+      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',
+    )
+  return { brokers, ssl, sasl: { mechanism, username, password } }
+}
+
+/** Throws ConfigError. `env` is `process.env`, or a test's own. */
+export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
+  const given = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
+  const production = given.NODE_ENV === 'production'
+  const missing = NEEDED_IN_PRODUCTION.filter(name => given[name] === undefined)
+  if (production && missing.length > 0)
+    throw new ConfigError(
+      `NODE_ENV is production and ${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} not set: ` +
+        'production never falls back to the embedded parts.',
+    )
+  if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
+    throw new ConfigError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+  const kafka = kafkaOf(given)
+  return {
+    port: given.PORT,
+    host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+    roles: given.LEDGER_ROLES,
+    dataDir: resolve(given.LEDGER_DATA_DIR),
+    audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
+    idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
+    logLevel: given.LOG_LEVEL,
+    ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
+    ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
+    ...(kafka === undefined ? {} : { kafka }),
+    ...(given.OIDC_ISSUER === undefined ? {} : { issuer: given.OIDC_ISSUER }),
+    ...(given.NODE_ENV === 'test' && given.CRASH_AT !== undefined ? { crashAt: given.CRASH_AT } : {}),
+  }
+}

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto'
+import { type Decision, type Known, type StreamState, decideAppend } from './decide.ts'
+import {
+  NO_REVISION,
+  type ProposedEvent,
+  type StoredRecord,
+  TOMBSTONE_REVISION,
+  isMetastream,
+  metastreamOf,
+  originalOf,
+  ticksOf,
+} from './record.ts'
+import { type History, historyOf } from './history.ts'
+import { INSERT, SELECT_HEADS } from './schema.ts'
+import type { WriterSession } from './storage.ts'
+import { type HeadRow, type StreamEntry, type Streams, entryOf } from './streams.ts'
+import { isSoftDeleted, softDeletedMetadata, truncationOf, undeleted } from './truncation.ts'
+import type { WriteRequest, Written } from './writer.ts'
+
+/** What became of a batch: the events that are committed now, and one answer for each request, in order. */
+export type Commit = {
+  readonly records: readonly StoredRecord[]
+  readonly written: readonly Written[]
+  /** What was known of the streams may be wrong now. */
+  readonly failed?: true
+}
+
+export type Committed = { readonly session: WriterSession; readonly streams: Streams; readonly head: bigint }
+
+/** Decides the requests in order and commits all their events in one transaction. Never throws. */
+export const commitBatch = async (log: Committed, requests: readonly WriteRequest[]): Promise<Commit> => {
+  let staged: Staged
+  try {
+    const entries = await entriesOf(log, requests)
+    const history = await historyOf(log.session, requests, entries)
+    staged = stage(log.head, requests, { entries, history })
+  } catch {
+    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
+  }
+  try {
+    if (staged.records.length > 0) await insert(log, staged.records)
+    return { records: staged.records, written: staged.written }
+  } catch (error) {
+    const effect = refusedByPostgres(error) ? 'none' : 'unknown'
+    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect })), failed: true }
+  }
+}
+
+/** Postgres itself reported the error, with an SQLSTATE, so the statement was rolled back; class 57 may end a session. */
+const refusedByPostgres = (error: unknown): boolean =>
+  error instanceof Error && 'severity' in error && 'code' in error && !String(error.code).startsWith('57')
+
+const entriesOf = async (log: Committed, requests: readonly WriteRequest[]): Promise<Map<string, StreamEntry>> => {
+  const entries = new Map<string, StreamEntry>()
+  const missing = new Set<string>()
+  for (const name of requests.flatMap(streamsTouched)) {
+    const entry = log.streams.get(name)
+    if (entry === undefined) missing.add(name)
+    else entries.set(name, entry)
+  }
+  if (missing.size === 0) return entries
+  for (const row of await log.session.query<HeadRow>('heads', SELECT_HEADS, [[...missing]]))
+    entries.set(row.stream, log.streams.offer(row.stream, entryOf(row)))
+  return entries
+}
+
+/** A delete writes to the metadata stream; a write to a metadata stream is refused if the stream itself is gone. */
+const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
+  if (isMetastream(stream)) return [stream, originalOf(stream)]
+  return kind === 'delete' ? [stream, metastreamOf(stream)] : [stream]
+}
+
+type Staged = { readonly records: StoredRecord[]; readonly written: Written[] }
+type Context = { readonly entries: ReadonlyMap<string, StreamEntry>; readonly history: History }
+
+/** A stream as the requests before this one in the batch leave it. */
+type Draft = {
+  head: bigint
+  metaHead: bigint
+  metadataJson: string
+  softDeleted: boolean
+  readonly added: StoredRecord[]
+}
+
+const stage = (head: bigint, requests: readonly WriteRequest[], known: Context): Staged => {
+  const records: StoredRecord[] = []
+  const drafts = new Map<string, Draft>()
+  const createdTicks = ticksOf(Date.now())
+  const draftOf = (stream: string): Draft => {
+    const draft = drafts.get(stream) ?? openDraft(known.entries.get(stream))
+    drafts.set(stream, draft)
+    return draft
+  }
+  const add = (stream: string, revision: bigint, event: ProposedEvent): StoredRecord => {
+    const record = { ...event, position: head + BigInt(records.length) + 1n, stream, revision, createdTicks }
+    const draft = draftOf(stream)
+    draft.head = revision
+    draft.added.push(record)
+    records.push(record)
+    if (isMetastream(stream)) redescribe(draftOf(originalOf(stream)), record)
+    return record
+  }
+  const describe = (stream: string, metadataJson: string): StoredRecord =>
+    add(metastreamOf(stream), draftOf(stream).metaHead + 1n, systemEvent('$metadata', metadataJson))
+  const carryOut = (request: WriteRequest, first: bigint): Written => {
+    const { kind, stream, events } = request
+    const draft = draftOf(stream)
+    if (kind === 'delete') return writtenOf(describe(stream, softDeletedMetadata()))
+    if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
+    const added = events.map((event, index) => add(stream, first + BigInt(index), event))
+    if (draft.softDeleted && added.length > 0) describe(stream, undeleted(draft.metadataJson, first))
+    const last = added.at(-1)
+    return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
+  }
+  const written = requests.map((request): Written => {
+    if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
+    if (isMetastream(request.stream) && draftOf(originalOf(request.stream)).head === TOMBSTONE_REVISION)
+      return { kind: 'deleted' }
+    const decision = decideAppend(request.expected, idsOf(request), stateOf(request.stream, draftOf, known.history))
+    return decision.kind === 'append' ? carryOut(request, decision.first) : answerOf(decision)
+  })
+  return { records, written }
+}
+
+const redescribe = (draft: Draft, metadata: StoredRecord): void => {
+  draft.metaHead = metadata.revision
+  draft.metadataJson = metadata.data.toString('utf8')
+  draft.softDeleted = isSoftDeleted(truncationOf(draft.metadataJson))
+}
+
+const idsOf = ({ kind, events }: WriteRequest): string[] =>
+  kind === 'append' ? events.map(event => event.id) : [randomUUID()]
+
+const openDraft = (entry: StreamEntry | undefined): Draft => ({
+  head: entry?.head ?? NO_REVISION,
+  metaHead: entry?.metaHead ?? NO_REVISION,
+  metadataJson: entry?.metadataJson ?? '',
+  softDeleted: entry !== undefined && isSoftDeleted(entry.truncation),
+  added: [],
+})
+
+const stateOf = (stream: string, draftOf: (stream: string) => Draft, history: History): StreamState => {
+  const draft = draftOf(stream)
+  const among = (matches: (known: Known) => boolean): Known | undefined => draft.added.find(matches)
+  return {
+    head: draft.head,
+    softDeleted: draft.softDeleted,
+    hasMetadata: draft.metaHead !== NO_REVISION,
+    atRevision: revision => among(known => known.revision === revision) ?? history.atRevision(stream, revision),
+    byId: id => among(known => known.id === id) ?? history.byId(stream, id),
+  }
+}
+
+const writtenOf = ({ revision, position }: StoredRecord): Written => ({ kind: 'written', revision, position })
+
+const answerOf = (decision: Exclude<Decision, { kind: 'append' }>): Written =>
+  decision.kind === 'already_there'
+    ? { kind: 'written', revision: decision.revision, position: decision.position }
+    : decision
+
+const systemEvent = (type: string, json: string): ProposedEvent => ({
+  id: randomUUID(),
+  type,
+  isJson: true,
+  data: Buffer.from(json),
+  metadata: Buffer.alloc(0),
+})
+
+const insert = async ({ session, head }: Committed, records: readonly StoredRecord[]): Promise<void> => {
+  const dataAt: number[] = []
+  let at = 1
+  for (const { data, metadata } of records) {
+    dataAt.push(at)
+    at += data.length + metadata.length
+  }
+  const column = <K extends keyof StoredRecord>(name: K): StoredRecord[K][] => records.map(record => record[name])
+  await session.query('insert', INSERT, [
+    head,
+    column('stream'),
+    column('revision'),
+    column('id'),
+    column('type'),
+    column('isJson'),
+    dataAt,
+    Buffer.concat(records.flatMap(({ data, metadata }) => [data, metadata])),
+    records[0]?.createdTicks,
+    records.map(({ data }) => data.length),
+    records.map(({ metadata }) => metadata.length),
+  ])
+}

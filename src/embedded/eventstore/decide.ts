@@ -1,0 +1,54 @@
+import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
+
+/** What the decision needs to know of an event that is already in the stream. */
+export type Known = { readonly id: string; readonly revision: bigint; readonly position: bigint }
+
+export type StreamState = {
+  /** The newest revision; `NO_REVISION` or `TOMBSTONE_REVISION` at the ends. */
+  readonly head: bigint
+  readonly softDeleted: boolean
+  readonly hasMetadata: boolean
+  readonly atRevision: (revision: bigint) => Known | undefined
+  /** Knows the recent events only, as the real server does. */
+  readonly byId: (id: string) => Known | undefined
+}
+
+export type Decision =
+  | { readonly kind: 'append'; readonly first: bigint }
+  | { readonly kind: 'already_there'; readonly revision: bigint; readonly position: bigint | undefined }
+  | { readonly kind: 'wrong_version'; readonly actual: bigint }
+  | { readonly kind: 'deleted' }
+
+/**
+ * Decides an append as EventStoreDB does. The ids alone tell a resend from a conflict; payloads are never compared.
+ * A resend of which only the first part matches is no resend: it is refused like any other wrong version.
+ */
+export const decideAppend = (expected: Expected, ids: readonly string[], stream: StreamState): Decision => {
+  if (stream.head === TOMBSTONE_REVISION) return { kind: 'deleted' }
+  if (expected === 'any' || expected === 'stream_exists') return decideLoosely(expected, ids, stream)
+  const revision = expected === 'no_stream' ? NO_REVISION : expected
+  if (revision > stream.head) return { kind: 'wrong_version', actual: stream.head }
+  if (revision === stream.head) return { kind: 'append', first: stream.head + 1n }
+  return decideStale(revision, ids, stream)
+}
+
+const decideStale = (expected: bigint, ids: readonly string[], stream: StreamState): Decision => {
+  const found = ids.map((id, index) => {
+    const known = stream.atRevision(expected + BigInt(index) + 1n)
+    return known?.id === id ? known : undefined
+  })
+  const last = found.at(-1)
+  if (last !== undefined && found.every(known => known !== undefined)) return { kind: 'already_there', ...last }
+  const revived = expected === NO_REVISION && stream.softDeleted && found[0] === undefined
+  return revived ? { kind: 'append', first: stream.head + 1n } : { kind: 'wrong_version', actual: stream.head }
+}
+
+const decideLoosely = (expected: 'any' | 'stream_exists', ids: readonly string[], stream: StreamState): Decision => {
+  const missing = stream.softDeleted || (stream.head === NO_REVISION && !stream.hasMetadata)
+  if (expected === 'stream_exists' && missing) return { kind: 'wrong_version', actual: stream.head }
+  const found = ids.map(stream.byId)
+  if (found[0] === undefined) return { kind: 'append', first: stream.head + 1n }
+  const last = found.at(-1)
+  if (last !== undefined && found.every(known => known !== undefined)) return { kind: 'already_there', ...last }
+  return { kind: 'wrong_version', actual: stream.head }
+}

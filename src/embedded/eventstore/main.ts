@@ -1,0 +1,55 @@
+/**
+ * The embedded event store as a process of its own: `--database-url URL --port P [--with-parent]`. Prints its connection
+ * string, then `ready`; ends in good order at SIGTERM, SIGINT, and with `--with-parent` when its stdin closes.
+ */
+
+import { parseArgs } from 'node:util'
+import { Refusal } from '../refusal.ts'
+import { openEventStoreNode } from './node.ts'
+
+const PORT_MAX = 65_535
+const PORT_DEFAULT = '2113'
+
+const options = {
+  'database-url': { type: 'string' },
+  port: { type: 'string', default: PORT_DEFAULT },
+  'with-parent': { type: 'boolean', default: false },
+} as const
+
+const readArguments = (): { databaseUrl: string; port: number; withParent: boolean } => {
+  const { values } = parseArgs({ options })
+  const databaseUrl = values['database-url']
+  const port = Number(values.port)
+  if (databaseUrl === undefined) throw new Refusal('--database-url is missing.')
+  if (!/^\d+$/.test(values.port) || port > PORT_MAX)
+    throw new Refusal(`--port must be a number from 0 to ${PORT_MAX}, not ${values.port}.`)
+  return { databaseUrl, port, withParent: values['with-parent'] }
+}
+
+/** Resolves when the node is to end: told by a signal, or because whoever started it is gone. */
+const toldToEnd = (withParent: boolean): Promise<void> =>
+  new Promise(resolve => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
+    process.stdout.on('error', () => resolve())
+    if (!withParent) return
+    process.stdin.resume()
+    for (const event of ['end', 'error'] as const) process.stdin.once(event, () => resolve())
+  })
+
+const fail = (error: unknown): never => {
+  const reason = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${error instanceof Refusal ? reason : `The event store cannot start: ${reason}`}\n`)
+  process.exit(1)
+}
+
+try {
+  const { databaseUrl, port, withParent } = readArguments()
+  const end = toldToEnd(withParent)
+  const node = await openEventStoreNode({ databaseUrl, port, onReplaced: fail })
+  process.stdout.write(`${node.address}\nready\n`)
+  await end
+  await node.close()
+  process.exit(0)
+} catch (error) {
+  fail(error)
+}

@@ -1,0 +1,96 @@
+import type { ServerReadableStream, sendUnaryData } from '@grpc/grpc-js'
+import shared from '@eventstore/db-client/generated/shared_pb.js'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { AppendReq, AppendResp } from '@eventstore/db-client/generated/streams_pb.js'
+import { type Expected, NO_REVISION } from '../record.ts'
+import type { Writer, Written } from '../writer.ts'
+import { proposedOf, streamName } from './messages.ts'
+import { type Proposal, openProposal } from './proposal.ts'
+import { deadlineOf } from './deadline.ts'
+import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } from './status.ts'
+
+type Call = ServerReadableStream<AppendReq, AppendResp>
+
+/** `Append`: the options first, then one message for each event, then one answer. */
+export const append =
+  (writer: Writer) =>
+  (call: Call, callback: sendUnaryData<AppendResp>): void => {
+    let proposal: Proposal | undefined
+    call.on('data', (message: AppendReq) => {
+      const options = message.getOptions()
+      if (options !== undefined) proposal ??= openProposal({ ...targetOf(options), deadlineMs: deadlineOf(call) })
+      const proposed = message.getProposedMessage()
+      if (proposed !== undefined) proposal?.add(proposedOf(proposed))
+    })
+    call.on('end', () => {
+      void carryOut(writer, proposal).then(answer => {
+        if ('failed' in answer) callback(answer.failed)
+        else callback(null, answer.response)
+      })
+    })
+    // The client went away before it had sent everything: there is nobody to answer.
+    call.on('error', () => undefined)
+  }
+
+type Answer = { readonly response: AppendResp } | { readonly failed: Failure }
+
+const carryOut = async (writer: Writer, proposal: Proposal | undefined): Promise<Answer> => {
+  const finished = proposal?.finish()
+  if (finished === undefined) return { failed: invalidArgument('The first message must hold the options.') }
+  if ('refused' in finished) return { failed: finished.refused.failure }
+  const { stream, expected } = finished.request
+  return answerOf(stream, expected, await writer.write(finished.request))
+}
+
+type Options = Pick<
+  AppendReq.Options,
+  'getStreamIdentifier' | 'hasRevision' | 'getRevision' | 'hasNoStream' | 'hasStreamExists'
+>
+
+/** Append, Delete and Tombstone all say in the same way what they expect. */
+export const targetOf = (options: Options): { stream: string; expected: Expected } => ({
+  stream: streamName(options.getStreamIdentifier()),
+  expected: options.hasRevision()
+    ? BigInt(options.getRevision())
+    : options.hasNoStream()
+      ? 'no_stream'
+      : options.hasStreamExists()
+        ? 'stream_exists'
+        : 'any',
+})
+
+const answerOf = (stream: string, expected: Expected, written: Written): Answer => {
+  switch (written.kind) {
+    case 'written':
+      return { response: new streams.AppendResp().setSuccess(successOf(written)) }
+    case 'wrong_version':
+      return { response: new streams.AppendResp().setWrongExpectedVersion(conflictOf(expected, written.actual)) }
+    case 'deleted':
+      return { failed: streamDeleted(stream) }
+    case 'timeout':
+      return { failed: timedOut() }
+    case 'unavailable':
+      return { failed: unavailable(written.effect) }
+  }
+}
+
+const successOf = ({ revision, position }: Extract<Written, { kind: 'written' }>): AppendResp.Success => {
+  const success = new streams.AppendResp.Success()
+  if (revision === NO_REVISION) success.setNoStream(new shared.Empty())
+  else success.setCurrentRevision(revision.toString())
+  if (position === undefined) return success.setNoPosition(new shared.Empty())
+  const at = new streams.AppendResp.Position()
+  at.setCommitPosition(position.toString())
+  at.setPreparePosition(position.toString())
+  return success.setPosition(at)
+}
+
+const conflictOf = (expected: Expected, actual: bigint): AppendResp.WrongExpectedVersion => {
+  const conflict = new streams.AppendResp.WrongExpectedVersion()
+  if (actual === NO_REVISION) conflict.setCurrentNoStream(new shared.Empty())
+  else conflict.setCurrentRevision(actual.toString())
+  if (expected === 'any') return conflict.setExpectedAny(new shared.Empty())
+  if (expected === 'no_stream') return conflict.setExpectedNoStream(new shared.Empty())
+  if (expected === 'stream_exists') return conflict.setExpectedStreamExists(new shared.Empty())
+  return conflict.setExpectedRevision(expected.toString())
+}

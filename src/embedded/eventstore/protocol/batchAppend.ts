@@ -1,0 +1,157 @@
+import type { ServerDuplexStream } from '@grpc/grpc-js'
+import { status } from '@grpc/grpc-js'
+import any from 'google-protobuf/google/protobuf/any_pb.js'
+import empty from 'google-protobuf/google/protobuf/empty_pb.js'
+import shared from '@eventstore/db-client/generated/shared_pb.js'
+import statusPb from '@eventstore/db-client/generated/status_pb.js'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { Status } from '@eventstore/db-client/generated/status_pb.js'
+import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb.js'
+import { type Expected, NO_REVISION } from '../record.ts'
+import type { Writer, Written } from '../writer.ts'
+import { identifierOf, proposedOf, streamName, uuidText } from './messages.ts'
+import { APPEND_BYTES_MAX, type Proposal, type Refused, type Target, openProposal } from './proposal.ts'
+import { invalidArgument, unavailable, wrongVersionText } from './status.ts'
+
+type Call = ServerDuplexStream<BatchAppendReq, BatchAppendResp>
+
+/** Beyond this many unanswered appends of one client its messages are left in the socket. */
+const UNANSWERED_MAX = 2000
+
+type Open = { readonly target: Target; readonly proposal: Proposal; readonly correlationId: BatchAppendReq }
+
+/** `BatchAppend`: many appends over one call, told apart by correlation ids, answered as they are committed. */
+export const batchAppend =
+  (writer: Writer) =>
+  (call: Call): void => {
+    const open = new Map<string, Open>()
+    let unanswered = 0
+    let ended = false
+
+    const settle = (response: BatchAppendResp | undefined): void => {
+      unanswered -= 1
+      if (response !== undefined && call.writable) call.write(response)
+      if (unanswered < UNANSWERED_MAX) call.resume()
+      if (ended && unanswered === 0) call.end()
+    }
+    const carryOut = async ({ target, proposal, correlationId }: Open): Promise<void> => {
+      const finished = proposal.finish()
+      const outcome = 'refused' in finished ? finished.refused : await writer.write(finished.request)
+      // The answers of this call have no way to say "unavailable", so the call itself ends with that status.
+      if ('kind' in outcome && outcome.kind === 'unavailable') {
+        settle(undefined)
+        call.emit('error', unavailable(outcome.effect))
+        return
+      }
+      settle(responseOf(target, outcome).setCorrelationId(correlationId.getCorrelationId()))
+    }
+    const receive = (message: BatchAppendReq): void => {
+      const id = uuidText(message.getCorrelationId()) ?? ''
+      const opened = open.get(id) ?? begin(message)
+      if (opened === undefined) {
+        call.emit('error', invalidArgument('The first message of an append must hold its options.'))
+        return
+      }
+      for (const proposed of message.getProposedMessagesList()) opened.proposal.add(proposedOf(proposed))
+      if (!message.getIsFinal()) return void open.set(id, opened)
+      open.delete(id)
+      unanswered += 1
+      if (unanswered >= UNANSWERED_MAX) call.pause()
+      void carryOut(opened)
+    }
+
+    call.on('data', receive)
+    call.on('error', () => undefined)
+    call.on('end', () => {
+      ended = true
+      if (unanswered === 0) call.end()
+    })
+  }
+
+const begin = (message: BatchAppendReq): Open | undefined => {
+  const options = message.getOptions()
+  if (options === undefined) return undefined
+  const target = targetOf(options)
+  return { target, proposal: openProposal(target), correlationId: message }
+}
+
+const targetOf = (options: BatchAppendReq.Options): Target => ({
+  stream: streamName(options.getStreamIdentifier()),
+  expected: options.hasStreamPosition()
+    ? BigInt(options.getStreamPosition())
+    : options.hasNoStream()
+      ? 'no_stream'
+      : options.hasStreamExists()
+        ? 'stream_exists'
+        : 'any',
+  deadlineMs: options.getDeadline()?.toDate().getTime() ?? Number.POSITIVE_INFINITY,
+})
+
+type Outcome = Exclude<Written, { kind: 'unavailable' }> | Refused
+
+const responseOf = ({ stream, expected }: Target, outcome: Outcome): BatchAppendResp => {
+  const response = new streams.BatchAppendResp().setStreamIdentifier(identifierOf(stream))
+  if (expected === 'any') response.setAny(new empty.Empty())
+  else if (expected === 'no_stream') response.setNoStream(new empty.Empty())
+  else if (expected === 'stream_exists') response.setStreamExists(new empty.Empty())
+  else response.setStreamPosition(expected.toString())
+  if ('kind' in outcome && outcome.kind === 'written') return response.setSuccess(successOf(outcome))
+  return response.setError(errorOf(stream, expected, outcome))
+}
+
+const successOf = ({ revision, position }: Extract<Written, { kind: 'written' }>): BatchAppendResp.Success => {
+  const success = new streams.BatchAppendResp.Success()
+  if (revision === NO_REVISION) success.setNoStream(new empty.Empty())
+  else success.setCurrentRevision(revision.toString())
+  if (position === undefined) return success.setNoPosition(new empty.Empty())
+  const at = new shared.AllStreamPosition()
+  at.setCommitPosition(position.toString())
+  at.setPreparePosition(position.toString())
+  return success.setPosition(at)
+}
+
+const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, { kind: 'written' }>): Status => {
+  if ('reason' in outcome) return refusalOf(outcome)
+  switch (outcome.kind) {
+    case 'wrong_version':
+      return statusOf(
+        status.FAILED_PRECONDITION,
+        wrongVersionText(stream, expected, outcome.actual),
+        'WrongExpectedVersion',
+        conflictOf(expected, outcome.actual).serializeBinary(),
+      )
+    case 'deleted': {
+      const deleted = new shared.StreamDeleted().setStreamIdentifier(identifierOf(stream))
+      const text = `Event stream '${stream}' is deleted.`
+      return statusOf(status.FAILED_PRECONDITION, text, 'StreamDeleted', deleted.serializeBinary())
+    }
+    case 'timeout':
+      return statusOf(status.DEADLINE_EXCEEDED, 'Timeout', 'Timeout', new shared.Timeout().serializeBinary())
+  }
+}
+
+const refusalOf = ({ reason, failure }: Refused): Status => {
+  if (reason === 'invalid')
+    return statusOf(failure.code, failure.details, 'BadRequest', new shared.BadRequest().serializeBinary())
+  const exceeded = new shared.MaximumAppendSizeExceeded().setMaxappendsize(APPEND_BYTES_MAX)
+  return statusOf(failure.code, failure.details, 'MaximumAppendSizeExceeded', exceeded.serializeBinary())
+}
+
+const conflictOf = (expected: Expected, actual: bigint) => {
+  const conflict = new shared.WrongExpectedVersion()
+  if (actual === NO_REVISION) conflict.setCurrentNoStream(new empty.Empty())
+  else conflict.setCurrentStreamRevision(actual.toString())
+  if (expected === 'any') return conflict.setExpectedAny(new empty.Empty())
+  if (expected === 'no_stream') return conflict.setExpectedNoStream(new empty.Empty())
+  if (expected === 'stream_exists') return conflict.setExpectedStreamExists(new empty.Empty())
+  return conflict.setExpectedStreamPosition(expected.toString())
+}
+
+const statusOf = (code: number, message: string, detail: string, bytes: Uint8Array): Status => {
+  const details = new any.Any()
+  details.pack(bytes, `event_store.client.${detail}`)
+  const result = new statusPb.Status()
+  result.setCode(code)
+  result.setMessage(message)
+  return result.setDetails(details)
+}

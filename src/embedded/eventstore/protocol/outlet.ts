@@ -1,0 +1,34 @@
+import type { ServerWritableStream } from '@grpc/grpc-js'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+
+/** A read call; its answers are bytes that are ready for the wire. */
+export type ReadCall = ServerWritableStream<ReadReq, Uint8Array>
+
+/** Sends messages to one reader no faster than it takes them. */
+export type Outlet = {
+  /** Aborts when the client cancelled or went away. */
+  readonly gone: AbortSignal
+  /** Resolves when there is room for more. */
+  send(message: Uint8Array): Promise<void> | undefined
+}
+
+export const openOutlet = (call: ReadCall): Outlet => {
+  const gone = new AbortController()
+  call.on('cancelled', () => gone.abort())
+  call.on('close', () => gone.abort())
+  call.on('error', () => gone.abort())
+  const room = (): Promise<void> =>
+    new Promise(resolve => {
+      const done = (): void => {
+        call.off('drain', done)
+        gone.signal.removeEventListener('abort', done)
+        resolve()
+      }
+      call.on('drain', done)
+      gone.signal.addEventListener('abort', done)
+    })
+  return {
+    gone: gone.signal,
+    send: message => (gone.signal.aborted || call.write(message) ? undefined : room()),
+  }
+}

@@ -1,0 +1,58 @@
+import { Metadata, status } from '@grpc/grpc-js'
+import type { StatusObject } from '@grpc/grpc-js'
+import { NO_REVISION, type Expected } from '../record.ts'
+
+/** A gRPC status as the real server words and annotates it: clients read the `exception` trailer. */
+export type Failure = Pick<StatusObject, 'code' | 'details' | 'metadata'>
+
+const failure = (code: status, details: string, trailers: Readonly<Record<string, string>> = {}): Failure => {
+  const metadata = new Metadata()
+  for (const [key, value] of Object.entries(trailers)) metadata.set(key, value)
+  return { code, details, metadata }
+}
+
+/** Trailers are ASCII; a stream's name may be anything. */
+const ascii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?')
+
+export const invalidArgument = (details: string): Failure => failure(status.INVALID_ARGUMENT, details)
+
+export const unavailable = (effect: 'none' | 'unknown'): Failure =>
+  failure(
+    status.UNAVAILABLE,
+    effect === 'none'
+      ? 'The database of the event store cannot be reached; nothing was written.'
+      : 'The database of the event store was lost during the write; its outcome is unknown.',
+  )
+
+export const shuttingDown = (): Failure => failure(status.UNAVAILABLE, 'The event store is shutting down.')
+
+export const timedOut = (): Failure => failure(status.DEADLINE_EXCEEDED, 'The deadline passed before the write began.')
+
+export const streamDeleted = (stream: string): Failure =>
+  failure(status.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, {
+    exception: 'stream-deleted',
+    'stream-name': ascii(stream),
+  })
+
+const EXPECTED_NUMBERS = { no_stream: -1n, any: -2n, stream_exists: -4n } as const
+
+export const expectedNumber = (expected: Expected): bigint =>
+  typeof expected === 'bigint' ? expected : EXPECTED_NUMBERS[expected]
+
+export const wrongVersionText = (stream: string, expected: Expected, actual: bigint): string =>
+  `Append failed due to WrongExpectedVersion. Stream: ${stream}, Expected version: ${expectedNumber(expected)}, ` +
+  `Actual version: ${actual}`
+
+export const wrongVersion = (stream: string, expected: Expected, actual: bigint): Failure =>
+  failure(status.FAILED_PRECONDITION, wrongVersionText(stream, expected, actual), {
+    exception: 'wrong-expected-version',
+    'stream-name': ascii(stream),
+    'expected-version': expectedNumber(expected).toString(),
+    ...(actual !== NO_REVISION && { 'actual-version': actual.toString() }),
+  })
+
+export const tooLarge = (maxBytes: number): Failure =>
+  failure(status.INVALID_ARGUMENT, `Maximum Append Size of ${maxBytes} Exceeded.`, {
+    exception: 'maximum-append-size-exceeded',
+    'maximum-append-size': maxBytes.toString(),
+  })

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { type Log, allPage, entryFor, existence, nextLimit } from '../read.ts'
+import { NO_REVISION, type StoredRecord } from '../record.ts'
+import { firstVisible, isExpired } from '../truncation.ts'
+import { caughtUpMessage, checkpointMessage, confirmationMessage, eventMessage, streamName } from './messages.ts'
+import type { Outlet } from './outlet.ts'
+import { type Options, filterIn, formOf, positionOf, revisionOf } from './read.ts'
+import { type Failure, streamDeleted } from './status.ts'
+
+const FIRST_PAGE_EVENTS = 64
+/** What the real server searches between two checkpoints when the client does not say. */
+const SEARCH_WINDOW_EVENTS = 32
+
+/**
+ * A subscription to `$all` is one loop: whatever lies behind the last position is sent, from memory or from Postgres,
+ * and when nothing does, it waits for the head to move. Catching up and being live differ only in where the pages come
+ * from, so between them no event can be lost or sent twice.
+ */
+export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet): Promise<undefined> => {
+  const form = formOf(options)
+  const filter = filterIn(options)
+  const asked = positionOf(options)
+  let position = asked === 'start' ? 0n : asked === 'end' ? log.tail.head() : asked
+  const interval = checkpointIntervalOf(options)
+  let sinceCheckpoint = 0
+  let checkpointDue = false
+
+  const checkpoint = async (): Promise<void> => {
+    sinceCheckpoint = 0
+    checkpointDue = false
+    await outlet.send(checkpointMessage(position))
+  }
+  const deliver = async (record: StoredRecord): Promise<void> => {
+    position = record.position
+    sinceCheckpoint += 1
+    const wanted = filter === undefined || filter(record)
+    checkpointDue = !wanted
+    const room = wanted ? outlet.send(eventMessage(record, form)) : undefined
+    if (room !== undefined) await room
+    if (filter !== undefined && sinceCheckpoint >= interval) await checkpoint()
+  }
+
+  await outlet.send(confirmationMessage(randomUUID()))
+  let limit = FIRST_PAGE_EVENTS
+  for (let live = false; !outlet.gone.aborted; ) {
+    const page = await allPage(log, 'forwards', position, limit)
+    for (const record of page) {
+      if (outlet.gone.aborted) return undefined
+      await deliver(record)
+    }
+    if (page.length > 0) limit = Math.max(nextLimit(page), FIRST_PAGE_EVENTS)
+    if (position < log.tail.head()) continue
+    // An idle log must not keep a reader behind its head only because the last events were not for it.
+    if (checkpointDue) await checkpoint()
+    if (!live) await outlet.send(caughtUpMessage())
+    live = true
+    await log.tail.beyond(position, outlet.gone)
+  }
+  return undefined
+}
+
+const checkpointIntervalOf = (options: Options): number => {
+  const filter = options.getFilter()
+  const window = filter?.hasMax() === true ? filter.getMax() : SEARCH_WINDOW_EVENTS
+  return Math.max(window * (filter?.getCheckpointintervalmultiplier() ?? 1), 1)
+}
+
+/** The same for one stream, which need not exist yet. */
+export const subscribeToStream = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
+  const form = formOf(options)
+  const stream = streamName(options.getStream()?.getStreamIdentifier())
+  const asked = revisionOf(options)
+  const entry = await entryFor(log, stream)
+  if (existence(entry) === 'deleted') return streamDeleted(stream)
+  let revision = asked === 'start' ? NO_REVISION : asked === 'end' ? entry.head : asked
+
+  await outlet.send(confirmationMessage(randomUUID()))
+  for (let live = false; !outlet.gone.aborted; ) {
+    const asOf = log.tail.head()
+    for await (const record of visibleBehind(log, stream, revision)) {
+      revision = record.revision
+      const room = outlet.send(eventMessage(record, form))
+      if (room !== undefined) await room
+      if (outlet.gone.aborted) return undefined
+    }
+    const { head } = await entryFor(log, stream)
+    if (head > revision && existence({ ...entry, head }) === 'deleted') return streamDeleted(stream)
+    if (!live) await outlet.send(caughtUpMessage())
+    live = true
+    await log.tail.beyond(asOf, outlet.gone)
+  }
+  return undefined
+}
+
+async function* visibleBehind(log: Log, stream: string, revision: bigint): AsyncGenerator<StoredRecord> {
+  const entry = await entryFor(log, stream)
+  if (existence(entry) !== 'found') return
+  const { truncation, head } = entry
+  const first = firstVisible(truncation, head)
+  for (let from = revision + 1n > first ? revision + 1n : first; from <= head; ) {
+    const recent = entry.recent[0] !== undefined && from >= entry.recent[0].revision
+    const page = recent
+      ? entry.recent.filter(record => record.revision >= from)
+      : await log.reader.streamPage(stream, 'forwards', from, head, FIRST_PAGE_EVENTS)
+    const last = page.at(-1)
+    if (last === undefined) return
+    for (const record of page) if (!isExpired(record, truncation, Date.now())) yield record
+    from = last.revision + 1n
+  }
+}

@@ -1,0 +1,154 @@
+import type { Filter } from './filter.ts'
+import { NO_REVISION, type StoredRecord, TOMBSTONE_REVISION, sizeOf } from './record.ts'
+import { SELECT_HEADS } from './schema.ts'
+import type { Direction, Reader } from './storage.ts'
+import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryOf } from './streams.ts'
+import type { Tail } from './tail.ts'
+import { firstVisible, isExpired, isSoftDeleted } from './truncation.ts'
+
+const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
+const PAGE_EVENTS_MAX = 2000
+const PAGE_BYTES_AIM = 4 * 1024 * 1024
+
+/** All that serves readers. */
+export type Log = { readonly reader: Reader; readonly streams: Streams; readonly tail: Tail }
+
+export type StreamRead = {
+  readonly stream: string
+  readonly direction: Direction
+  /** Inclusive; `end` is the newest event. */
+  readonly from: bigint | 'start' | 'end'
+  readonly count: number
+}
+
+export type Found = 'found' | 'not_found' | 'deleted'
+
+/** What is known of the stream, from memory where possible. */
+export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> => {
+  const known = log.streams.get(stream)
+  if (known !== undefined) return known
+  const asOf = log.tail.head()
+  const [row] = await log.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
+  const entry = entryOf(row ?? { stream, head: null, meta_head: null, meta: null })
+  // Committed in the meantime: the entry may be stale, so it serves this one read and is not kept.
+  return log.tail.head() === asOf ? log.streams.offer(stream, entry) : entry
+}
+
+export const existence = (entry: StreamEntry): Found => {
+  if (entry.head === TOMBSTONE_REVISION) return 'deleted'
+  return entry.head === NO_REVISION || isSoftDeleted(entry.truncation) ? 'not_found' : 'found'
+}
+
+/** The visible events of a stream that exists, by pages. */
+export async function* readStream(log: Log, entry: StreamEntry, read: StreamRead): AsyncGenerator<StoredRecord[]> {
+  const { head } = entry
+  const first = firstVisible(entry.truncation, head)
+  const from = startOf(read, first, head)
+  if (from === undefined || read.count === 0) return
+  const to = read.direction === 'forwards' ? head : first
+  const isVisible = (record: StoredRecord): boolean => !isExpired(record, entry.truncation, Date.now())
+  let wanted = read.count
+  for await (const page of pagesOf(log, { ...read, entry, from, to })) {
+    const visible = page.filter(isVisible).slice(0, wanted)
+    wanted -= visible.length
+    yield visible
+    if (wanted <= 0) return
+  }
+}
+
+/** The revision to begin with, or undefined when there is nothing to read. */
+const startOf = ({ direction, from }: StreamRead, first: bigint, head: bigint): bigint | undefined => {
+  if (direction === 'forwards') {
+    const asked = from === 'start' ? 0n : from === 'end' ? head + 1n : from
+    const start = asked > first ? asked : first
+    return start > head ? undefined : start
+  }
+  const asked = from === 'start' ? 0n : from === 'end' ? head : from
+  const start = asked < head ? asked : head
+  return start < first ? undefined : start
+}
+
+type Range = StreamRead & { readonly entry: StreamEntry; readonly from: bigint; readonly to: bigint }
+
+async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> {
+  const remembered = fromMemory(range)
+  if (remembered !== undefined) return yield remembered
+  const { stream, direction, to, entry } = range
+  let from = range.from
+  let limit = Math.min(FIRST_PAGE_EVENTS, range.count)
+  while (direction === 'forwards' ? from <= to : from >= to) {
+    const page = await log.reader.streamPage(stream, direction, from, to, limit)
+    const last = page.at(-1)
+    if (last === undefined) return
+    if (direction === 'forwards' && from === range.from && last.revision === entry.head)
+      log.streams.remember(stream, page)
+    yield page
+    from = direction === 'forwards' ? last.revision + 1n : last.revision - 1n
+    limit = nextLimit(page)
+  }
+}
+
+/** The events asked for, if the end of the stream that is in memory reaches back that far. */
+const fromMemory = ({ entry, direction, from, to }: Range): StoredRecord[] | undefined => {
+  const oldest = entry.recent[0]
+  const low = direction === 'forwards' ? from : to
+  if (oldest === undefined || low < oldest.revision) return undefined
+  const high = direction === 'forwards' ? to : from
+  const found = entry.recent.filter(({ revision }) => revision >= low && revision <= high)
+  return direction === 'forwards' ? found : found.reverse()
+}
+
+/** Pages grow as long as the events are small. */
+export const nextLimit = (page: readonly StoredRecord[]): number => {
+  const bytes = page.reduce((sum, record) => sum + sizeOf(record), 0)
+  const byBytes = Math.floor(PAGE_BYTES_AIM / Math.max(bytes / page.length, 1))
+  return Math.min(Math.max(byBytes, 1), PAGE_EVENTS_MAX, page.length * 8)
+}
+
+export type AllRead = {
+  readonly direction: Direction
+  /** Forwards inclusive, backwards exclusive, as the real server takes it. */
+  readonly from: bigint | 'start' | 'end'
+  readonly count: number
+  readonly filter?: Filter
+}
+
+/** The events of all streams, by pages, up to the end of the log. */
+export async function* readAll(log: Log, { direction, from, count, filter }: AllRead): AsyncGenerator<StoredRecord[]> {
+  let wanted = count
+  for await (const page of allPages(log, direction, boundOf(direction, from, log.tail.head()))) {
+    const matching = (filter === undefined ? page : page.filter(filter)).slice(0, wanted)
+    wanted -= matching.length
+    yield matching
+    if (wanted <= 0) return
+  }
+}
+
+/** The position that a page begins behind (forwards) or below (backwards). */
+const boundOf = (direction: Direction, from: AllRead['from'], head: bigint): bigint => {
+  if (direction === 'forwards') return from === 'start' ? 0n : from === 'end' ? head : from - 1n
+  return from === 'start' ? 0n : from === 'end' || from > head ? head + 1n : from
+}
+
+async function* allPages(log: Log, direction: Direction, bound: bigint): AsyncGenerator<StoredRecord[]> {
+  let limit = FIRST_PAGE_EVENTS
+  for (let position = bound; ; ) {
+    const page = await allPage(log, direction, position, limit)
+    const last = page.at(-1)
+    if (last === undefined) return
+    yield [...page]
+    position = last.position
+    limit = nextLimit(page)
+  }
+}
+
+/** One page of the log: from the tail when it reaches back far enough, else from Postgres. */
+export const allPage = async (
+  log: Log,
+  direction: Direction,
+  position: bigint,
+  limit: number,
+): Promise<readonly StoredRecord[]> => {
+  const remembered = direction === 'forwards' ? log.tail.after(position, limit) : undefined
+  return remembered ?? log.reader.allPage(direction, position, limit)
+}

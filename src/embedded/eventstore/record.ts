@@ -1,0 +1,40 @@
+/** An event as the log keeps it. */
+export type StoredRecord = {
+  /** Its place in the log of all streams: 1, 2, 3 … without a gap. */
+  readonly position: bigint
+  readonly stream: string
+  /** Its place in its stream, from zero; `TOMBSTONE_REVISION` for the tombstone. */
+  readonly revision: bigint
+  readonly id: string
+  readonly type: string
+  readonly isJson: boolean
+  readonly data: Buffer
+  readonly metadata: Buffer
+  /** When it was committed: units of 100 ns since 1970. */
+  readonly createdTicks: bigint
+}
+
+/** An event as a client proposes it. */
+export type ProposedEvent = Pick<StoredRecord, 'id' | 'type' | 'isJson' | 'data' | 'metadata'>
+
+export type Expected = bigint | 'no_stream' | 'any' | 'stream_exists'
+
+/** The head of a stream that nothing was ever written to. */
+export const NO_REVISION = -1n
+/** EventStoreDB numbers the tombstone with the largest revision, so that nothing can follow it. */
+export const TOMBSTONE_REVISION = 9_223_372_036_854_775_807n
+/** Before this revision everything is truncated: this is how a stream is soft-deleted. */
+export const SOFT_DELETED_BEFORE = TOMBSTONE_REVISION
+
+const TICKS_PER_MILLISECOND = 10_000n
+
+export const ticksOf = (epochMs: number): bigint => BigInt(epochMs) * TICKS_PER_MILLISECOND
+
+/** The stream that holds the metadata of `stream`. */
+export const metastreamOf = (stream: string): string => `$$${stream}`
+export const isMetastream = (stream: string): boolean => stream.startsWith('$$')
+/** The reverse of `metastreamOf`. */
+export const originalOf = (metastream: string): string => metastream.slice(2)
+
+export const sizeOf = (event: ProposedEvent): number =>
+  event.data.length + event.metadata.length + Buffer.byteLength(event.type)

@@ -1,0 +1,70 @@
+/**
+ * One table holds everything. A stream's head is its largest revision, its metadata the newest event of `$$stream`, a
+ * tombstone an event with the largest revision of all: nothing has to be kept in step with the events.
+ */
+export const SCHEMA = `
+  create table if not exists events (
+    position  bigint primary key,
+    stream    text collate "C" not null,
+    revision  bigint not null,
+    event_id  uuid not null,
+    type      text not null,
+    is_json   boolean not null,
+    data      bytea not null,
+    metadata  bytea not null,
+    created   bigint not null,
+    unique (stream, revision)
+  )`
+
+const COLUMNS = 'position, stream, revision, event_id, type, is_json, data, metadata, created'
+
+/** `$1` the name of a stream; head and metadata of each, null where there are none. */
+export const SELECT_HEADS = `
+  select named.stream, head.revision as head, meta.revision as meta_head, meta.data as meta
+  from unnest($1::text[]) as named(stream)
+  left join lateral (select revision from events where stream = named.stream order by revision desc limit 1) head on true
+  left join lateral (
+    select revision, data from events where stream = '$$' || named.stream order by revision desc limit 1
+  ) meta on true`
+
+/** `$1` streams, `$2` revisions: the ids that are there. */
+export const SELECT_BY_REVISION = `
+  select asked.stream, found.revision, found.event_id, found.position
+  from unnest($1::text[], $2::bigint[]) as asked(stream, revision)
+  join lateral (
+    select revision, event_id, position from events where stream = asked.stream and revision = asked.revision
+  ) found on true`
+
+/** `$1` streams, `$2` ids, `$3` for each the first revision worth looking at. */
+export const SELECT_BY_ID = `
+  select asked.stream, found.revision, found.event_id, found.position
+  from unnest($1::text[], $2::uuid[], $3::bigint[]) as asked(stream, event_id, since)
+  join lateral (
+    select revision, event_id, position from events
+    where stream = asked.stream and revision >= asked.since and event_id = asked.event_id
+  ) found on true`
+
+/**
+ * All payloads travel as one binary value, `$8`, and are cut out of it here: text arrays of bytea would be written in
+ * hexadecimal, twice the size, and parsed on both sides. `$1` is the position before the first event, `$9` the time.
+ */
+export const INSERT = `
+  insert into events (${COLUMNS})
+  select $1::bigint + ordinality, stream, revision, event_id, type, is_json,
+         substr($8::bytea, data_at, data_bytes), substr($8::bytea, data_at + data_bytes, metadata_bytes), $9::bigint
+  from unnest($2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::int[], $10::int[], $11::int[])
+    with ordinality as t(stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes, ordinality)`
+
+export const SELECT_LAST_POSITION = 'select coalesce(max(position), 0) as position from events'
+
+/** `$1` stream, `$2` and `$3` the bounds, both inclusive, `$4` how many. */
+export const SELECT_STREAM = {
+  forwards: `select ${COLUMNS} from events where stream = $1 and revision between $2 and $3 order by revision limit $4`,
+  backwards: `select ${COLUMNS} from events where stream = $1 and revision between $2 and $3 order by revision desc limit $4`,
+}
+
+/** `$1` the position to begin behind (forwards) or below (backwards), `$2` how many. */
+export const SELECT_ALL = {
+  forwards: `select ${COLUMNS} from events where position > $1 order by position limit $2`,
+  backwards: `select ${COLUMNS} from events where position < $1 order by position desc limit $2`,
+}

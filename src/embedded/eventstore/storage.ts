@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { Refusal } from '../refusal.ts'
+import type { StoredRecord } from './record.ts'
+import { type EventRow, queryOf, recordOf } from './rows.ts'
+import { SCHEMA, SELECT_ALL, SELECT_LAST_POSITION, SELECT_STREAM } from './schema.ts'
+
+/** Any number that nothing else on this database locks with. */
+const NODE_LOCK = 0x65_73_64_62
+const LOCK_WAIT_MS = 3000
+const LOCK_RETRY_MS = 100
+const CONNECT_TIMEOUT_MS = 2000
+const READERS_MAX = 6
+
+/**
+ * Statements are planned once and kept while the table grows from nothing, so a plan that suits an empty table must
+ * never be chosen: every query here is meant to walk an index.
+ */
+const PLANNER = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off -c jit=off'
+
+export type Direction = 'forwards' | 'backwards'
+
+/** Another node writes to this database. */
+export class NodeAlreadyRunning extends Refusal {
+  constructor() {
+    super('Another event store node is running on this database; stop it first.')
+    this.name = 'NodeAlreadyRunning'
+  }
+}
+
+/** The one session that may write: the lock that excludes a second node belongs to it, and ends with it. */
+export type WriterSession = {
+  readonly lastPosition: bigint
+  query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
+  /** Resolves when the connection is gone. */
+  readonly lost: Promise<void>
+  end(): Promise<void>
+}
+
+export const openWriterSession = async (connectionString: string): Promise<WriterSession> => {
+  const client = new pg.Client({
+    connectionString,
+    application_name: 'eventstore-writer',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    options: PLANNER,
+  })
+  const lost = new Promise<void>(resolve => {
+    client.on('error', () => resolve())
+    client.on('end', () => resolve())
+  })
+  await client.connect()
+  const query = async <Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> =>
+    (await client.query(queryOf(name, text, values))).rows as Row[]
+  try {
+    await lockNode(client)
+    await client.query(SCHEMA)
+    const [row] = await query<{ position: bigint }>('last_position', SELECT_LAST_POSITION, [])
+    return { lastPosition: row?.position ?? 0n, query, lost, end: () => client.end() }
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw error
+  }
+}
+
+/** A node that was killed a moment ago may hold the lock until Postgres notices, hence the short wait. */
+const lockNode = async (client: pg.Client): Promise<void> => {
+  const givenUpAtMs = Date.now() + LOCK_WAIT_MS
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [NODE_LOCK])
+    if (rows[0]?.held === true) return
+    if (Date.now() > givenUpAtMs) throw new NodeAlreadyRunning()
+    await sleep(LOCK_RETRY_MS)
+  }
+}
+
+/** Reads of what is committed, by pages. */
+export type Reader = {
+  query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
+  streamPage(stream: string, direction: Direction, from: bigint, to: bigint, limit: number): Promise<StoredRecord[]>
+  /** Behind `position` forwards, below it backwards. */
+  allPage(direction: Direction, position: bigint, limit: number): Promise<StoredRecord[]>
+  end(): Promise<void>
+}
+
+export const openReader = (connectionString: string): Reader => {
+  const pool = new pg.Pool({
+    connectionString,
+    application_name: 'eventstore-reader',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    max: READERS_MAX,
+    options: PLANNER,
+  })
+  // A connection lost while idle is replaced by the pool; without a listener it would end the process.
+  pool.on('error', () => undefined)
+  const query = async <Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> =>
+    (await pool.query(queryOf(name, text, values))).rows as Row[]
+  return {
+    query,
+    streamPage: async (stream, direction, from, to, limit) => {
+      const bounds = from < to ? [from, to] : [to, from]
+      const name = `stream_${direction}`
+      return (await query<EventRow>(name, SELECT_STREAM[direction], [stream, ...bounds, limit])).map(recordOf)
+    },
+    allPage: async (direction, position, limit) =>
+      (await query<EventRow>(`all_${direction}`, SELECT_ALL[direction], [position, limit])).map(recordOf),
+    end: () => pool.end(),
+  }
+}

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { commitBatch, type Commit } from './commit.ts'
+import type { Expected, ProposedEvent } from './record.ts'
+import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
+import { type Streams, openStreams } from './streams.ts'
+import { type Tail, openTail } from './tail.ts'
+
+const BATCH_REQUESTS_MAX = 1000
+const BATCH_BYTES_MAX = 4 * 1024 * 1024
+const RECONNECT_MS = 100
+const RECONNECT_MAX_MS = 1000
+
+export type WriteRequest = {
+  readonly kind: 'append' | 'delete' | 'tombstone'
+  readonly stream: string
+  readonly expected: Expected
+  readonly events: readonly ProposedEvent[]
+  readonly bytes: number
+  /** Not begun after this moment: milliseconds since 1970. */
+  readonly deadlineMs: number
+}
+
+export type Written =
+  | { readonly kind: 'written'; readonly revision: bigint; readonly position: bigint | undefined }
+  | { readonly kind: 'wrong_version'; readonly actual: bigint }
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'unavailable'; readonly effect: 'none' | 'unknown' }
+
+type Pending = { readonly request: WriteRequest; readonly settle: (written: Written) => void }
+
+/**
+ * The only writer of the log. Requests are decided in the order of their arrival against what is committed and what the
+ * batch has decided so far, and the whole batch is one transaction; while it commits, the next batch gathers. Nobody is
+ * told anything before the commit.
+ */
+export type Writer = {
+  readonly tail: Tail
+  readonly streams: Streams
+  write(request: WriteRequest): Promise<Written>
+  /** Lets what was accepted finish, then ends. */
+  close(): Promise<void>
+}
+
+type WriterOptions = {
+  readonly connectionString: string
+  /** Another node has taken the database over while this one had lost its connection. */
+  readonly onReplaced: (error: NodeAlreadyRunning) => void
+}
+
+/** Fails when Postgres cannot be reached, or with NodeAlreadyRunning. */
+export const openWriter = async ({ connectionString, onReplaced }: WriterOptions): Promise<Writer> => {
+  const tail = openTail()
+  const streams = openStreams()
+  const queue: Pending[] = []
+  const closing = new AbortController()
+  let session: WriterSession | undefined
+  let draining = Promise.resolve()
+  let busy = false
+
+  // After a lost connection, whatever was being committed is either in the table now or will never be: the lock of the
+  // old session is free only once Postgres has ended it.
+  const adopt = (opened: WriterSession): void => {
+    streams.clear()
+    tail.reset(opened.lastPosition)
+    session = opened
+    void opened.lost.then(() => {
+      if (session === opened) session = undefined
+      if (!closing.signal.aborted) void reconnect()
+    })
+  }
+  const reconnect = async (): Promise<void> => {
+    for (let waitMs = RECONNECT_MS; !closing.signal.aborted; waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS)) {
+      await sleep(waitMs)
+      try {
+        return adopt(await openWriterSession(connectionString))
+      } catch (error) {
+        if (error instanceof NodeAlreadyRunning) return onReplaced(error)
+      }
+    }
+  }
+
+  const drain = async (): Promise<void> => {
+    while (queue.length > 0) {
+      const batch = takeBatch(queue)
+      const commit = await attempt(session, batch)
+      for (const record of commit.records) streams.committed(record)
+      tail.append(commit.records)
+      for (const [index, { settle }] of batch.entries()) settle(commit.written[index] ?? UNKNOWN)
+    }
+    busy = false
+  }
+  const attempt = async (current: WriterSession | undefined, batch: readonly Pending[]): Promise<Commit> => {
+    const requests = batch.map(pending => pending.request)
+    if (current === undefined) return failed(requests, 'none')
+    const commit = await commitBatch({ session: current, streams, head: tail.head() }, requests)
+    if (commit.failed === true) streams.clear()
+    return commit
+  }
+
+  adopt(await openWriterSession(connectionString))
+  return {
+    tail,
+    streams,
+    write: request =>
+      new Promise(settle => {
+        if (closing.signal.aborted) return settle({ kind: 'unavailable', effect: 'none' })
+        queue.push({ request, settle })
+        if (busy) return
+        busy = true
+        draining = drain()
+      }),
+    close: async () => {
+      closing.abort()
+      await draining
+      await session?.end()
+    },
+  }
+}
+
+const UNKNOWN: Written = { kind: 'unavailable', effect: 'unknown' }
+
+const failed = (requests: readonly WriteRequest[], effect: 'none' | 'unknown'): Commit => ({
+  records: [],
+  written: requests.map(() => ({ kind: 'unavailable', effect })),
+})
+
+const takeBatch = (queue: Pending[]): Pending[] => {
+  let bytes = 0
+  const end = queue.findIndex(({ request }, index) => {
+    bytes += request.bytes
+    return index >= BATCH_REQUESTS_MAX || (index > 0 && bytes > BATCH_BYTES_MAX)
+  })
+  return queue.splice(0, end === -1 ? queue.length : end)
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { importJWK, SignJWT } from 'jose'
+import { isScope, TENANT_PATTERN } from '../../identity/principal.ts'
+import { Refusal } from '../refusal.ts'
+import { loadSigningKey, type SigningKey } from './signingKey.ts'
+
+export const WORKLOAD_LIFETIME_SECONDS = 300
+export const USER_LIFETIME_SECONDS = 900
+
+/** The client through which the users of the command line speak. */
+export const CLI_CLIENT = 'ledger-cli'
+
+const SUBJECT = /^[\x21-\x7e]{1,255}$/
+
+export type DevGrant = {
+  readonly tenant: string
+  readonly subject: string
+  readonly scopes: readonly string[]
+  /** True for a user who delegated to the command line, false for a workload that speaks for itself. */
+  readonly user: boolean
+  /** Defaults to the longest that is allowed: 900 for users, 300 for workloads. */
+  readonly lifetimeSeconds?: number
+}
+
+export type TokenPlace = { readonly issuer: string; readonly audience: string }
+
+const check = (holds: boolean, sentence: string): void => {
+  if (!holds) throw new Refusal(sentence)
+}
+
+const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
+  check(TENANT_PATTERN.test(tenant), 'The tenant must be 1 to 63 of a-z, 0-9 and -, and not begin with -.')
+  check(SUBJECT.test(subject), 'The subject must be 1 to 255 visible ASCII characters.')
+  check(!user || subject !== CLI_CLIENT, `A user cannot be named ${CLI_CLIENT}: that is the client itself.`)
+  check(scopes.length > 0, 'At least one scope is needed.')
+  for (const scope of scopes) check(isScope(scope), `There is no scope ${JSON.stringify(scope)}.`)
+}
+
+const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
+  const longest = user ? USER_LIFETIME_SECONDS : WORKLOAD_LIFETIME_SECONDS
+  const seconds = lifetimeSeconds ?? longest
+  const fits = Number.isInteger(seconds) && seconds >= 1 && seconds <= longest
+  check(fits, `The lifetime must be 1 to ${longest} whole seconds.`)
+  return seconds
+}
+
+/** An RFC 9068 access token, signed with the issuer's key. Throws a Refusal that names what cannot be granted. */
+export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: DevGrant): Promise<string> => {
+  checkGrant(grant)
+  const lifetimeSeconds = lifetimeOf(grant)
+  const issuedAt = Math.floor(Date.now() / 1000)
+  const { tenant, subject, scopes, user } = grant
+  return await new SignJWT({ client_id: user ? CLI_CLIENT : subject, tenant, scope: scopes.join(' ') })
+    .setProtectedHeader({ typ: 'at+jwt', alg: key.alg, kid: key.kid })
+    .setIssuer(place.issuer)
+    .setAudience(place.audience)
+    .setSubject(subject)
+    .setJti(randomUUID())
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + lifetimeSeconds)
+    .sign(await importJWK(key, key.alg))
+}
+
+/**
+ * A token of the dev issuer for the command line, whether the issuer runs or not: the key in the data directory is all
+ * it takes, and it is made when it is missing.
+ */
+export const mintDevToken = async (request: TokenPlace & DevGrant & { readonly dataDir: string }): Promise<string> =>
+  await signDevToken(await loadSigningKey(request.dataDir), request, request)

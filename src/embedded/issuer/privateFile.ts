@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Refusal, systemCode } from '../refusal.ts'
+
+const OWNER_ONLY_FILE = 0o600
+const OWNER_ONLY_FOLDER = 0o700
+
+/** Where the issuer keeps what is its own, inside the service's data directory. */
+export const issuerFolder = (dataDir: string): string => join(dataDir, 'issuer')
+
+const readIfThere = async (path: string): Promise<string | undefined> => {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw new Refusal(`${path} cannot be read.`, error)
+  }
+}
+
+/** The content reaches the disk under a name of its own first, so that a crash never leaves half a secret. */
+const writeBeside = async (path: string, content: string): Promise<string> => {
+  const draft = `${path}.${randomUUID()}`
+  const file = await open(draft, 'wx', OWNER_ONLY_FILE)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return draft
+}
+
+/**
+ * Gives the draft its final name unless another process was first. Linking fails where renaming would overwrite: the
+ * service and the command line may both find no key and both make one, and only one of them may become the key.
+ */
+const publish = async (draft: string, path: string): Promise<void> => {
+  try {
+    await link(draft, path)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/**
+ * The content of a file that only its owner may read. It is created with what `create` gives when it is not there; of
+ * several processes that do this at once, all get the content of the first. Throws a Refusal when that cannot be done.
+ */
+export const readOrCreatePrivate = async (
+  folder: string,
+  name: string,
+  create: () => Promise<string>,
+): Promise<string> => {
+  const path = join(folder, name)
+  try {
+    await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
+    if ((await readIfThere(path)) === undefined) await publish(await writeBeside(path, await create()), path)
+    // A copy or a restored backup may have brought a wider mode with it.
+    await chmod(path, OWNER_ONLY_FILE)
+  } catch (error) {
+    throw error instanceof Refusal ? error : new Refusal(`${path} cannot be created.`, error)
+  }
+  const content = await readIfThere(path)
+  if (content === undefined) throw new Refusal(`${path} disappeared while it was read.`)
+  return content
+}

@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import { type Child, startChild } from './child.ts'
+
+/** The parts that make `npm start` need nothing else, each a process of its own. */
+export type Parts = {
+  /** Addresses of the parts that were asked for. */
+  readonly databaseUrl: string | undefined
+  readonly eventStoreUrl: string | undefined
+  readonly pids: Readonly<Record<string, number>>
+  /** Ends them in the reverse order of their start. */
+  readonly stop: () => Promise<void>
+}
+
+export type PartsWanted = {
+  readonly dataDir: string
+  readonly database: boolean
+  readonly eventStore: boolean
+  readonly eventStorePort?: number
+  readonly log: (line: string) => void
+  /** A part ended for good: the service cannot go on. */
+  readonly onExit: (reason: Error) => void
+}
+
+const modules = {
+  postgres: new URL('./postgres.ts', import.meta.url),
+  eventstore: new URL('./eventstore/main.ts', import.meta.url),
+}
+
+/** The database beside the one that the address names. */
+const siblingOf = (address: string, name: string): string => {
+  const url = new URL(address)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** Starts what is wanted. The embedded event store keeps its log in the embedded Postgres, in a database of its own. */
+export const startParts = async (wanted: PartsWanted): Promise<Parts> => {
+  const { log, onExit } = wanted
+  const running: Child[] = []
+  const stop = async (): Promise<void> => {
+    for (const child of running.toReversed()) await child.stop()
+  }
+  const start = async (name: keyof typeof modules, args: readonly string[]): Promise<Child> => {
+    const child = await startChild({ name, module: modules[name], args, log, onExit })
+    running.push(child)
+    return child
+  }
+  try {
+    const needsPostgres = wanted.database || wanted.eventStore
+    const postgres = needsPostgres
+      ? await start('postgres', ['--data-dir', join(wanted.dataDir, 'postgres'), '--port', '0'])
+      : undefined
+    const eventStore =
+      wanted.eventStore && postgres
+        ? await start('eventstore', [
+            '--database-url',
+            siblingOf(postgres.address, 'eventstore'),
+            '--port',
+            String(wanted.eventStorePort ?? 0),
+          ])
+        : undefined
+    return {
+      databaseUrl: wanted.database ? postgres?.address : undefined,
+      eventStoreUrl: eventStore?.address,
+      pids: { ...(postgres ? { postgres: postgres.pid } : {}), ...(eventStore ? { eventstore: eventStore.pid } : {}) },
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}

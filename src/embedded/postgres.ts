@@ -1,0 +1,105 @@
+/**
+ * A real Postgres as a part of the service: `node src/embedded/postgres.ts --data-dir D --port P` prints its connection
+ * string, then `ready`. It is a process of its own, so that nothing that happens to the service can end it half-way.
+ * D holds `cluster/`, `password` (readable by its owner alone) and `postgres.log`.
+ */
+
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openDataDirectory } from './dataDirectory.ts'
+import { type PartOptions, runPart } from './part.ts'
+import { postgresBinaries } from './postgresBinaries.ts'
+import { endOrphan, openCluster } from './postgresCluster.ts'
+import { postgresLaunch } from './postgresLaunch.ts'
+import {
+  connectionString,
+  HOST,
+  type ServerProcess,
+  type ServerStart,
+  startServer,
+  stopServer,
+} from './postgresServer.ts'
+import { Refusal, systemCode } from './refusal.ts'
+
+/** A keeper that was just killed may still be shutting its server down. */
+const LOCK_WAIT_MS = 10_000
+const START_ATTEMPTS_MAX = 20
+const START_RETRY_MS = 250
+
+export type EmbeddedPostgres = {
+  /** The connection string of the database `ledger`, as a superuser; the database `eventstore` lies beside it. */
+  readonly address: string
+  /** The pid of the postmaster. */
+  readonly pid: number
+  /** Fast shutdown: open transactions are rolled back, what was committed is on disk. */
+  close(): Promise<void>
+  /** Settles when the server ended without being asked to. */
+  readonly ended: Promise<Error>
+}
+
+/** The port itself, or a free one for 0. Throws a Refusal when it is in use. */
+const claimPort = async (port: number): Promise<number> => {
+  const server = createServer()
+  try {
+    server.listen(port, HOST)
+    await once(server, 'listening')
+    const address = server.address()
+    return typeof address === 'object' && address !== null ? address.port : port
+  } catch (error) {
+    if (systemCode(error) === 'EADDRINUSE') throw new Refusal(`Port ${port} on ${HOST} is in use.`, error)
+    if (systemCode(error) === 'EACCES') throw new Refusal(`Port ${port} on ${HOST} is not permitted.`, error)
+    throw error
+  } finally {
+    server.close()
+  }
+}
+
+/** What passes by itself: another program took the free port, or the processes of a killed server are still ending. */
+const passes = (error: unknown, anyPort: boolean): boolean =>
+  error instanceof Refusal &&
+  (/still in use|already exists/.test(error.message) || (anyPort && /^Port \d+ .* is in use/.test(error.message)))
+
+const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }: PartOptions) => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const claimed = await claimPort(port)
+      return { server: await startServer({ ...start, port: claimed }, signal), port: claimed }
+    } catch (error) {
+      if (signal.aborted || attempt === START_ATTEMPTS_MAX || !passes(error, port === 0)) throw error
+      await sleep(START_RETRY_MS)
+    }
+  }
+}
+
+const unexpectedEnd = async (server: ServerProcess, logPath: string): Promise<Error> =>
+  new Refusal(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`)
+
+/**
+ * Starts Postgres on `dataDir`, creating it on the first start and recovering whatever an earlier one left behind.
+ * Port 0 takes a free one. Throws a Refusal with one sentence for the person at the terminal.
+ */
+export const startPostgres = async (options: PartOptions): Promise<EmbeddedPostgres> => {
+  const directory = await openDataDirectory(options.dataDir, { waitMs: LOCK_WAIT_MS })
+  try {
+    const binaries = await postgresBinaries()
+    const launch = await postgresLaunch(binaries, directory.path)
+    await endOrphan(join(directory.path, 'cluster'))
+    if (options.port !== 0) await claimPort(options.port)
+    const cluster = await openCluster(directory.path, binaries, launch)
+    const logPath = join(directory.path, 'postgres.log')
+    const { server, port } = await startPatiently({ cluster, postgres: binaries.postgres, launch, logPath }, options)
+    const close = async () => {
+      await stopServer(server)
+      await directory.release()
+    }
+    const address = connectionString(cluster, port, 'ledger')
+    return { address, pid: server.pid, close, ended: unexpectedEnd(server, logPath) }
+  } catch (error) {
+    await directory.release()
+    throw error
+  }
+}
+
+if (import.meta.main) await runPart(startPostgres)

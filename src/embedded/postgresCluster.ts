@@ -1,0 +1,175 @@
+/** The directory of one Postgres cluster: made whole or not at all, and freed of a server that outlived its keeper. */
+
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chown, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { directoryRefusal } from './dataDirectory.ts'
+import type { PostgresBinaries } from './postgresBinaries.ts'
+import type { Launch } from './postgresLaunch.ts'
+import { Refusal, systemCode } from './refusal.ts'
+
+export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
+
+const USER = 'ledger'
+const UNFINISHED = 'cluster.unfinished-'
+const PASSWORD_BYTES = 24
+const FAST_SHUTDOWN_MAX_MS = 5_000
+const KILL_MAX_MS = 5_000
+const POLL_MS = 50
+const SAID_MAX_CHARS = 4_000
+
+/** Only what Postgres needs: a PGDATA or PGPORT of the developer must not reach it. */
+export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+
+const isFull = (said: string): boolean => /no space left|disk quota/i.test(said)
+
+/** The sentence for what initdb or Postgres said before it ended. */
+export const startFailure = (directory: string, port: number | undefined, said: string): Refusal => {
+  if (isFull(said)) return new Refusal(`The data directory ${directory} has no space left on its disk.`)
+  if (/address already in use/i.test(said)) return new Refusal(`Port ${port} on 127.0.0.1 is in use.`)
+  const fatal = said.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? said.trim().split('\n').at(-1) ?? ''
+  return new Refusal(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
+}
+
+/** Kept beside the cluster, readable by its owner alone; written whole or not at all. */
+const ensurePassword = async (directory: string, launch: Launch): Promise<string> => {
+  const path = join(directory, 'password')
+  const kept = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw error
+  })
+  if (kept !== undefined) return kept.trim()
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
+  await writeFile(`${path}.new`, `${password}\n`, { mode: 0o600, flush: true })
+  // initdb reads it, and it runs as the owner of the cluster.
+  if (launch.account) await chown(`${path}.new`, launch.account.uid, launch.account.gid)
+  await rename(`${path}.new`, path)
+  return password
+}
+
+const initdbArguments = (directory: string, path: string): string[] => [
+  `--pgdata=${path}`,
+  `--username=${USER}`,
+  `--pwfile=${join(directory, 'password')}`,
+  '--auth=scram-sha-256',
+  '--encoding=UTF8',
+  // The same order of text on every machine, whatever locales it has.
+  '--locale=C',
+  '--locale-provider=builtin',
+  '--builtin-locale=C.UTF-8',
+  '--no-instructions',
+]
+
+const runInitdb = async (
+  initdb: string,
+  args: readonly string[],
+  launch: Launch,
+): Promise<{ ok: boolean; said: string }> => {
+  const [program, all] = launch.command(initdb, args)
+  const child = spawn(program, all, {
+    ...launch.spawnOptions,
+    env: postgresEnvironment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => void (said = (said + text).slice(-SAID_MAX_CHARS)))
+  }
+  const ok = await new Promise<boolean>((resolve, reject) => {
+    child.on('error', reject).on('close', code => resolve(code === 0))
+  })
+  return { ok, said }
+}
+
+const removeUnfinished = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    // An initdb whose keeper was killed may still be writing there: what cannot be removed now, the next start removes.
+    if (name.startsWith(UNFINISHED)) await rm(join(directory, name), { recursive: true }).catch(() => undefined)
+  }
+}
+
+/**
+ * initdb works in a folder of another name, which gets its final name when all is on disk: a machine that stops in the
+ * middle leaves a folder that nobody takes for a cluster, and the next start begins anew in a folder of its own.
+ */
+const initialise = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<void> => {
+  await removeUnfinished(directory)
+  const unfinished = await mkdtemp(join(directory, UNFINISHED))
+  if (launch.account) await chown(unfinished, launch.account.uid, launch.account.gid)
+  const { ok, said } = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
+  if (!ok) throw startFailure(directory, undefined, said)
+  await rename(unfinished, join(directory, 'cluster'))
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+/** The cluster in `directory`, made on the first call. Throws a Refusal when the disk is full or not writable. */
+export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
+  const path = join(directory, 'cluster')
+  const made = await exists(path)
+  if (made && !(await exists(join(directory, 'password')))) {
+    throw new Refusal(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
+  }
+  try {
+    const password = await ensurePassword(directory, launch)
+    if (!made) await initialise(directory, binaries, launch)
+    return { path, user: USER, password }
+  } catch (error) {
+    throw directoryRefusal(directory, error)
+  }
+}
+
+const commandOf = async (pid: number): Promise<string> => {
+  try {
+    return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
+  } catch {
+    if (process.platform === 'linux') return ''
+    const listed = await promisify(execFile)('ps', ['-o', 'command=', '-p', `${pid}`]).catch(() => ({ stdout: '' }))
+    return listed.stdout
+  }
+}
+
+const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if (systemCode(error) !== 'ESRCH') throw error
+    }
+  }
+}
+
+const goneWithin = async (isServer: () => Promise<boolean>, maxMs: number): Promise<boolean> => {
+  const deadline = performance.now() + maxMs
+  while (await isServer()) {
+    if (performance.now() >= deadline) return false
+    await sleep(POLL_MS)
+  }
+  return true
+}
+
+/**
+ * Ends a server that still runs on the cluster and removes its postmaster.pid. The caller holds the lock of the
+ * directory, so such a server has no keeper any more. A pid that meanwhile belongs to another program is left alone,
+ * and its file removed, since Postgres itself would take any living process for a server and refuse to start.
+ */
+export const endOrphan = async (cluster: string): Promise<void> => {
+  const pidFile = join(cluster, 'postmaster.pid')
+  const pid = Number.parseInt(await readFile(pidFile, 'utf8').catch(() => ''), 10)
+  if (!(pid > 1)) return
+  const isServer = async () => (await commandOf(pid)).includes(cluster)
+  if (await isServer()) signalAll([pid], 'SIGINT')
+  if (!(await goneWithin(isServer, FAST_SHUTDOWN_MAX_MS))) {
+    // It does not even answer a signal: it is stopped or stuck. What it acknowledged is in the WAL.
+    signalAll([pid], 'SIGKILL')
+    await goneWithin(isServer, KILL_MAX_MS)
+  }
+  await rm(pidFile, { force: true })
+}

@@ -1,0 +1,14 @@
+/**
+ * A reason not to start that the person at the terminal can act on: one sentence, printed without a stack.
+ * Everything else that is thrown is a bug and keeps its stack.
+ */
+export class Refusal extends Error {
+  constructor(sentence: string, cause?: unknown) {
+    super(sentence, { cause })
+    this.name = 'Refusal'
+  }
+}
+
+/** The code of a system error (`ENOSPC`), or undefined for anything else. */
+export const systemCode = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -1,0 +1,49 @@
+import type { Sql } from '../ports.ts'
+
+/** Where each feed has got to. The epoch is that of the holder: whoever was replaced can no longer write. */
+const TABLE = `
+  create table if not exists checkpoints (
+    name text primary key,
+    position bigint not null,
+    epoch bigint not null,
+    updated_at timestamptz not null default now()
+  )`
+
+/** Another process has taken over while this one slept. It must write nothing more. */
+export class Replaced extends Error {
+  constructor(name: string) {
+    super(`Another process has taken over ${name}.`)
+    this.name = 'Replaced'
+  }
+}
+
+export const createCheckpoints = async (sql: Sql): Promise<void> => {
+  await sql(TABLE)
+}
+
+/** The position to go on from, or `start`; from now on only this epoch, or a newer one, may move it. */
+export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Promise<bigint | 'start'> => {
+  const [row] = await sql<{ position: bigint }>(
+    `insert into checkpoints (name, position, epoch) values ($1, -1, $2)
+     on conflict (name) do update set epoch = excluded.epoch where checkpoints.epoch <= excluded.epoch
+     returning position`,
+    [name, epoch],
+  )
+  if (row === undefined) throw new Replaced(name)
+  return row.position < 0n ? 'start' : row.position
+}
+
+/** Part of the transaction whose work it records. Throws Replaced, and so undoes that work, in an old epoch. */
+export const moveCheckpoint = async (sql: Sql, name: string, position: bigint, epoch: bigint): Promise<void> => {
+  const moved = await sql(
+    'update checkpoints set position = $2, updated_at = now() where name = $1 and epoch = $3 returning name',
+    [name, position, epoch],
+  )
+  if (moved.length === 0) throw new Replaced(name)
+}
+
+/** How far a read model has got: what a list says it is as of. Zero before its first event. */
+export const positionOf = async (sql: Sql, name: string): Promise<bigint> => {
+  const [row] = await sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
+  return row === undefined || row.position < 0n ? 0n : row.position
+}

@@ -1,0 +1,52 @@
+import { publishedBy } from '../../projections/facts/projection.ts'
+import type { CloudEvent } from '../../streams/facts.ts'
+import type { Category } from '../../streams/index.ts'
+import type { Database, FactBus, FactMessage, StoredEvent, TopicSettings } from '../ports.ts'
+import { moveCheckpoint } from './checkpoints.ts'
+import { decode } from './decode.ts'
+import type { Feed } from './run.ts'
+
+const PARTITIONS = 12
+const RETENTION_MS = 7 * 24 * 60 * 60 * 1000
+
+const CATEGORIES: readonly Category[] = ['order', 'invoice', 'payment']
+export const topicOf = (category: Category): string => `ledger.${category}.v1`
+const ANALYST_TOPICS: readonly TopicSettings[] = CATEGORIES.map(category => ({
+  topic: topicOf(category),
+  partitions: PARTITIONS,
+  retentionMs: RETENTION_MS,
+}))
+
+/** CloudEvents 1.0 in the binary mode of its Kafka binding: attributes are headers, the value is the data alone. */
+export const messageOf = (topic: string, event: CloudEvent): FactMessage => {
+  const { data, datacontenttype, traceparent, ...attributes } = event
+  const headers = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`ce_${name}`, value]))
+  return {
+    topic,
+    key: event.partitionkey,
+    headers: { ...headers, 'content-type': datacontenttype, ...(traceparent === undefined ? {} : { traceparent }) },
+    value: JSON.stringify(data),
+  }
+}
+
+const messagesOf = (events: readonly StoredEvent[]): FactMessage[] =>
+  events.flatMap(stored => {
+    const { category, recorded } = decode(stored)
+    const event = publishedBy(category, recorded)
+    return event ? [messageOf(topicOf(category), event)] : []
+  })
+
+/**
+ * From the log to Kafka. The checkpoint moves after the broker's acknowledgement: whatever ends this process in between,
+ * the facts come again, with the same ids and the same bytes, and none is left out.
+ */
+export const publisherOf = (database: Database, bus: FactBus): Feed => ({
+  name: 'publisher',
+  categories: CATEGORIES,
+  prepare: () => bus.ensureTopics(ANALYST_TOPICS),
+  take: async (events, position, epoch) => {
+    const messages = messagesOf(events)
+    if (messages.length > 0) await bus.publish(messages)
+    await moveCheckpoint(database.sql, 'publisher', position, epoch)
+  },
+})

@@ -1,0 +1,100 @@
+import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import { batches } from './batches.ts'
+import { Replaced, takeCheckpoint } from './checkpoints.ts'
+
+/** What a subscriber does with the log. */
+export type Feed = {
+  /** Its checkpoint's name. */
+  readonly name: string
+  readonly categories: readonly string[]
+  /**
+   * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
+   * error other than Unavailable says that the feed cannot go on from here.
+   */
+  readonly take: (events: readonly StoredEvent[], position: bigint, epoch: bigint) => Promise<void>
+  /** What has to be there before the first batch; repeated after every failure. */
+  readonly prepare?: () => Promise<void>
+  /** Work that goes on beside the loop, until the signal. */
+  readonly alongside?: (signal: AbortSignal) => Promise<void>
+}
+
+export type FeedState = {
+  readonly name: string
+  readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped'
+  readonly position: bigint
+  /** Why it stopped, for the operator. */
+  readonly error?: string
+}
+
+export type FeedParts = {
+  readonly store: EventStore
+  readonly database: Database
+  readonly world: World
+  readonly report: (state: FeedState) => void
+}
+
+const BATCH_MAX = 1_000
+/** A feed that cannot go on tries again from its checkpoint: the cause may have been repaired, by a newer build say. */
+const STOPPED_RETRY_MS = 5_000
+const UNAVAILABLE_RETRY_MS = 250
+
+/** Runs feeds in this process, and in no other at the same time, until the signal. */
+export const runFeeds = (name: string, feeds: readonly Feed[], parts: FeedParts, stop: AbortSignal): Promise<void> => {
+  for (const feed of feeds) parts.report({ name: feed.name, state: 'waiting', position: 0n })
+  return parts.database.exclusively(name, stop, async ({ epoch, signal }) => {
+    await Promise.all(feeds.map(feed => keepRunning(feed, parts, epoch, signal)))
+  })
+}
+
+const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    try {
+      await runOnce(feed, parts, epoch, signal)
+    } catch (error) {
+      if (signal.aborted || error instanceof Replaced) return
+      const passing = error instanceof Unavailable
+      const reason = error instanceof Error ? error.message : String(error)
+      parts.report({ name: feed.name, state: passing ? 'waiting' : 'stopped', position: 0n, error: reason })
+      await parts.world.sleep(passing ? UNAVAILABLE_RETRY_MS : STOPPED_RETRY_MS, signal)
+    }
+  }
+}
+
+const runOnce = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
+  await feed.prepare?.()
+  // Whatever ends one of the two ends the other, and the subscription with them.
+  const ended = new AbortController()
+  const either = AbortSignal.any([signal, ended.signal])
+  const end = (): void => ended.abort()
+  const beside = feed.alongside?.(either).finally(end)
+  await Promise.all([follow(feed, parts, epoch, either).finally(end), beside])
+}
+
+/** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
+const follow = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
+  const after = await takeCheckpoint(parts.database.sql, feed.name, epoch)
+  const items = parts.store.subscribe({ after, categories: feed.categories, signal })
+  let state: FeedState['state'] = 'catching_up'
+  let reached = after === 'start' ? 0n : after
+  for await (const batch of batches(items, BATCH_MAX)) {
+    const { events, position, caughtUp } = summaryOf(batch)
+    if (position !== undefined) await feed.take(events, position, epoch)
+    if (caughtUp) state = 'live'
+    reached = position ?? reached
+    parts.report({ name: feed.name, state, position: reached })
+  }
+}
+
+const summaryOf = (batch: readonly FeedItem[]) => {
+  const events: StoredEvent[] = []
+  let position: bigint | undefined
+  let caughtUp = false
+  for (const item of batch) {
+    if (item.kind === 'caught_up') caughtUp = true
+    else {
+      if (item.kind === 'event') events.push(item.event)
+      position = item.kind === 'event' ? item.event.position : item.position
+    }
+  }
+  return { events, position, caughtUp }
+}

@@ -1,0 +1,75 @@
+import express, {
+  type Express,
+  type Request as Incoming,
+  type RequestHandler,
+  type Response as Outgoing,
+} from 'express'
+import type { Log } from '../ports.ts'
+import { allowedMethods, type Boundary, pathOf } from './boundary.ts'
+import { correlationIdOf } from './correlation.ts'
+import { Problem } from './problem.ts'
+import { sendProblem, sendReply } from './respond.ts'
+import type { AnyRoute } from './route.ts'
+import { normalizeUrl } from './url.ts'
+
+export type AppParts = {
+  readonly routes: readonly AnyRoute[]
+  readonly boundary: Boundary
+  readonly log: Log
+  /** The embedded issuer, mounted at its own path. */
+  readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
+}
+
+/** The Express application: the routes in the order of their declaration, then what is not there. */
+export const createApp = ({ routes, boundary, log, issuer }: AppParts): Express => {
+  const app = express()
+  app.disable('x-powered-by').disable('etag')
+  app.enable('case sensitive routing').enable('strict routing')
+
+  app.use((req, res, next) => {
+    res.locals['correlationId'] = correlationIdOf(req)
+    res.locals['startedAt'] = performance.now()
+    req.url = normalizeUrl(req.url)
+    next()
+  })
+  if (issuer) app.use(issuer.path, issuer.handler)
+  for (const declared of routes)
+    app[methodOf(declared)](pathOf(declared), (req, res) => respond(req, res, declared, { boundary, log }))
+  for (const [path, allow] of allowedMethods(routes))
+    app.all(path, (req, res) => {
+      sendProblem(req, res, new Problem('method_not_allowed', { headers: { Allow: allow } }))
+    })
+  app.use((req: Incoming, res: Outgoing) => {
+    sendProblem(req, res, new Problem('route_not_found'))
+  })
+  app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
+    // Express itself throws only for what it could not read: a path that does not decode, for one.
+    sendProblem(
+      req,
+      res,
+      error instanceof URIError ? new Problem('route_not_found') : new Problem('bad_request_framing'),
+    )
+  })
+  return app
+}
+
+const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+
+const respond = async (
+  req: Incoming,
+  res: Outgoing,
+  declared: AnyRoute,
+  { boundary, log }: Pick<AppParts, 'boundary' | 'log'>,
+): Promise<void> => {
+  try {
+    await sendReply(req, res, await boundary(req, res, declared))
+  } catch (error) {
+    const problem = error instanceof Problem ? error : new Problem('internal_error')
+    if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')
+    sendProblem(req, res, problem)
+  } finally {
+    const { correlationId, startedAt, tenant } = res.locals
+    const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
+    log.info({ correlationId, tenant, route: declared.operationId, status: res.statusCode, tookMs }, 'request')
+  }
+}

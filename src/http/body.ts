@@ -1,0 +1,52 @@
+import type { IncomingMessage } from 'node:http'
+import { parseJson } from './json.ts'
+import { Problem } from './problem.ts'
+import type { AnyRoute } from './route.ts'
+
+const BODY_MAX_BYTES = 64 * 1024
+const BODY_DEADLINE_MS = 30_000
+
+const mediaTypeOf = (req: IncomingMessage): { type: string; charset: string } => {
+  const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';')
+  const charset = parameters.map(parameter => parameter.trim()).find(parameter => parameter.startsWith('charset='))
+  return { type: type.trim(), charset: charset?.slice('charset='.length).replaceAll('"', '') ?? 'utf-8' }
+}
+
+const unsupported = (declared: AnyRoute): Problem => {
+  const type = declared.bodyType ?? 'application/json'
+  const header = declared.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post'
+  return new Problem('unsupported_media_type', { detail: `Send ${type} in UTF-8.`, headers: { [header]: type } })
+}
+
+/** The body's JSON. A declared body that is optional may be absent: then undefined. */
+export const readBody = async (req: IncomingMessage, declared: AnyRoute): Promise<unknown> => {
+  const length = Number(req.headers['content-length'] ?? 0)
+  const isEmpty = length === 0 && req.headers['transfer-encoding'] === undefined
+  if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
+  if (length > BODY_MAX_BYTES) throw new Problem('payload_too_large', { detail: `At most ${BODY_MAX_BYTES} bytes.` })
+  const { type, charset } = mediaTypeOf(req)
+  const encoded = req.headers['content-encoding'] !== undefined
+  if (type !== (declared.bodyType ?? 'application/json') || charset !== 'utf-8' || encoded) throw unsupported(declared)
+  return parseJson(await readBytes(req))
+}
+
+const readBytes = (req: IncomingMessage): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const late = setTimeout(() => end(new Problem('request_timeout')), BODY_DEADLINE_MS)
+    const end = (problem?: Problem): void => {
+      clearTimeout(late)
+      req.removeAllListeners('data')
+      if (problem) reject(problem)
+      else resolve(Buffer.concat(chunks, size))
+    }
+    req.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > BODY_MAX_BYTES) end(new Problem('payload_too_large', { detail: `At most ${BODY_MAX_BYTES} bytes.` }))
+    })
+    req.on('end', () => end())
+    req.on('close', () => end(new Problem('bad_request_framing')))
+    req.on('error', () => end(new Problem('bad_request_framing')))
+  })

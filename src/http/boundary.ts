@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+import type { Request as Incoming, Response as Outgoing } from 'express'
+import { z } from 'zod'
+import type { Context } from '../commands/handle.ts'
+import { authorize } from '../identity/authorize.ts'
+import type { Principal } from '../identity/principal.ts'
+import { Unavailable } from '../ports.ts'
+import { readBody } from './body.ts'
+import { ifMatch } from './conditional.ts'
+import { traceparentOf } from './correlation.ts'
+import { scopedKeyOf } from './idempotency.ts'
+import { Problem } from './problem.ts'
+import type { AnyRoute, Call, Reply, Services } from './route.ts'
+import { isVersion, OLDEST_VERSION } from './versions/index.ts'
+import { violationsOf } from './violations.ts'
+
+/** Says who is calling, or throws the Problem that says why not. */
+export type Authenticate = (req: Incoming) => Promise<Principal>
+
+/** Takes a request through every check, in the order that the contract promises, to its handler. */
+export type Boundary = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
+
+/** `{id}` becomes `:id`, and the colon of an action is escaped, since Express takes it for a parameter. */
+export const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+
+/** Each path with the methods that it has, for Allow. */
+export const allowedMethods = (routes: readonly AnyRoute[]): ReadonlyMap<string, string> => {
+  const methods = new Map<string, string>()
+  for (const declared of routes) {
+    const path = pathOf(declared)
+    const method = declared.method === 'GET' ? 'GET, HEAD' : declared.method
+    methods.set(path, [methods.get(path), method].filter(Boolean).join(', '))
+  }
+  return methods
+}
+
+const headerOf = (req: Incoming, name: string): string | undefined => {
+  const value = req.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
+  const now = (): string => new Date(services.ledger.world.now()).toISOString()
+  return async (req, res, declared) => {
+    const principal = declared.scope === 'none' ? undefined : await authenticate(req)
+    if (principal) permit(principal, declared)
+    if (principal) res.locals['tenant'] = principal.tenant
+    const params = checkedParams(req, declared)
+    const apiVersion = versionOf(req)
+    res.locals['apiVersion'] = apiVersion
+    const body = declared.body ? checked(declared.body, await readBody(req, declared), '') : undefined
+    const query = checkedQuery(req, declared)
+    const call: Omit<Call<unknown, unknown, unknown>, 'principal' | 'context'> = {
+      ...services,
+      params,
+      query,
+      body,
+      path: req.path,
+      apiVersion,
+      correlationId: String(res.locals['correlationId']),
+      idempotency: principal && scopedKeyOf(declared, principal, headerOf(req, 'idempotency-key')),
+      ifMatch: checkedIfMatch(req, declared),
+      ifNoneMatch: headerOf(req, 'if-none-match'),
+      accept: headerOf(req, 'accept'),
+      lastEventId: headerOf(req, 'last-event-id'),
+    }
+    const context = principal && contextOf(principal, declared, { req, correlationId: call.correlationId, at: now() })
+    return telling(() => declared.handle({ ...call, principal, context } as never))
+  }
+}
+
+const permit = (principal: Principal, { scope }: AnyRoute): void => {
+  if (scope === 'none') return
+  const decision = authorize(principal, { scope })
+  if ('refused' in decision) throw new Problem(decision.refused, { detail: `This operation needs the scope ${scope}.` })
+}
+
+const versionOf = (req: Incoming): string => {
+  const asked = headerOf(req, 'api-version')
+  if (asked === undefined) return OLDEST_VERSION
+  if (!isVersion(asked)) throw new Problem('unsupported_api_version')
+  return asked
+}
+
+const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown => {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new Problem('validation_failed', { errors: violationsOf(parsed.error, pointer) })
+}
+
+// An id that cannot exist is a resource that does not: 404, before anything is looked up.
+const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
+  const parsed = params?.safeParse(req.params)
+  if (parsed?.success === false) throw new Problem('resource_not_found')
+  return parsed?.data
+}
+
+const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
+  const given = new URL(req.url, 'http://localhost').searchParams
+  const names = [...new Set(given.keys())]
+  const unknown = names.filter(name => !Object.hasOwn(query?.shape ?? {}, name) || given.getAll(name).length > 1)
+  if (unknown.length > 0)
+    throw new Problem('unknown_parameter', {
+      errors: unknown.map(name => ({
+        pointer: `?${encodeURIComponent(name)}`,
+        code: given.getAll(name).length > 1 ? 'repeated_parameter' : 'unknown_parameter',
+        detail: 'This list has no such parameter, or it was given more than once.',
+      })),
+    })
+  return query && checked(query, Object.fromEntries(given), '?')
+}
+
+const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, never>['ifMatch'] => {
+  if (!declared.ifMatch) return undefined
+  const header = headerOf(req, 'if-match')
+  if (header === undefined)
+    throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag that you read.' })
+  return ifMatch(header)
+}
+
+type About = { readonly req: Incoming; readonly correlationId: string; readonly at: string }
+const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationId, at }: About): Context => {
+  const traceparent = traceparentOf(req)
+  return {
+    tenant: principal.tenant,
+    subject: principal.subject,
+    client: principal.client,
+    authority: declared.scope,
+    correlationId,
+    commandId: randomUUID(),
+    at,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  }
+}
+
+/** What a part that does not answer means for the caller depends on whether anything may have been done. */
+const telling = async (work: () => Promise<Reply>): Promise<Reply> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    throw new Problem(error.effect === 'none' ? 'dependency_unavailable' : 'deadline_exceeded', {
+      detail: `The ${error.part} did not answer in time.`,
+    })
+  }
+}

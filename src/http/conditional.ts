@@ -1,0 +1,34 @@
+import { Problem } from './problem.ts'
+
+/** Entity tags and the two conditional headers, as RFC 9110 §8.8.3 and §13.1 have them. */
+
+/** Strong, one per stream revision and API version, opaque to clients. */
+export const etagOf = (revision: bigint, apiVersion: string): string => `"${revision}.${apiVersion}"`
+
+type Tag = { readonly weak: boolean; readonly opaque: string }
+const TAG = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y
+
+const tagsOf = (header: string): '*' | readonly Tag[] => {
+  if (header.trim() === '*') return '*'
+  const tags: Tag[] = []
+  for (TAG.lastIndex = 0; TAG.lastIndex < header.length; ) {
+    const found = TAG.exec(header)
+    if (!found?.[2]) throw new Problem('precondition_invalid', { detail: 'Not a list of entity tags.' })
+    tags.push({ weak: found[1] !== undefined, opaque: found[2] })
+  }
+  if (tags.length === 0) throw new Problem('precondition_invalid', { detail: 'An empty list of entity tags.' })
+  return tags
+}
+
+/** The If-Match test: strong comparison. `undefined` for a resource that does not exist never matches. */
+export const ifMatch = (header: string): ((etag: string | undefined) => boolean) => {
+  const tags = tagsOf(header)
+  return etag => etag !== undefined && (tags === '*' || tags.some(tag => !tag.weak && tag.opaque === etag))
+}
+
+/** Whether If-None-Match says that the caller has this representation already: weak comparison. */
+export const isKnown = (header: string | undefined, etag: string): boolean => {
+  if (header === undefined) return false
+  const tags = tagsOf(header)
+  return tags === '*' || tags.some(tag => tag.opaque === etag)
+}

@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { factsPage } from '../../projections/facts/queries.ts'
+import type { FactRow } from '../../projections/facts/projection.ts'
+import { FACT_TYPES } from '../../streams/facts.ts'
+import { positionOf } from '../feeds/checkpoints.ts'
+import { Problem } from './problem.ts'
+import { type AnyRoute, type Call, type Reply, route, type Streamed } from './route.ts'
+import { pageQuery, textSchema, timeSchema } from './schemas.ts'
+
+/** The published facts over HTTP: what Kafka carries, with the same ids, in the order of the log. */
+
+const eventSchema = z
+  .object({
+    specversion: z.literal('1.0'),
+    id: z.uuid(),
+    source: z.string(),
+    type: z.enum(FACT_TYPES),
+    subject: z.string(),
+    time: timeSchema,
+    datacontenttype: z.literal('application/json'),
+    dataschema: z.string(),
+    partitionkey: z.string(),
+    sequence: z.string(),
+    correlationid: z.string(),
+    causationid: z.string(),
+    tenantid: z.string(),
+    traceparent: z.string().optional(),
+    data: z.record(z.string(), z.json()),
+  })
+  .meta({ id: 'CloudEvent' })
+
+const query = z.object({
+  ...pageQuery,
+  type: z.enum(FACT_TYPES).optional(),
+  subject: textSchema.optional(),
+  from_position: z
+    .string()
+    .regex(/^\d{1,19}$/)
+    .optional()
+    .meta({ description: 'Begin at this position of the log.' }),
+  from_time: timeSchema.optional(),
+})
+type EventsCall = Call<undefined, z.output<typeof query>, undefined>
+
+const eventsPageSchema = z.object({
+  items: z.array(eventSchema),
+  page: z.object({
+    next_cursor: z.string().meta({ description: 'Always there: at the tail it waits for what is to come.' }),
+    has_more: z.boolean(),
+    as_of_position: z.string(),
+  }),
+})
+
+const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
+  list: 'events',
+  tenant: principal.tenant,
+  type: type ?? null,
+  subject: subject ?? null,
+})
+
+const positionSchema = z.object({ after: z.string() })
+
+/** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
+const startOf = (call: EventsCall, cursor: string | undefined): bigint => {
+  if (cursor !== undefined) return BigInt(positionSchema.parse(call.cursors.open(bindingOf(call), cursor)).after)
+  return BigInt(call.query.from_position ?? 0) - 1n
+}
+
+const read = (
+  { database, principal, query: { type, subject, from_time } }: EventsCall,
+  after: bigint,
+  limit: number,
+) => {
+  const { text, values } = factsPage({ tenant: principal.tenant, after, limit, type, subject, from_time })
+  return database.sql<FactRow>(text, values)
+}
+
+const page = async (call: EventsCall): Promise<Reply> => {
+  const after = startOf(call, call.query.cursor)
+  const asOf = await positionOf(call.database.sql, 'facts_v1')
+  const rows = await read(call, after, call.query.limit + 1)
+  const items = rows.slice(0, call.query.limit)
+  const next = call.cursors.seal(bindingOf(call), { after: String(items.at(-1)?.position ?? after) })
+  return {
+    status: 200,
+    body: {
+      items: items.map(({ event }) => event),
+      page: { next_cursor: next, has_more: rows.length > items.length, as_of_position: asOf.toString() },
+    },
+  }
+}
+
+const STREAM_PAGE = 100
+const POLL_MS = 200
+const COMMENT_EVERY_MS = 15_000
+
+/** Server-sent events: history first, then whatever comes, until the client goes. */
+const stream =
+  (call: EventsCall): Streamed =>
+  async (send, signal) => {
+    const { world } = call.ledger
+    let after = startOf(call, call.lastEventId ?? call.query.cursor)
+    let quietSince = world.now()
+    await send(': the facts of this ledger\n\n')
+    while (!signal.aborted) {
+      const rows = await read(call, after, STREAM_PAGE)
+      for (const { position, event } of rows) {
+        const id = call.cursors.seal(bindingOf(call), { after: String(position) })
+        await send(`id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+        after = position
+      }
+      if (rows.length > 0) quietSince = world.now()
+      else await world.sleep(POLL_MS, signal)
+      if (world.now() - quietSince < COMMENT_EVERY_MS) continue
+      await send(': still here\n\n')
+      quietSince = world.now()
+    }
+  }
+
+const SSE = 'text/event-stream'
+
+/** Which of the two the caller takes: the stream only when it says so by name. */
+const wantsStream = (accept: string | undefined): boolean => {
+  const types = (accept ?? '*/*').split(',').map(type => type.split(';', 1)[0]?.trim().toLowerCase())
+  if (types.includes(SSE)) return true
+  if (types.some(type => type === '*/*' || type === 'application/*' || type === 'application/json')) return false
+  throw new Problem('not_acceptable', { detail: `application/json or ${SSE}.` })
+}
+
+const listEvents = route({
+  method: 'GET',
+  path: '/events',
+  operationId: 'list_events',
+  summary: 'Read the published facts: a page, or a stream of server-sent events',
+  tag: 'Events',
+  scope: 'events:read',
+  rateClass: 'default',
+  query,
+  responses: { 200: { description: 'The facts, oldest first.', schema: eventsPageSchema } },
+  errors: ['cursor_invalid', 'cursor_expired'],
+  handle: async call => {
+    const events: EventsCall = { ...call, params: undefined, body: undefined }
+    if (!wantsStream(call.accept)) return page(events)
+    return { status: 200, stream: stream(events), contentType: SSE }
+  },
+})
+
+export const eventRoutes: readonly AnyRoute[] = [listEvents]

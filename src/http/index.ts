@@ -1,0 +1,29 @@
+import { contractRoute } from './contract.ts'
+import { eventRoutes } from './events.ts'
+import { healthRoutes } from './health.ts'
+import { invoiceRoutes } from './invoices.ts'
+import { operationRoutes } from './operations.ts'
+import { orderRoutes } from './orders.ts'
+import { paymentRoutes } from './payments.ts'
+import { wellKnownRoutes } from './wellKnown.ts'
+import type { AnyRoute } from './route.ts'
+
+const resources: readonly AnyRoute[] = [
+  ...orderRoutes,
+  ...invoiceRoutes,
+  ...paymentRoutes,
+  ...operationRoutes,
+  ...eventRoutes,
+  ...healthRoutes,
+  ...wellKnownRoutes,
+]
+
+/** Every endpoint of the service, in one list. */
+export const routes: readonly AnyRoute[] = [...resources, contractRoute(resources)]
+
+export { createApp } from './app.ts'
+export { bearerAuthentication } from './authentication.ts'
+export { createBoundary } from './boundary.ts'
+export { createCursors } from './cursor.ts'
+export { listen } from './server.ts'
+export type { HealthReport, Services } from './route.ts'

@@ -1,0 +1,203 @@
+import { z } from 'zod'
+import type { OrderRow } from '../../projections/orders/projection.ts'
+import { orderPage } from '../../projections/orders/queries.ts'
+import { idSchema } from '../../streams/ids.ts'
+import { AMOUNT_MAX, exponentOf } from '../../streams/money.ts'
+import { create } from '../commands/creation.ts'
+import { orderEntity } from '../commands/entities.ts'
+import { handle } from '../commands/handle.ts'
+import { idOfKey, randomId } from '../commands/identifiers.ts'
+import type { JsonObject } from '../ports.ts'
+import { claimFor } from './idempotency.ts'
+import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, readPage } from './resource.ts'
+import { type AnyRoute, route } from './route.ts'
+import {
+  amountSchema,
+  createdQuery,
+  currencySchema,
+  exponentSchema,
+  metadataSchema,
+  pageQuery,
+  pageSchema,
+  resourceShape,
+  textSchema,
+} from './schemas.ts'
+
+const LINES_MAX = 200
+const QUANTITY_MAX = 1_000_000
+
+const newLine = z.strictObject({
+  sku: textSchema,
+  description: textSchema.nullable().default(null),
+  quantity: z.int().min(1).max(QUANTITY_MAX),
+  unit_amount: amountSchema,
+})
+
+const newLines = z
+  .array(newLine)
+  .min(1)
+  .max(LINES_MAX)
+  .refine(lines => totalOf(lines) <= AMOUNT_MAX, { message: `The lines add up to more than ${AMOUNT_MAX}.` })
+
+const totalOf = (lines: readonly { quantity: number; unit_amount: number }[]): bigint =>
+  lines.reduce((sum, { quantity, unit_amount }) => sum + BigInt(quantity) * BigInt(unit_amount), 0n)
+
+const newOrder = z
+  .strictObject({
+    customer_reference: textSchema.nullable().default(null),
+    description: textSchema.nullable().default(null),
+    currency: currencySchema,
+    lines: newLines,
+    metadata: metadataSchema.default({}),
+  })
+  .meta({ id: 'NewOrder' })
+
+const orderSchema = z
+  .object({
+    id: idSchema('ord'),
+    state: z.enum(['open', 'invoiced', 'completed', 'cancelled']),
+    ...resourceShape,
+    customer_reference: z.string().nullable(),
+    description: z.string().nullable(),
+    currency: currencySchema,
+    exponent: exponentSchema,
+    lines: z.array(
+      z.object({
+        sku: z.string(),
+        description: z.string().nullable(),
+        quantity: z.int(),
+        unit_amount: amountSchema,
+      }),
+    ),
+    total_amount: amountSchema,
+  })
+  .meta({ id: 'Order' })
+
+const render = (row: OrderRow): z.input<typeof orderSchema> => ({
+  id: row.id as `ord_${string}`,
+  state: row.state as 'open',
+  version: Number(row.revision),
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  created_by: row.created_by,
+  metadata: row.metadata,
+  customer_reference: row.customer_reference,
+  description: row.description,
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  lines: [...row.lines],
+  total_amount: Number(row.total_amount),
+})
+
+const storedLines = (lines: z.output<typeof newLines>) =>
+  lines.map(line => ({ ...line, unit_amount: BigInt(line.unit_amount) }))
+
+const byId = z.object({ id: idSchema('ord') })
+const PATH = '/orders'
+const common = { tag: 'Orders', rateClass: 'default' } as const
+
+const createOrder = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'create_order',
+  summary: 'Create an order',
+  scope: 'orders:write',
+  body: newOrder,
+  idempotencyKey: 'honoured',
+  responses: {
+    201: {
+      description: 'The order.',
+      schema: orderSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+  },
+  errors: [],
+  handle: async call => {
+    const { body, ledger, context, idempotency } = call
+    const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
+    const claim = claimFor(call, body as JsonObject)
+    const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim }
+    const created = await create(ledger, orderEntity, id, { command, context, claim })
+    return answerCreated(call, created, PATH, render)
+  },
+})
+
+const readOrder = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_order',
+  summary: 'Read an order',
+  scope: 'orders:read',
+  params: byId,
+  responses: {
+    200: { description: 'The order.', schema: orderSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: call => readOne(call, orderEntity, call.params.id, render),
+})
+
+const listOrders = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_orders',
+  summary: 'List orders, newest first',
+  scope: 'orders:read',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    state: orderSchema.shape.state.optional(),
+    currency: currencySchema.optional(),
+  }),
+  responses: { 200: { description: 'A page.', schema: pageSchema(orderSchema), headers: ['Link'] } },
+  errors: ['cursor_invalid', 'cursor_expired'],
+  handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
+})
+
+const cancelOrder = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:cancel`,
+  operationId: 'cancel_order',
+  summary: 'Cancel an open order',
+  scope: 'orders:write',
+  params: byId,
+  body: z.strictObject({ reason: textSchema.nullable().default(null) }).default({ reason: null }),
+  ifMatch: 'required',
+  responses: { 200: { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } },
+  errors: ['order_state_conflict', 'order_has_invoices'],
+  handle: async call => {
+    const command = { type: 'CancelOrder' as const, reason: call.body.reason }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    return answer(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
+  },
+})
+
+const deleteOrder = route({
+  ...common,
+  method: 'DELETE',
+  path: `${PATH}/{id}`,
+  operationId: 'delete_order',
+  summary: 'Delete an order; its history stays for auditors',
+  scope: 'orders:write',
+  params: byId,
+  ifMatch: 'required',
+  responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
+  errors: ['order_has_invoices'],
+  handle: async call => {
+    const request = {
+      command: { type: 'DeleteOrder' as const },
+      context: call.context,
+      ifMatch: ifMatchOf(call),
+    }
+    const handled = await handle(call.ledger, orderEntity, call.params.id, request)
+    if (!handled.ok) return answer(call, handled, render)
+    return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
+  },
+})
+
+export const orderRoutes: readonly AnyRoute[] = [createOrder, listOrders, readOrder, cancelOrder, deleteOrder]

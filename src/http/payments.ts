@@ -1,0 +1,164 @@
+import { z } from 'zod'
+import type { PaymentRow } from '../../projections/payments/projection.ts'
+import { paymentPage } from '../../projections/payments/queries.ts'
+import { idSchema, withPrefix } from '../../streams/ids.ts'
+import { exponentOf } from '../../streams/money.ts'
+import { paymentEntity } from '../commands/entities.ts'
+import { idOfKey } from '../commands/identifiers.ts'
+import { pay } from '../commands/payments.ts'
+import type { JsonObject } from '../ports.ts'
+import { claimFor } from './idempotency.ts'
+import { operationSchema, renderPaymentOperation } from './operations.ts'
+import { answerCreated, readOne, readPage } from './resource.ts'
+import { type AnyRoute, route } from './route.ts'
+import {
+  amountSchema,
+  createdQuery,
+  currencySchema,
+  exponentSchema,
+  metadataSchema,
+  pageQuery,
+  pageSchema,
+  resourceShape,
+  sumSchema,
+  textSchema,
+} from './schemas.ts'
+
+const settlementSchema = z.enum(['immediate', 'deferred'])
+
+const newPayment = z
+  .strictObject({
+    invoice_id: idSchema('inv'),
+    amount: amountSchema,
+    currency: currencySchema,
+    reference: textSchema
+      .nullable()
+      .default(null)
+      .meta({ description: 'Your own name for the payment, unique in the tenant for ever.' }),
+    settlement: settlementSchema.default('immediate'),
+    metadata: metadataSchema.default({}),
+  })
+  .meta({ id: 'NewPayment' })
+
+const paymentSchema = z
+  .object({
+    id: idSchema('pay'),
+    state: z.enum(['pending', 'succeeded', 'failed']),
+    ...resourceShape,
+    invoice_id: idSchema('inv'),
+    order_id: idSchema('ord'),
+    amount: amountSchema,
+    currency: currencySchema,
+    exponent: exponentSchema,
+    reference: z.string().nullable(),
+    settlement: settlementSchema,
+    failure: z.object({ code: z.string() }).nullable(),
+    refunded_amount: sumSchema,
+  })
+  .meta({ id: 'Payment' })
+
+const render = (row: PaymentRow): z.input<typeof paymentSchema> => ({
+  id: row.id as `pay_${string}`,
+  state: row.state,
+  version: Number(row.revision),
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  created_by: row.created_by,
+  metadata: row.metadata,
+  invoice_id: row.invoice_id as `inv_${string}`,
+  order_id: row.order_id as `ord_${string}`,
+  amount: Number(row.amount),
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  reference: row.reference,
+  settlement: row.settlement,
+  failure: row.failure_code === null ? null : { code: row.failure_code },
+  refunded_amount: Number(row.refunded_amount),
+})
+
+const PATH = '/payments'
+const common = { tag: 'Payments' } as const
+
+const createPayment = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'create_payment',
+  summary: 'Pay an invoice, once per key',
+  scope: 'payments:write',
+  rateClass: 'payments',
+  body: newPayment,
+  idempotencyKey: 'required',
+  responses: {
+    201: {
+      description: 'The payment. A replay answers with the same bytes.',
+      schema: paymentSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+    202: {
+      description: 'The payment is durable and not yet decided: look at the operation.',
+      schema: operationSchema,
+      headers: ['Location', 'Ledger-Position'],
+    },
+  },
+  errors: [
+    'resource_not_found',
+    'payment_not_allowed',
+    'payment_exceeds_due',
+    'payment_reference_conflict',
+    'idempotency_in_progress',
+  ],
+  handle: async call => {
+    const { body, ledger, context, idempotency } = call
+    const claim = claimFor(call, body as JsonObject)
+    if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
+    const id = idOfKey('pay', idempotency)
+    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim }, context)
+    ledger.world.crashPoint('mid_response')
+    if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, render)
+    const headers = { Location: `/operations/${withPrefix('op', id)}`, 'Ledger-Position': paid.position.toString() }
+    return { status: 202, body: renderPaymentOperation(paid.row), headers }
+  },
+})
+
+const readPayment = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_payment',
+  summary: 'Read a payment',
+  scope: 'payments:read',
+  rateClass: 'default',
+  params: z.object({ id: idSchema('pay') }),
+  responses: {
+    200: { description: 'The payment.', schema: paymentSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: call => readOne(call, paymentEntity, call.params.id, render),
+})
+
+const listPayments = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_payments',
+  summary: 'List payments, newest first',
+  scope: 'payments:read',
+  rateClass: 'default',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    state: paymentSchema.shape.state.optional(),
+    currency: currencySchema.optional(),
+    reference: textSchema.optional(),
+    order_id: idSchema('ord').optional(),
+    invoice_id: idSchema('inv').optional(),
+  }),
+  responses: { 200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link'] } },
+  errors: ['cursor_invalid', 'cursor_expired'],
+  handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render }),
+})
+
+export const paymentRoutes: readonly AnyRoute[] = [createPayment, listPayments, readPayment]

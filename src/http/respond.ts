@@ -1,0 +1,69 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { documentOf, Problem, retryOf, statusOf } from './problem.ts'
+import type { Reply, Streamed } from './route.ts'
+import { OLDEST_VERSION } from './versions/index.ts'
+
+type Response = ServerResponse & { locals: Record<string, unknown> }
+
+/** On every response, whatever it says. */
+const commonHeaders = ({ locals }: Response): Record<string, string> => ({
+  'X-Correlation-ID': String(locals['correlationId']),
+  'API-Version': String(locals['apiVersion'] ?? OLDEST_VERSION),
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+})
+
+const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : JSON.stringify(body))
+
+export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
+  const { status, body, stream, headers, contentType = 'application/json' } = reply
+  const common = { ...commonHeaders(res), ...headers }
+  if (stream) return sendStream(res, { ...common, 'Content-Type': contentType }, stream)
+  if (body === undefined) {
+    res.writeHead(status, common).end()
+    return
+  }
+  const bytes = Buffer.from(textOf(body))
+  res.writeHead(status, { ...common, 'Content-Type': contentType, 'Content-Length': bytes.length })
+  res.end(req.method === 'HEAD' ? undefined : bytes)
+}
+
+/** A reader that leaves this much unread is too slow to be kept. */
+const UNREAD_MAX_BYTES = 1024 * 1024
+
+const sendStream = async (res: Response, headers: Record<string, string>, stream: Streamed): Promise<void> => {
+  const gone = new AbortController()
+  res.on('close', () => gone.abort())
+  res.writeHead(200, headers)
+  const send = async (chunk: string): Promise<void> => {
+    res.write(chunk)
+    if (res.writableLength > UNREAD_MAX_BYTES) res.destroy()
+  }
+  try {
+    await stream(send, gone.signal)
+  } finally {
+    res.end()
+  }
+}
+
+export const sendProblem = (req: IncomingMessage, res: Response, problem: Problem): void => {
+  if (res.headersSent) {
+    // Too late for another answer: an answer that breaks off cannot be taken for a whole one.
+    res.destroy()
+    return
+  }
+  const correlationId = String(res.locals['correlationId'])
+  const instance = (req.url ?? '').split('?', 1)[0] ?? ''
+  const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
+  const status = statusOf(problem.code)
+  const { after_seconds } = retryOf(problem.code)
+  res.writeHead(status, {
+    ...commonHeaders(res),
+    'Content-Type': 'application/problem+json',
+    'Content-Length': bytes.length,
+    ...(after_seconds === undefined ? {} : { 'Retry-After': String(after_seconds) }),
+    ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
+    ...problem.extras.headers,
+  })
+  res.end(req.method === 'HEAD' ? undefined : bytes)
+}

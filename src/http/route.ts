@@ -1,0 +1,137 @@
+import type { z } from 'zod'
+import type { Principal, Scope } from '../identity/principal.ts'
+import type { Context, Ledger } from '../commands/handle.ts'
+import type { ScopedKey } from '../commands/identifiers.ts'
+import type { Database, Json } from '../ports.ts'
+import type { Cursors } from './cursor.ts'
+import type { ErrorCode } from './problem.ts'
+
+/** A read of the body that a handler may stream: GET /events as server-sent events. */
+export type Streamed = (send: (chunk: string) => Promise<void>, signal: AbortSignal) => Promise<void>
+
+export type Reply = {
+  readonly status: number
+  /** JSON, unless `contentType` says otherwise. */
+  readonly body?: Json | object | string
+  readonly stream?: Streamed
+  readonly headers?: Readonly<Record<string, string>>
+  readonly contentType?: string
+}
+
+/** What the handlers work with, the same for all requests. */
+export type Services = {
+  readonly ledger: Ledger
+  readonly database: Database
+  readonly cursors: Cursors
+  readonly idempotencyRetentionMs: number
+  readonly audience: string
+  /** `metadata` when the issuer is our own. */
+  readonly issuer: {
+    readonly url: string
+    readonly metadata: Readonly<Record<string, string | readonly string[]>> | undefined
+  }
+  /** The state of every feed of this process, for /readyz. */
+  readonly health: () => Promise<HealthReport>
+}
+
+export type HealthReport = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> }
+
+/** One request on its way through its handler. Everything in it has been checked. */
+export type Call<P, Q, B> = Services & {
+  readonly principal: Principal
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  readonly path: string
+  readonly correlationId: string
+  readonly apiVersion: string
+  /** Present when the route requires If-Match: the test that the current ETag must pass. */
+  readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
+  readonly ifNoneMatch: string | undefined
+  readonly accept: string | undefined
+  readonly lastEventId: string | undefined
+  /** The key in its scope, when the caller sent one. */
+  readonly idempotency: ScopedKey | undefined
+  /** The command context of this request. */
+  readonly context: Context
+}
+
+export type ResponseSpec = {
+  readonly description: string
+  readonly schema?: z.ZodType
+  readonly contentType?: string
+  /** Response headers beyond those of every response. */
+  readonly headers?: readonly ('ETag' | 'Location' | 'Link' | 'Ledger-Position' | 'Idempotent-Replayed')[]
+}
+
+/**
+ * One endpoint, declared once: the router, authorization, validation, openapi.json, the scope table and the labels of the
+ * metrics are all made from this value.
+ */
+export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType> = {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** `/invoices/{id}:approve` */
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly tag: string
+  /** What the credential must permit; `none` for what anybody may read. */
+  readonly scope: Scope | 'none'
+  readonly rateClass: 'default' | 'payments' | 'exports'
+  readonly params?: P
+  readonly query?: Q
+  readonly body?: B
+  readonly bodyType?: 'application/json' | 'application/merge-patch+json'
+  /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
+  readonly idempotencyKey?: 'required' | 'honoured'
+  readonly ifMatch?: 'required'
+  readonly responses: Readonly<Record<number, ResponseSpec>>
+  /** The codes of this endpoint's own; those that follow from the declaration are added to it. */
+  readonly errors: readonly ErrorCode[]
+  readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>
+}
+
+export type AnyRoute = Route<z.ZodObject, z.ZodObject, z.ZodType>
+
+/** Infers the types of a declaration and forgets them afterwards: the app calls every handler with what it checked. */
+export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType>(
+  declaration: Route<P, Q, B>,
+): AnyRoute => declaration as never
+
+const COMMON: readonly ErrorCode[] = ['unsupported_api_version', 'not_acceptable', 'internal_error']
+const AUTHENTICATED: readonly ErrorCode[] = [
+  'multiple_credentials',
+  'unauthenticated',
+  'token_invalid',
+  'token_expired',
+  'api_key_invalid',
+  'insufficient_scope',
+  'dependency_unavailable',
+]
+const WITH_BODY: readonly ErrorCode[] = [
+  'unsupported_media_type',
+  'payload_too_large',
+  'invalid_json',
+  'duplicate_json_key',
+  'json_limits_exceeded',
+  'validation_failed',
+]
+const COMMAND: readonly ErrorCode[] = ['deadline_exceeded', 'concurrent_modification', 'shutting_down']
+
+/** Every code that the endpoint can answer with, each once. */
+export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
+  ...new Set<ErrorCode>([
+    ...COMMON,
+    ...(declared.scope === 'none' ? [] : AUTHENTICATED),
+    ...(declared.method === 'GET' ? [] : COMMAND),
+    ...(declared.body ? WITH_BODY : []),
+    ...(declared.query ? (['unknown_parameter', 'validation_failed'] as const) : []),
+    ...(declared.params ? (['resource_not_found'] as const) : []),
+    ...(declared.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
+    ...(declared.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
+    ...(declared.idempotencyKey
+      ? (['idempotency_key_invalid', 'idempotency_key_reused', 'idempotency_key_expired'] as const)
+      : []),
+    ...declared.errors,
+  ]),
+]

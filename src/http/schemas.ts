@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { AMOUNT_MAX, currencySchema } from '../../streams/money.ts'
+
+/** The shapes that several resources share, as the contract names them. */
+
+export const amountSchema = z
+  .int()
+  .min(1)
+  .max(Number(AMOUNT_MAX))
+  .meta({ description: 'Minor units of the currency: 1099 USD is 10.99 dollars.' })
+
+/** Any sum of amounts, zero included. */
+export const sumSchema = z.int().min(0).meta({ description: 'Minor units of the currency.' })
+
+export { currencySchema }
+
+export const exponentSchema = z
+  .int()
+  .min(0)
+  .max(4)
+  .meta({ description: 'Digits of the minor unit: 2 for USD, 0 for JPY.' })
+
+export const timeSchema = z.iso.datetime().meta({ description: 'RFC 3339, UTC.' })
+
+const METADATA_KEYS_MAX = 50
+const METADATA_KEY_CHARS_MAX = 40
+const METADATA_VALUE_CHARS_MAX = 500
+
+export const metadataSchema = z
+  .record(z.string().min(1).max(METADATA_KEY_CHARS_MAX), z.string().max(METADATA_VALUE_CHARS_MAX))
+  .refine(metadata => Object.keys(metadata).length <= METADATA_KEYS_MAX, {
+    message: `At most ${METADATA_KEYS_MAX} keys.`,
+  })
+  .meta({ description: 'Yours: text by text, kept and returned as it is.' })
+
+const TEXT_CHARS_MAX = 500
+export const textSchema = z.string().min(1).max(TEXT_CHARS_MAX)
+
+/** What every resource begins and ends with. */
+export const resourceShape = {
+  version: z.int().min(0).meta({ description: 'Grows with every change.' }),
+  tenant_id: z.string(),
+  created_at: timeSchema,
+  updated_at: timeSchema,
+  created_by: z.string(),
+  metadata: z.record(z.string(), z.string()),
+}
+
+const PAGE_LIMIT_MAX = 100
+const PAGE_LIMIT = 25
+
+const wholeNumber = z
+  .string()
+  .regex(/^\d{1,9}$/, 'A whole number.')
+  .transform(Number)
+
+/** The query parameters of every list. */
+export const pageQuery = {
+  limit: wholeNumber.pipe(z.int().min(1).max(PAGE_LIMIT_MAX)).default(PAGE_LIMIT),
+  cursor: z.string().min(1).max(1_024).optional(),
+}
+
+export const createdQuery = { created_after: timeSchema.optional(), created_before: timeSchema.optional() }
+
+export const pageSchema = <T extends z.ZodType>(item: T) =>
+  z.object({
+    items: z.array(item),
+    page: z.object({
+      next_cursor: z.string().nullable(),
+      has_more: z.boolean(),
+      as_of_position: z.string().meta({ description: 'The position of the log that this page knows of.' }),
+    }),
+  })

@@ -1,0 +1,20 @@
+import type { z } from 'zod'
+import type { Violation } from './problem.ts'
+
+const escaped = (name: PropertyKey): string => String(name).replaceAll('~', '~0').replaceAll('/', '~1')
+
+/** JSON pointer (RFC 6901) into the body; for the query, the parameter's name behind a question mark. */
+const pointerOf = (path: readonly PropertyKey[], root: string): string =>
+  root === '?' ? `?${path.map(String).join('.')}` : path.map(name => `/${escaped(name)}`).join('')
+
+/** Every violation that the schema found, in the order of the document. */
+export const violationsOf = (error: z.ZodError, root: string): Violation[] =>
+  error.issues.flatMap(issue => {
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map(key => ({
+        pointer: pointerOf([...issue.path, key], root),
+        code: 'unrecognized_member',
+        detail: 'There is no such member.',
+      }))
+    return [{ pointer: pointerOf(issue.path, root), code: issue.code, detail: issue.message }]
+  })

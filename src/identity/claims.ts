@@ -1,0 +1,83 @@
+import type { JsonMembers } from './compactToken.ts'
+import { isScope, type Principal, TENANT_PATTERN } from './principal.ts'
+import type { TokenFault } from './refusals.ts'
+
+/** How far the clocks of issuer and service may differ. */
+export const LEEWAY_SECONDS = 30
+export const MAX_WORKLOAD_LIFETIME_SECONDS = 300
+export const MAX_USER_LIFETIME_SECONDS = 900
+
+const MAX_NAME_CHARACTERS = 255
+const MAX_SCOPE_CHARACTERS = 2048
+const MAX_AUDIENCES = 16
+
+/** Visible ASCII: these names are stored, hashed and compared, and nothing invisible may tell two of them apart. */
+const NAME = /^[\x21-\x7e]+$/
+/** RFC 6749, section 3.3: tokens of visible ASCII but `"` and `\`, with single spaces between them. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
+
+export type Expected = { readonly issuer: string; readonly audience: string }
+
+/** The claims that are believed, once the signature is. Times are Unix seconds. */
+export type Claims = {
+  readonly principal: Principal
+  readonly issuedAt: number
+  readonly expiresAt: number
+  readonly notBefore: number
+}
+
+const isText = (value: unknown, pattern: RegExp, maxCharacters: number): value is string =>
+  typeof value === 'string' && value.length <= maxCharacters && pattern.test(value)
+
+const isName = (value: unknown): value is string => isText(value, NAME, MAX_NAME_CHARACTERS)
+
+/** A date as whole seconds: JSON's 1e400 is Infinity, and a string would be compared as text somewhere. */
+const isSeconds = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0
+
+const names = (aud: unknown, audience: string): boolean => {
+  if (typeof aud === 'string') return aud === audience
+  if (!Array.isArray(aud) || aud.length > MAX_AUDIENCES) return false
+  return aud.every(entry => typeof entry === 'string') && aud.includes(audience)
+}
+
+/**
+ * A token of the client credentials grant speaks for the client itself, so its subject is the client (RFC 9068,
+ * section 2.2); every other subject is a user who delegated to the client.
+ */
+const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
+  const { sub, client_id, jti, tenant, scope } = claims
+  if (!isName(sub)) return 'sub_malformed'
+  if (!isName(client_id)) return 'client_id_malformed'
+  if (!isName(jti)) return 'jti_malformed'
+  if (typeof tenant !== 'string' || !TENANT_PATTERN.test(tenant)) return 'tenant_malformed'
+  if (!isText(scope, SCOPE, MAX_SCOPE_CHARACTERS)) return 'scope_malformed'
+  const scopes = new Set(scope.split(' ').filter(isScope))
+  return { tenant, subject: sub, client: client_id, scopes, kind: sub === client_id ? 'workload' : 'user' }
+}
+
+const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
+  seconds > 0 && seconds <= (kind === 'user' ? MAX_USER_LIFETIME_SECONDS : MAX_WORKLOAD_LIFETIME_SECONDS)
+
+/** Checks the content of the claims, but not yet against the clock. Unknown scopes are dropped, as they grant nothing. */
+export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
+  const { iss, aud, exp, iat, nbf, cnf } = claims
+  if (iss !== expected.issuer) return 'iss_mismatch'
+  if (!names(aud, expected.audience)) return 'aud_mismatch'
+  // A token bound to a key of its holder must not pass as a bearer token, and we ask for no proof of that key.
+  if (cnf !== undefined) return 'sender_constrained'
+  const principal = readPrincipal(claims)
+  if (typeof principal === 'string') return principal
+  if (!isSeconds(exp)) return 'exp_malformed'
+  if (!isSeconds(iat)) return 'iat_malformed'
+  // Some issuers write a zero where they mean "at once".
+  if (nbf !== undefined && nbf !== 0 && !isSeconds(nbf)) return 'nbf_malformed'
+  if (!lifetimeFits(principal.kind, exp - iat)) return 'lifetime_not_allowed'
+  return { principal, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
+}
+
+/** What the clock says about the claims; `expired` is the last of the faults, so it is told of good tokens only. */
+export const faultAt = (claims: Claims, nowSeconds: number): TokenFault | undefined => {
+  if (claims.issuedAt > nowSeconds + LEEWAY_SECONDS) return 'iat_in_future'
+  if (claims.notBefore > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'
+  return nowSeconds >= claims.expiresAt + LEEWAY_SECONDS ? 'expired' : undefined
+}

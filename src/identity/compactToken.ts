@@ -1,0 +1,69 @@
+import type { TokenFault } from './refusals.ts'
+
+/** Far above any honest access token, far below what costs memory to decode. */
+export const MAX_TOKEN_CHARACTERS = 8192
+const MAX_KID_CHARACTERS = 256
+
+const SEGMENT = /^[A-Za-z0-9_-]+$/
+const PRINTABLE = /^[\x20-\x7e]+$/
+const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set(['at+jwt', 'application/at+jwt'])
+
+export const ALGORITHMS = ['ES256', 'RS256'] as const
+export type Algorithm = (typeof ALGORITHMS)[number]
+
+/**
+ * Header members that bring a key, a certificate, a compression, an extension or another token inside. Ignoring them
+ * would be safe here, but an honest issuer never sends them to us, so whoever does is trying something.
+ */
+const FORBIDDEN_HEADERS = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64', 'zip', 'enc', 'cty', 'epk', 'p2c'] as const
+
+export type JsonMembers = Readonly<Record<string, unknown>>
+export type TokenHeader = { readonly alg: Algorithm; readonly kid: string }
+export type CompactToken = { readonly header: TokenHeader; readonly claims: JsonMembers }
+
+/** With `ignoreBOM` a byte order mark stays and breaks the JSON, as it does for every other reader of the token. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * Base64url has several spellings of the same bytes: padding, and unused bits at the end. Each would be another token
+ * string for the same signature, so only the one spelling that encoding the bytes gives back is taken.
+ */
+const decodeSegment = (segment: string): Buffer | undefined => {
+  if (!SEGMENT.test(segment)) return undefined
+  const bytes = Buffer.from(segment, 'base64url')
+  return bytes.toString('base64url') === segment ? bytes : undefined
+}
+
+const parseObject = (bytes: Buffer): JsonMembers | undefined => {
+  try {
+    const value: unknown = JSON.parse(utf8.decode(bytes))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isAlgorithm = (value: unknown): value is Algorithm => ALGORITHMS.some(algorithm => algorithm === value)
+
+const readHeader = (header: JsonMembers): TokenHeader | TokenFault => {
+  if (FORBIDDEN_HEADERS.some(name => Object.hasOwn(header, name))) return 'header_not_allowed'
+  const { typ, alg, kid } = header
+  if (!ACCESS_TOKEN_TYPES.has(typ)) return 'typ_not_access_token'
+  if (!isAlgorithm(alg)) return 'alg_not_allowed'
+  if (typeof kid !== 'string' || kid.length > MAX_KID_CHARACTERS || !PRINTABLE.test(kid)) return 'kid_malformed'
+  return { alg, kid }
+}
+
+/** Takes a compact JWS apart without believing any of it yet, or says what is wrong with its form. */
+export const readCompactToken = (token: string): CompactToken | TokenFault => {
+  if (token.length > MAX_TOKEN_CHARACTERS) return 'oversize'
+  const segments = token.split('.', 4)
+  if (segments.length !== 3) return 'not_three_segments'
+  const [head, body, signature] = segments.map(decodeSegment)
+  if (!head || !body || !signature) return 'not_canonical_base64url'
+  const members = parseObject(head)
+  const claims = parseObject(body)
+  if (!members || !claims) return 'not_json_object'
+  const header = readHeader(members)
+  return typeof header === 'string' ? header : { header, claims }
+}

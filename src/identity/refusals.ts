@@ -1,0 +1,43 @@
+/** What a caller may be told: each is a problem code, but `keys_unavailable`, which is a 503 `dependency_unavailable`. */
+export type TokenRefusal = 'unauthenticated' | 'token_invalid' | 'token_expired' | 'keys_unavailable'
+
+/** Why a token is no token. For logs and audit only: the caller learns no more than the refusal. */
+export type TokenFault =
+  | 'missing'
+  | 'oversize'
+  | 'not_three_segments'
+  | 'not_canonical_base64url'
+  | 'not_json_object'
+  | 'header_not_allowed'
+  | 'typ_not_access_token'
+  | 'alg_not_allowed'
+  | 'kid_malformed'
+  | 'iss_mismatch'
+  | 'aud_mismatch'
+  | 'sub_malformed'
+  | 'client_id_malformed'
+  | 'jti_malformed'
+  | 'tenant_malformed'
+  | 'scope_malformed'
+  | 'sender_constrained'
+  | 'exp_malformed'
+  | 'iat_malformed'
+  | 'iat_in_future'
+  | 'nbf_malformed'
+  | 'not_yet_valid'
+  | 'lifetime_not_allowed'
+  | 'expired'
+  | 'key_unknown'
+  | 'key_unfit'
+  | 'signature_invalid'
+  | 'keys_unreachable'
+
+export type Refused = { readonly refused: TokenRefusal; readonly fault: TokenFault }
+
+/** The one table from what is wrong to what is said about it. */
+export const refuse = (fault: TokenFault): Refused => {
+  if (fault === 'missing') return { refused: 'unauthenticated', fault }
+  if (fault === 'expired') return { refused: 'token_expired', fault }
+  if (fault === 'keys_unreachable') return { refused: 'keys_unavailable', fault }
+  return { refused: 'token_invalid', fault }
+}

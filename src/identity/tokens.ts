@@ -1,0 +1,136 @@
+import { hash } from 'node:crypto'
+import jwt from 'jsonwebtoken'
+import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
+import { MAX_TOKEN_CHARACTERS, readCompactToken, type TokenHeader } from './compactToken.ts'
+import { type FetchJwks, jwksOverHttp } from './jwksOverHttp.ts'
+import { openKeySet, type VerificationKey } from './keySet.ts'
+import { createLru } from './lru.ts'
+import type { Principal } from './principal.ts'
+import { type Refused, refuse, type TokenFault } from './refusals.ts'
+
+const MAX_CACHED_TOKENS = 10_000
+
+export type TokenVerifierOptions = {
+  /** Compared with `iss` character by character. */
+  readonly issuer: string
+  /** Must be among the token's audiences. */
+  readonly audience: string
+  /** Resolves to the issuer's JWK set. Without it the set is found over HTTP by the issuer's metadata. */
+  readonly fetchJwks?: FetchJwks
+  /** Unix milliseconds. */
+  readonly now?: () => number
+  /** Milliseconds from any origin that never jump; the age of keys is measured with it. */
+  readonly monotonicNow?: () => number
+  /** Told each time that the key set could not be read. */
+  readonly onKeysUnreachable?: (error: unknown) => void
+}
+
+export type TokenVerifier = {
+  /** Who the bearer token speaks for, or why it is refused. Never rejects for anything that a caller can send. */
+  verify(token: string | undefined): Promise<Principal | Refused>
+  close(): void
+}
+
+type Verified = { readonly header: TokenHeader; readonly claims: Claims; readonly key: VerificationKey }
+
+const requireSetting = (name: string, value: string): void => {
+  if (typeof value !== 'string' || value.trim() === '') throw new Error(`${name} must not be empty.`)
+}
+
+const requireIssuerUrl = (issuer: string): void => {
+  const url = URL.canParse(issuer) ? new URL(issuer) : undefined
+  const plain = url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username
+  if (!plain) throw new Error('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
+}
+
+/**
+ * Checks the signature with the library, and with it once more all that the library can check. Algorithm, issuer and
+ * audience are always given: left out, it would take any.
+ */
+const signatureFault = (
+  token: string,
+  { header, key }: Verified,
+  { issuer, audience }: TokenVerifierOptions,
+  nowSeconds: number,
+): TokenFault | undefined => {
+  try {
+    jwt.verify(token, key.key, {
+      algorithms: [header.alg],
+      issuer,
+      audience,
+      clockTolerance: LEEWAY_SECONDS,
+      clockTimestamp: nowSeconds,
+    })
+    return undefined
+  } catch (error) {
+    if (error instanceof jwt.TokenExpiredError) return 'expired'
+    return error instanceof jwt.NotBeforeError ? 'not_yet_valid' : 'signature_invalid'
+  }
+}
+
+/**
+ * Opens the one door through which access tokens come in (RFC 9068 with the limits of the contract).
+ * Throws an Error that names the setting when issuer or audience is empty, or when the issuer can be reached and
+ * publishes no usable key. An issuer that cannot be reached yet is no reason not to open: until it answers, tokens are
+ * refused with `keys_unavailable`.
+ */
+export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<TokenVerifier> => {
+  requireSetting('OIDC_ISSUER', options.issuer)
+  requireSetting('OIDC_AUDIENCE', options.audience)
+  requireIssuerUrl(options.issuer)
+  const { now = Date.now, monotonicNow = () => performance.now(), onKeysUnreachable = () => {} } = options
+  const fetchJwks = options.fetchJwks ?? jwksOverHttp(options.issuer)
+  let reached = true
+  const onFailure = (error: unknown): void => {
+    reached = false
+    onKeysUnreachable(error)
+  }
+  const keys = openKeySet({ fetchJwks, monotonicNow, onFailure })
+  await keys.settle()
+  if (reached && keys.size() === 0) throw new Error('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
+
+  const verified = createLru<Verified>(MAX_CACHED_TOKENS)
+  const nowSeconds = (): number => Math.floor(now() / 1000)
+
+  const verifyAnew = async (token: string): Promise<Verified | TokenFault> => {
+    const read = readCompactToken(token)
+    if (typeof read === 'string') return read
+    const claims = readClaims(read.claims, options)
+    if (typeof claims === 'string') return claims
+    const key = await keys.find(read.header.alg, read.header.kid)
+    if (typeof key === 'string') return key
+    const candidate = { header: read.header, claims, key }
+    return signatureFault(token, candidate, options, nowSeconds()) ?? faultAt(claims, nowSeconds()) ?? candidate
+  }
+
+  /** A token seen before is believed as long as its key is in the set and its time has not run out. */
+  const recall = (digest: string): Verified | undefined => {
+    const known = verified.get(digest)
+    if (!known || keys.isCurrent(known.header.alg, known.header.kid, known.key)) return known
+    verified.delete(digest)
+    return undefined
+  }
+
+  /** Only the hash of a token is kept, so that a heap dump of this process holds no credential of anybody. */
+  const verify = async (token: string | undefined): Promise<Principal | Refused> => {
+    if (!token) return refuse('missing')
+    if (token.length > MAX_TOKEN_CHARACTERS) return refuse('oversize')
+    const settling = keys.settle()
+    if (settling) await settling
+    const digest = hash('sha256', token, 'base64')
+    const known = recall(digest)
+    const outcome = known ?? (await verifyAnew(token))
+    if (typeof outcome === 'string') return refuse(outcome)
+    const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
+    if (fault) return refuse(fault)
+    if (!known) verified.set(digest, outcome)
+    return outcome.claims.principal
+  }
+
+  const close = (): void => {
+    keys.close()
+    verified.clear()
+  }
+
+  return { verify, close }
+}

@@ -1,0 +1,154 @@
+/** What the inside needs of the outside, in its own words. One adapter each under src/adapters. */
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+export type JsonObject = { readonly [key: string]: Json }
+
+// --- The event store -------------------------------------------------------------------------------------------------
+
+/** An event to append. `id` is a UUID; the store uses it to recognise a resend. */
+export type NewEvent = {
+  readonly id: string
+  readonly type: string
+  readonly data: JsonObject
+  readonly metadata: JsonObject
+}
+
+export type StoredEvent = NewEvent & {
+  readonly stream: string
+  /** Zero for the first event of the stream. */
+  readonly revision: bigint
+  /** Commit position in the log of all streams. */
+  readonly position: bigint
+  /** When the store took it: RFC 3339 in UTC. */
+  readonly storedAt: string
+}
+
+/** `no_stream`: the stream must not exist yet. There is no "any": a business event always knows what it follows. */
+export type ExpectedRevision = bigint | 'no_stream'
+
+export type Appended =
+  | { readonly ok: true /** Of the last event appended. */; readonly revision: bigint; readonly position: bigint }
+  | { readonly ok: false /** What the stream is at instead. */; readonly actual: ExpectedRevision }
+
+export type ReadOptions = {
+  /** First revision to read, inclusive. Defaults to the first (forwards) or the last (backwards). */
+  readonly from?: bigint
+  readonly direction?: 'forwards' | 'backwards'
+  readonly limit?: number
+  readonly signal?: AbortSignal
+}
+
+export type SubscribeOptions = {
+  /** Deliver what comes after this position; `start` for everything. */
+  readonly after: bigint | 'start'
+  /** Only streams of these categories (`invoice` for `invoice-inv_…`); all when absent. */
+  readonly categories?: readonly string[]
+  readonly signal: AbortSignal
+}
+
+/** `checkpoint`: nothing of interest up to this position. `caught_up`: from here on the feed is live. */
+export type FeedItem =
+  | { readonly kind: 'event'; readonly event: StoredEvent }
+  | { readonly kind: 'checkpoint'; readonly position: bigint }
+  | { readonly kind: 'caught_up' }
+
+export type EventStore = {
+  /** Appends all events or none. Resending the same ids at the same revision answers as the first time did. */
+  append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
+  /** The events of one stream, in order; none when the stream does not exist. */
+  readStream(stream: string, options?: ReadOptions): AsyncIterable<StoredEvent>
+  /** Every event of the given categories, once, in the order of the log: history first, then live, until the signal. */
+  subscribe(options: SubscribeOptions): AsyncIterable<FeedItem>
+  /** The position of the newest event of the whole log, zero when it is empty. */
+  head(): Promise<bigint>
+  close(): Promise<void>
+}
+
+// --- Read models -----------------------------------------------------------------------------------------------------
+
+export type Row = Readonly<Record<string, unknown>>
+
+/** Runs one statement with `$1 …` parameters. */
+export type Sql = <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
+
+export type Database = {
+  readonly sql: Sql
+  /** Everything that `work` does, or nothing of it. */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * Waits until this process is the only holder of `name`, then runs `work`. `epoch` grows with every new holder: a
+   * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lock
+   * is lost or `stop` aborts.
+   */
+  exclusively(
+    name: string,
+    stop: AbortSignal,
+    work: (held: { epoch: bigint; signal: AbortSignal }) => Promise<void>,
+  ): Promise<void>
+  close(): Promise<void>
+}
+
+// --- Published facts -------------------------------------------------------------------------------------------------
+
+export type FactMessage = {
+  readonly topic: string
+  readonly key: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly value: string
+}
+
+export type TopicSettings = { readonly topic: string; readonly partitions: number; readonly retentionMs: number }
+
+export type FactBus = {
+  /** Creates what is missing; throws when a topic exists with other settings. */
+  ensureTopics(topics: readonly TopicSettings[]): Promise<void>
+  /** Resolves when every message is acknowledged by all replicas; order per key is the order given. */
+  publish(messages: readonly FactMessage[]): Promise<void>
+  close(): Promise<void>
+}
+
+// --- What can go wrong with any of them ------------------------------------------------------------------------------
+
+/**
+ * The machinery behind a port did not answer. `effect` says what the caller may promise: `none` when nothing was or
+ * could have been done, `unknown` when it may have been done all the same.
+ */
+export class Unavailable extends Error {
+  readonly part: 'event store' | 'database' | 'fact bus'
+  readonly effect: 'none' | 'unknown'
+
+  constructor(part: Unavailable['part'], effect: Unavailable['effect'], cause: unknown) {
+    super(`The ${part} did not answer; effect: ${effect}.`, { cause })
+    this.name = 'Unavailable'
+    this.part = part
+    this.effect = effect
+  }
+}
+
+// --- The world: what makes two runs differ, so that a simulation can decide it ------------------------------------------
+
+export type World = {
+  /** Milliseconds since the epoch. */
+  now(): number
+  randomBytes(count: number): Uint8Array
+  /** Resolves after the time, or at once when the signal aborts. */
+  sleep(timeMs: number, signal?: AbortSignal): Promise<void>
+  /** A place where a test may end the process. Does nothing in production. */
+  crashPoint(name: CrashPoint): void
+}
+
+/** The steps of a payment between which a crash is interesting. */
+export const CRASH_POINTS = [
+  'before_claim',
+  'after_claim',
+  'after_reference',
+  'after_reservation',
+  'after_outcome',
+  'mid_response',
+] as const
+export type CrashPoint = (typeof CRASH_POINTS)[number]
+
+// --- Telling the operator -------------------------------------------------------------------------------------------------
+
+type LogLine = (fields: object, message: string) => void
+export type Log = { readonly info: LogLine; readonly warn: LogLine; readonly error: LogLine }

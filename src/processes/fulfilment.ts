@@ -1,0 +1,49 @@
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { type InvoiceId, isId, type OrderId } from '../../streams/ids.ts'
+import type { InvoiceEvent } from '../../streams/invoice/index.ts'
+import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
+import { orderEntity } from '../commands/entities.ts'
+import { handle, type Ledger } from '../commands/handle.ts'
+import { raiseFromTerms } from '../commands/invoices.ts'
+import { contextOf, type Process, type Task } from './process.ts'
+
+/** The request that invoices an order raises the invoice itself; the process only steps in when it died between. */
+const RAISE_GRACE_MS = 3_000
+
+/**
+ * Keeps orders and invoices in step: an order that took an invoice gets it raised, a paid invoice completes its order, a
+ * voided one reopens it.
+ */
+export const fulfilment = (ledger: Ledger): Process => {
+  const tell = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({
+    key: `${command.type}/${orderId}/${recorded.id}`,
+    graceMs: 0,
+    finish: async () => {
+      await handle(ledger, orderEntity, orderId, { command, context: contextOf('fulfilment', recorded, ledger.world) })
+    },
+  })
+  return {
+    name: 'fulfilment',
+    categories: ['order', 'invoice'],
+    begins: recorded => {
+      const event = recorded.event as OrderEvent | InvoiceEvent
+      const { id } = recorded
+      if (event.type === 'OrderInvoiced' && isId('ord', id))
+        return {
+          key: event.data.invoice_id,
+          graceMs: RAISE_GRACE_MS,
+          finish: async () => {
+            await raiseFromTerms(ledger, id, event.data, contextOf('fulfilment', recorded, ledger.world))
+          },
+        }
+      const invoice_id = id as InvoiceId
+      if (event.type === 'InvoicePaid')
+        return tell(recorded, event.data.order_id, { type: 'CompleteOrder', invoice_id })
+      if (event.type === 'InvoiceVoided')
+        return tell(recorded, event.data.order_id, { type: 'ReopenOrder', invoice_id })
+      return undefined
+    },
+    ends: ({ id, event }) => (event.type === 'InvoiceRaised' ? id : undefined),
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Loaded before everything else (`node --import`), since instrumentation has to be there before what it instruments. It
+ * costs nothing unless an OpenTelemetry collector is configured: OTEL_EXPORTER_OTLP_ENDPOINT and its siblings.
+ */
+
+const isConfigured = Object.keys(process.env).some(name => /^OTEL_EXPORTER_OTLP_.*ENDPOINT$/.test(name))
+
+if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
+  const { register } = await import('node:module')
+  register('@opentelemetry/instrumentation/hook.mjs', import.meta.url)
+  const { NodeSDK } = await import('@opentelemetry/sdk-node')
+  const [http, express, pg, kafkajs, pino, grpc, runtime] = await Promise.all([
+    import('@opentelemetry/instrumentation-http'),
+    import('@opentelemetry/instrumentation-express'),
+    import('@opentelemetry/instrumentation-pg'),
+    import('@opentelemetry/instrumentation-kafkajs'),
+    import('@opentelemetry/instrumentation-pino'),
+    import('@opentelemetry/instrumentation-grpc'),
+    import('@opentelemetry/instrumentation-runtime-node'),
+  ])
+  process.env['OTEL_SERVICE_NAME'] ??= 'payment-ledger'
+  const sdk = new NodeSDK({
+    instrumentations: [
+      new http.HttpInstrumentation(),
+      new express.ExpressInstrumentation(),
+      new pg.PgInstrumentation(),
+      new kafkajs.KafkaJsInstrumentation(),
+      new pino.PinoInstrumentation(),
+      new grpc.GrpcInstrumentation(),
+      new runtime.RuntimeNodeInstrumentation(),
+    ],
+  })
+  sdk.start()
+  // Whatever still waits to be exported leaves with the process, if the collector takes it in time.
+  process.once('beforeExit', () => void sdk.shutdown())
+}

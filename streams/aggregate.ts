@@ -1,0 +1,23 @@
+import type { Codec } from './codec.ts'
+import type { AnyEvent, Decider } from './decider.ts'
+import type { FactMap } from './facts.ts'
+import type { Id, IdPrefix } from './ids.ts'
+
+/** All that the rest of the house needs to know of one kind of stream. */
+export type Aggregate<State, Command, Event extends AnyEvent, Code extends string> = {
+  /** The first part of the stream's name: `invoice` in `invoice-inv_…`. Holds no hyphen. */
+  readonly category: string
+  readonly prefix: IdPrefix
+  readonly decider: Decider<State, Command, Event, Code>
+  readonly codec: Codec<Event>
+  readonly facts: FactMap<Event>
+}
+
+export const streamOf = (aggregate: { readonly category: string }, id: Id<IdPrefix>): string =>
+  `${aggregate.category}-${id}`
+
+/** The reverse of `streamOf`: the category and the id that a stream's name is made of. */
+export const partsOf = (stream: string): { category: string; id: string } => {
+  const hyphen = stream.indexOf('-')
+  return { category: stream.slice(0, hyphen), id: stream.slice(hyphen + 1) }
+}

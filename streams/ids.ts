@@ -1,0 +1,44 @@
+import { z } from 'zod'
+
+/** Twenty-six characters of Crockford's base 32, the alphabet of a ULID. */
+export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
+
+/** Every kind of id there is, by its prefix. */
+export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref'] as const
+export type IdPrefix = (typeof ID_PREFIXES)[number]
+export type Id<P extends IdPrefix> = `${P}_${string}`
+
+export type OrderId = Id<'ord'>
+export type InvoiceId = Id<'inv'>
+export type PaymentId = Id<'pay'>
+export type OperationId = Id<'op'>
+export type ReferenceId = Id<'ref'>
+
+/** A schema that takes exactly the ids with this prefix. */
+export const idSchema = <P extends IdPrefix>(prefix: P): z.ZodType<Id<P>, Id<P>> =>
+  z.templateLiteral([`${prefix}_`, z.string().regex(SUFFIX)]) as z.ZodType<Id<P>, Id<P>>
+
+export const isId = <P extends IdPrefix>(prefix: P, text: string): text is Id<P> =>
+  text.startsWith(`${prefix}_`) && SUFFIX.test(text.slice(prefix.length + 1))
+
+/**
+ * An id made of 17 bytes: 26 characters carry 130 bits, so the last six bits are dropped. Random bytes give a random id,
+ * the first bytes of a hash an id that the same input always gives again.
+ */
+export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): Id<P> => {
+  let bits = 0
+  let value = 0
+  let suffix = ''
+  for (const byte of bytes) {
+    value = (value << 8) | byte
+    for (bits += 8; bits >= 5 && suffix.length < 26; bits -= 5) suffix += CROCKFORD[(value >>> (bits - 5)) & 31]
+    value &= (1 << bits) - 1
+  }
+  if (suffix.length < 26) throw new RangeError('An id needs at least 17 bytes.')
+  return `${prefix}_${suffix}`
+}
+
+/** The same 26 characters under another prefix: the operation of a payment is found without a look-up. */
+export const withPrefix = <P extends IdPrefix>(prefix: P, id: Id<IdPrefix>): Id<P> =>
+  `${prefix}_${id.slice(id.indexOf('_') + 1)}`

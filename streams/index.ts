@@ -1,0 +1,11 @@
+import { invoice } from './invoice/index.ts'
+import { order } from './order/index.ts'
+import { payment } from './payment/index.ts'
+import { reference } from './reference/index.ts'
+
+/** The one list of aggregates, by category. */
+export const aggregates = { order, invoice, payment, reference } as const
+
+export type Category = keyof typeof aggregates
+
+export const isCategory = (text: string): text is Category => Object.hasOwn(aggregates, text)

@@ -1,0 +1,204 @@
+import type { Annotations, Claim } from '../claim.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { OrderId, PaymentId } from '../ids.ts'
+import type { InvoiceEvent } from './events.ts'
+
+export type RaiseInvoice = {
+  type: 'RaiseInvoice'
+  order_id: OrderId
+  currency: string
+  amount_due: bigint
+  due_date: string
+  metadata: Annotations
+  claim: Claim | null
+}
+export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string }
+export type VoidInvoice = { type: 'VoidInvoice'; reason: string | null }
+/** `immediate` counts as paid in the same decision; `deferred` holds the amount until SettlePayment or ReleasePayment. */
+export type PayInvoice = {
+  type: 'PayInvoice'
+  payment_id: PaymentId
+  amount: bigint
+  currency: string
+  settlement: 'immediate' | 'deferred'
+}
+export type SettlePayment = { type: 'SettlePayment'; payment_id: PaymentId }
+export type ReleasePayment = { type: 'ReleasePayment'; payment_id: PaymentId }
+export type InvoiceCommand = RaiseInvoice | ApproveInvoice | VoidInvoice | PayInvoice | SettlePayment | ReleasePayment
+
+export type InvoiceCode = 'resource_not_found' | 'invoice_state_conflict' | 'payment_state_conflict'
+
+/** Why an invoice does not take a payment. Decided here, told to the payer by the payment's own stream. */
+export type PaymentRefusal = 'payment_not_allowed' | 'payment_exceeds_due'
+
+type Part =
+  | { readonly amount: bigint; readonly status: 'reserved' | 'released' | 'applied' }
+  | { readonly amount: bigint; readonly status: 'refused'; readonly code: PaymentRefusal }
+type Amounts = {
+  readonly orderId: OrderId
+  readonly currency: string
+  readonly dueDate: string
+  readonly due: bigint
+  readonly paid: bigint
+  readonly pending: bigint
+  /** Every payment that ever asked, so that a retry is recognised. */
+  readonly payments: ReadonlyMap<PaymentId, Part>
+}
+export type InvoiceStatus = 'draft' | 'approved' | 'partially_paid' | 'paid' | 'voided'
+/** draft ─▶ approved ─▶ partially_paid ─▶ paid. Draft or approved, with nothing paid or pending ─▶ voided. */
+export type InvoiceState = { readonly status: 'none' } | (Amounts & { readonly status: InvoiceStatus })
+type Raised = Exclude<InvoiceState, { status: 'none' }>
+
+type Decision = readonly InvoiceEvent[] | Rejection<InvoiceCode>
+
+export const stillDue = (invoice: Pick<Amounts, 'due' | 'paid' | 'pending'>): bigint =>
+  invoice.due - invoice.paid - invoice.pending
+
+const subjectOf = (invoice: Raised) => ({
+  order_id: invoice.orderId,
+  currency: invoice.currency,
+  amount_due: invoice.due,
+})
+
+/** Raised a second time from the same order, by a retry or by the process that finishes what a crash left: nothing new. */
+const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState): Decision =>
+  invoice.status === 'none' ? [{ type: 'InvoiceRaised', data: terms }] : []
+
+// Approve and void come with the version that the caller read, so a lost answer shows as a failed precondition; asked
+// again with the present version they are a new wish, which the present state does not permit.
+const approveInvoice = ({ approved_by }: ApproveInvoice, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  if (invoice.status !== 'draft') return reject('invoice_state_conflict', { state: invoice.status })
+  return [{ type: 'InvoiceApproved', data: { ...subjectOf(invoice), due_date: invoice.dueDate, approved_by } }]
+}
+
+const voidInvoice = ({ reason }: VoidInvoice, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  if (invoice.status !== 'draft' && invoice.status !== 'approved')
+    return reject('invoice_state_conflict', { state: invoice.status })
+  if (invoice.paid > 0n || invoice.pending > 0n)
+    return reject('invoice_state_conflict', { state: invoice.status, amount_pending: invoice.pending })
+  return [{ type: 'InvoiceVoided', data: { ...subjectOf(invoice), reason } }]
+}
+
+const applied = (invoice: Raised, payment_id: PaymentId, amount: bigint): InvoiceEvent[] => {
+  const amount_paid = invoice.paid + amount
+  const paidInFull = amount_paid === invoice.due
+  return [
+    { type: 'PaymentApplied', data: { payment_id, amount } },
+    ...(paidInFull ? [{ type: 'InvoicePaid' as const, data: { ...subjectOf(invoice), amount_paid, payment_id } }] : []),
+  ]
+}
+
+/**
+ * Why the invoice, as it is, would not take this payment; undefined when it would. In order of precedence. An invoice
+ * that is paid already is no case of its own: nothing is due, so every amount exceeds it.
+ */
+export const refusalOf = (
+  pay: Pick<PayInvoice, 'amount' | 'currency'>,
+  invoice: Raised,
+): PaymentRefusal | undefined => {
+  if (invoice.status === 'draft' || invoice.status === 'voided') return 'payment_not_allowed'
+  if (invoice.currency !== pay.currency) return 'payment_not_allowed'
+  return pay.amount > stillDue(invoice) ? 'payment_exceeds_due' : undefined
+}
+
+/**
+ * Only for a payment that is claimed, so the refusal is an event too: were it only an answer, a second driver of the
+ * same payment could be accepted after an amount was released, while the first one records the failure.
+ */
+const payInvoice = (pay: PayInvoice, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  const { payment_id, amount } = pay
+  if (invoice.payments.has(payment_id)) return []
+  const code = refusalOf(pay, invoice)
+  if (code) return [{ type: 'PaymentRefused', data: { payment_id, amount, code } }]
+  if (pay.settlement === 'immediate') return applied(invoice, payment_id, amount)
+  return [{ type: 'PaymentReserved', data: { payment_id, amount } }]
+}
+
+const settlePayment = ({ payment_id }: SettlePayment, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  const part = invoice.payments.get(payment_id)
+  if (part?.status === 'applied') return []
+  if (part?.status !== 'reserved') return reject('payment_state_conflict')
+  return applied(invoice, payment_id, part.amount)
+}
+
+const releasePayment = ({ payment_id }: ReleasePayment, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  const part = invoice.payments.get(payment_id)
+  if (part === undefined || part.status === 'released' || part.status === 'refused') return []
+  if (part.status === 'applied') return reject('payment_state_conflict')
+  return [{ type: 'PaymentReleased', data: { payment_id, amount: part.amount } }]
+}
+
+const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
+  switch (command.type) {
+    case 'RaiseInvoice':
+      return raiseInvoice(command, state)
+    case 'ApproveInvoice':
+      return approveInvoice(command, state)
+    case 'VoidInvoice':
+      return voidInvoice(command, state)
+    case 'PayInvoice':
+      return payInvoice(command, state)
+    case 'SettlePayment':
+      return settlePayment(command, state)
+    case 'ReleasePayment':
+      return releasePayment(command, state)
+  }
+}
+
+const withPart = (invoice: Raised, id: PaymentId, part: Part): Raised => ({
+  ...invoice,
+  payments: new Map(invoice.payments).set(id, part),
+})
+
+type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
+/** A payment's part moves from one pocket of the invoice to another. */
+const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
+  const from = invoice.payments.get(payment_id)?.status
+  return {
+    ...withPart(invoice, payment_id, { amount, status: to }),
+    pending: invoice.pending + (to === 'reserved' ? amount : 0n) - (from === 'reserved' ? amount : 0n),
+    paid: invoice.paid + (to === 'applied' ? amount : 0n),
+    status: to === 'applied' ? 'partially_paid' : invoice.status,
+  }
+}
+
+const evolveRaised = (invoice: Raised, event: Exclude<InvoiceEvent, { type: 'InvoiceRaised' }>): Raised => {
+  switch (event.type) {
+    case 'InvoiceApproved':
+      return { ...invoice, status: 'approved' }
+    case 'InvoiceVoided':
+      return { ...invoice, status: 'voided' }
+    case 'PaymentReserved':
+      return moved(invoice, event.data, 'reserved')
+    case 'PaymentRefused': {
+      const { payment_id, amount, code } = event.data
+      return withPart(invoice, payment_id, { amount, status: 'refused', code })
+    }
+    case 'PaymentReleased':
+      return moved(invoice, event.data, 'released')
+    case 'PaymentApplied':
+      return moved(invoice, event.data, 'applied')
+    case 'InvoicePaid':
+      return { ...invoice, status: 'paid' }
+  }
+}
+
+const evolve = (invoice: InvoiceState, event: InvoiceEvent): InvoiceState => {
+  if (event.type === 'InvoiceRaised') {
+    const { order_id: orderId, currency, amount_due: due, due_date: dueDate } = event.data
+    return { status: 'draft', orderId, currency, due, dueDate, paid: 0n, pending: 0n, payments: new Map() }
+  }
+  // A stored fact is never refused; before the invoice was raised it has nothing to change.
+  return invoice.status === 'none' ? invoice : evolveRaised(invoice, event)
+}
+
+export const invoiceDecider: Decider<InvoiceState, InvoiceCommand, InvoiceEvent, InvoiceCode> = {
+  initial: { status: 'none' },
+  decide,
+  evolve,
+}

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import { annotationsSchema, claimSchema } from '../claim.ts'
+import type { EventOf } from '../codec.ts'
+import { idSchema } from '../ids.ts'
+import { minorUnits } from '../money.ts'
+
+/** What every fact of an invoice says beside its own news, so that a reader needs no other event. */
+const subject = { order_id: idSchema('ord'), currency: z.string(), amount_due: minorUnits }
+const payment = { payment_id: idSchema('pay'), amount: minorUnits }
+
+export const invoiceEvents = {
+  InvoiceRaised: z.object({
+    ...subject,
+    due_date: z.string(),
+    metadata: annotationsSchema,
+    claim: claimSchema.nullable(),
+  }),
+  InvoiceApproved: z.object({ ...subject, due_date: z.string(), approved_by: z.string() }),
+  InvoiceVoided: z.object({ ...subject, reason: z.string().nullable() }),
+  /** A deferred payment holds its amount until it settles or fails. */
+  PaymentReserved: z.object(payment),
+  /** A claimed payment that the invoice did not take. Kept, so that asking again gets the same answer. */
+  PaymentRefused: z.object({ ...payment, code: z.enum(['payment_not_allowed', 'payment_exceeds_due']) }),
+  PaymentReleased: z.object(payment),
+  /** The amount counts as paid: at once for an immediate payment, at settlement for a deferred one. */
+  PaymentApplied: z.object(payment),
+  /** Nothing is due any more. Follows the last PaymentApplied in the same append. */
+  InvoicePaid: z.object({ ...subject, amount_paid: minorUnits, payment_id: idSchema('pay') }),
+}
+export type InvoiceEvent = EventOf<typeof invoiceEvents>

@@ -1,0 +1,18 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider } from './decider.ts'
+import { type InvoiceEvent, invoiceEvents } from './events.ts'
+import { invoiceFacts } from './facts.ts'
+import { invoiceUpcasters } from './upcasters.ts'
+
+export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, InvoiceCode> = {
+  category: 'invoice',
+  prefix: 'inv',
+  decider: invoiceDecider,
+  codec: codecOf(invoiceEvents, invoiceUpcasters),
+  facts: invoiceFacts,
+}
+
+export type * from './decider.ts'
+export { refusalOf, stillDue } from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,182 @@
+import type { Annotations, Claim } from '../claim.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { InvoiceId } from '../ids.ts'
+import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
+
+export type CreateOrder = {
+  type: 'CreateOrder'
+  customer_reference: string | null
+  description: string | null
+  currency: string
+  lines: readonly Line[]
+  metadata: Annotations
+  claim: Claim | null
+}
+export type ChangeOrder = {
+  type: 'ChangeOrder'
+  customer_reference?: string | null
+  description?: string | null
+  metadata?: Annotations
+  lines?: readonly Line[]
+}
+export type InvoiceOrder = {
+  type: 'InvoiceOrder'
+  invoice_id: InvoiceId
+  due_date: string
+  metadata: Annotations
+  claim: Claim | null
+}
+export type ReopenOrder = { type: 'ReopenOrder'; invoice_id: InvoiceId }
+export type CompleteOrder = { type: 'CompleteOrder'; invoice_id: InvoiceId }
+export type CancelOrder = { type: 'CancelOrder'; reason: string | null }
+export type DeleteOrder = { type: 'DeleteOrder' }
+export type OrderCommand =
+  | CreateOrder
+  | ChangeOrder
+  | InvoiceOrder
+  | ReopenOrder
+  | CompleteOrder
+  | CancelOrder
+  | DeleteOrder
+
+export type OrderCode = 'resource_not_found' | 'order_state_conflict' | 'order_has_invoices' | 'concurrent_modification'
+
+type Terms = {
+  readonly currency: string
+  readonly lines: readonly Line[]
+  readonly total: bigint
+  readonly customer_reference: string | null
+  readonly description: string | null
+  readonly metadata: Annotations
+}
+/**
+ * open ─▶ invoiced ─▶ completed: one live invoice at a time; a voided one reopens the order.
+ * open ─▶ cancelled. Any order without a live invoice ─▶ deleted, which is final.
+ */
+export type OrderState =
+  | { readonly status: 'none' }
+  | (Terms & { readonly status: 'open' | 'cancelled' | 'deleted' })
+  | (Terms & { readonly status: 'invoiced' | 'completed'; readonly invoice: InvoiceTerms })
+
+type Decision = readonly OrderEvent[] | Rejection<OrderCode>
+
+export const totalOf = (lines: readonly Line[]): bigint =>
+  lines.reduce((sum, line) => sum + BigInt(line.quantity) * line.unit_amount, 0n)
+
+const createOrder = ({ type: _, ...order }: CreateOrder, state: OrderState): Decision => {
+  if (state.status !== 'none') return reject('concurrent_modification')
+  return [{ type: 'OrderCreated', data: { ...order, lines: [...order.lines], total_amount: totalOf(order.lines) } }]
+}
+
+// Lines and annotations arrive whole; comparing their text is comparing their content, since both are built by the
+// same schemas in the same order of members.
+const textOf = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? inner.toString() : inner))
+const differs = (value: unknown, current: unknown): boolean => value !== undefined && textOf(value) !== textOf(current)
+
+const changeOrder = (change: ChangeOrder, state: OrderState): Decision => {
+  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
+  const changed = {
+    ...(differs(change.customer_reference, state.customer_reference)
+      ? { customer_reference: change.customer_reference }
+      : {}),
+    ...(differs(change.description, state.description) ? { description: change.description } : {}),
+    ...(differs(change.metadata, state.metadata) ? { metadata: change.metadata } : {}),
+    ...(change.lines && differs(change.lines, state.lines)
+      ? { lines: [...change.lines], total_amount: totalOf(change.lines) }
+      : {}),
+  }
+  if (Object.keys(changed).length === 0) return []
+  if (state.status === 'cancelled') return reject('order_state_conflict', { state: state.status })
+  if (changed.lines && state.status !== 'open') return reject('order_state_conflict', { state: state.status })
+  return [{ type: 'OrderChanged', data: changed }]
+}
+
+const invoiceOrder = ({ type: _, ...terms }: InvoiceOrder, state: OrderState): Decision => {
+  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
+  if ('invoice' in state && state.invoice.invoice_id === terms.invoice_id) return []
+  if (state.status === 'invoiced') return reject('order_has_invoices', { invoice_id: state.invoice.invoice_id })
+  if (state.status !== 'open') return reject('order_state_conflict', { state: state.status })
+  return [{ type: 'OrderInvoiced', data: { ...terms, amount_due: state.total, currency: state.currency } }]
+}
+
+const reopenOrder = ({ invoice_id }: ReopenOrder, state: OrderState): Decision => {
+  if (state.status === 'none') return reject('resource_not_found')
+  if (state.status !== 'invoiced' || state.invoice.invoice_id !== invoice_id) return []
+  return [{ type: 'OrderReopened', data: { invoice_id } }]
+}
+
+const completeOrder = ({ invoice_id }: CompleteOrder, state: OrderState): Decision => {
+  if (state.status === 'none') return reject('resource_not_found')
+  if (state.status !== 'invoiced' || state.invoice.invoice_id !== invoice_id) return []
+  return [{ type: 'OrderCompleted', data: { invoice_id } }]
+}
+
+const cancelOrder = ({ reason }: CancelOrder, state: OrderState): Decision => {
+  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
+  if (state.status === 'invoiced') return reject('order_has_invoices', { invoice_id: state.invoice.invoice_id })
+  if (state.status !== 'open') return reject('order_state_conflict', { state: state.status })
+  return [{ type: 'OrderCancelled', data: { reason, currency: state.currency, total_amount: state.total } }]
+}
+
+const deleteOrder = (state: OrderState): Decision => {
+  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
+  if ('invoice' in state) return reject('order_has_invoices', { invoice_id: state.invoice.invoice_id })
+  return [{ type: 'OrderDeleted', data: {} }]
+}
+
+const decide = (command: OrderCommand, state: OrderState): Decision => {
+  switch (command.type) {
+    case 'CreateOrder':
+      return createOrder(command, state)
+    case 'ChangeOrder':
+      return changeOrder(command, state)
+    case 'InvoiceOrder':
+      return invoiceOrder(command, state)
+    case 'ReopenOrder':
+      return reopenOrder(command, state)
+    case 'CompleteOrder':
+      return completeOrder(command, state)
+    case 'CancelOrder':
+      return cancelOrder(command, state)
+    case 'DeleteOrder':
+      return deleteOrder(state)
+  }
+}
+
+const termsOf = (state: OrderState): Terms => {
+  if (state.status === 'none') throw new Error('An order cannot change before it is created.')
+  const { currency, lines, total, customer_reference, description, metadata } = state
+  return { currency, lines, total, customer_reference, description, metadata }
+}
+
+const evolve = (state: OrderState, event: OrderEvent): OrderState => {
+  switch (event.type) {
+    case 'OrderCreated': {
+      const { total_amount: total, claim: _, ...terms } = event.data
+      return { ...terms, total, status: 'open' }
+    }
+    case 'OrderChanged': {
+      if (state.status === 'none') return state
+      const { total_amount, ...changed } = event.data
+      const present = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
+      return { ...state, ...present, total: total_amount ?? state.total }
+    }
+    case 'OrderInvoiced':
+      return { ...termsOf(state), status: 'invoiced', invoice: event.data }
+    case 'OrderReopened':
+      return { ...termsOf(state), status: 'open' }
+    case 'OrderCompleted':
+      return state.status === 'invoiced' ? { ...state, status: 'completed' } : state
+    case 'OrderCancelled':
+      return { ...termsOf(state), status: 'cancelled' }
+    case 'OrderDeleted':
+      return { ...termsOf(state), status: 'deleted' }
+  }
+}
+
+export const orderDecider: Decider<OrderState, OrderCommand, OrderEvent, OrderCode> = {
+  initial: { status: 'none' },
+  decide,
+  evolve,
+}

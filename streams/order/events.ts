@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { annotationsSchema, claimSchema } from '../claim.ts'
+import type { EventOf } from '../codec.ts'
+import { idSchema } from '../ids.ts'
+import { minorUnits } from '../money.ts'
+
+export const lineSchema = z.object({
+  sku: z.string(),
+  description: z.string().nullable(),
+  quantity: z.int(),
+  unit_amount: minorUnits,
+})
+export type Line = z.output<typeof lineSchema>
+
+/** What the invoice will say, decided together with the order's change to `invoiced`. */
+const invoiceTermsSchema = z.object({
+  invoice_id: idSchema('inv'),
+  amount_due: minorUnits,
+  currency: z.string(),
+  due_date: z.string(),
+  metadata: annotationsSchema,
+  claim: claimSchema.nullable(),
+})
+
+export const orderEvents = {
+  OrderCreated: z.object({
+    customer_reference: z.string().nullable(),
+    description: z.string().nullable(),
+    currency: z.string(),
+    lines: z.array(lineSchema),
+    total_amount: minorUnits,
+    metadata: annotationsSchema,
+    claim: claimSchema.nullable(),
+  }),
+  /** Only what changed is present; `null` is a value, absence means unchanged. */
+  OrderChanged: z.object({
+    customer_reference: z.string().nullable().optional(),
+    description: z.string().nullable().optional(),
+    metadata: annotationsSchema.optional(),
+    lines: z.array(lineSchema).optional(),
+    total_amount: minorUnits.optional(),
+  }),
+  OrderInvoiced: invoiceTermsSchema,
+  /** The order's invoice was voided: another one may be raised. */
+  OrderReopened: z.object({ invoice_id: idSchema('inv') }),
+  OrderCompleted: z.object({ invoice_id: idSchema('inv') }),
+  OrderCancelled: z.object({ reason: z.string().nullable(), currency: z.string(), total_amount: minorUnits }),
+  OrderDeleted: z.object({}),
+}
+export type OrderEvent = EventOf<typeof orderEvents>
+export type InvoiceTerms = z.output<typeof invoiceTermsSchema>

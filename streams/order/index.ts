@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type OrderCode, type OrderCommand, type OrderState, orderDecider } from './decider.ts'
+import { type OrderEvent, orderEvents } from './events.ts'
+import { orderFacts } from './facts.ts'
+import { orderUpcasters } from './upcasters.ts'
+
+export const order: Aggregate<OrderState, OrderCommand, OrderEvent, OrderCode> = {
+  category: 'order',
+  prefix: 'ord',
+  decider: orderDecider,
+  codec: codecOf(orderEvents, orderUpcasters),
+  facts: orderFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { annotationsSchema, claimSchema } from '../claim.ts'
+import type { EventOf } from '../codec.ts'
+import { idSchema } from '../ids.ts'
+import { minorUnits } from '../money.ts'
+
+const terms = {
+  invoice_id: idSchema('inv'),
+  order_id: idSchema('ord'),
+  amount: minorUnits,
+  currency: z.string(),
+  reference: z.string().nullable(),
+  settlement: z.enum(['immediate', 'deferred']),
+}
+
+export const paymentEvents = {
+  /** The claim: who asked for this payment, under which key, for what. Nothing has moved yet. */
+  PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: claimSchema }),
+  /** Deferred: the invoice holds the amount, the settlement is to come. */
+  PaymentAccepted: z.object(terms),
+  PaymentSucceeded: z.object(terms),
+  /** `code` is a rejection of the contract, or the settler's own word for why it failed; `held_by` has the reference. */
+  PaymentFailed: z.object({ ...terms, code: z.string(), held_by: idSchema('pay').nullable() }),
+}
+export type PaymentEvent = EventOf<typeof paymentEvents>

@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type PaymentCode, type PaymentCommand, type PaymentState, paymentDecider } from './decider.ts'
+import { type PaymentEvent, paymentEvents } from './events.ts'
+import { paymentFacts } from './facts.ts'
+import { paymentUpcasters } from './upcasters.ts'
+
+export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, PaymentCode> = {
+  category: 'payment',
+  prefix: 'pay',
+  decider: paymentDecider,
+  codec: codecOf(paymentEvents, paymentUpcasters),
+  facts: paymentFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,52 @@
+import type { Decider } from '../decider.ts'
+import type { PaymentId } from '../ids.ts'
+import type { ReferenceEvent } from './events.ts'
+
+export type TakeReference = { type: 'TakeReference'; payment_id: PaymentId }
+export type ReleaseReference = { type: 'ReleaseReference'; payment_id: PaymentId }
+export type ReferenceCommand = TakeReference | ReleaseReference
+
+/**
+ * free ─▶ taken ─▶ free, only by the payment that holds it, and only while that payment never came to be. A refusal is
+ * an event: two drivers of one payment, one before and one after the holder let go, must not see different answers.
+ */
+export type ReferenceState = {
+  readonly holder: PaymentId | null
+  /** The refused payments, each with the one that held the reference then. */
+  readonly refused: ReadonlyMap<PaymentId, PaymentId>
+}
+
+const take = ({ payment_id }: TakeReference, { holder, refused }: ReferenceState): readonly ReferenceEvent[] => {
+  if (holder === payment_id || refused.has(payment_id)) return []
+  if (holder === null) return [{ type: 'ReferenceTaken', data: { payment_id } }]
+  return [{ type: 'ReferenceRefused', data: { payment_id, held_by: holder } }]
+}
+
+const release = ({ payment_id }: ReleaseReference, { holder }: ReferenceState): readonly ReferenceEvent[] =>
+  holder === payment_id ? [{ type: 'ReferenceReleased', data: { payment_id } }] : []
+
+const decide = (command: ReferenceCommand, state: ReferenceState): readonly ReferenceEvent[] => {
+  switch (command.type) {
+    case 'TakeReference':
+      return take(command, state)
+    case 'ReleaseReference':
+      return release(command, state)
+  }
+}
+
+const evolve = (state: ReferenceState, event: ReferenceEvent): ReferenceState => {
+  switch (event.type) {
+    case 'ReferenceTaken':
+      return { ...state, holder: event.data.payment_id }
+    case 'ReferenceRefused':
+      return { ...state, refused: new Map(state.refused).set(event.data.payment_id, event.data.held_by) }
+    case 'ReferenceReleased':
+      return { ...state, holder: null }
+  }
+}
+
+export const referenceDecider: Decider<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
+  initial: { holder: null, refused: new Map() },
+  decide,
+  evolve,
+}

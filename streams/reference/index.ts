@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type ReferenceCommand, type ReferenceState, referenceDecider } from './decider.ts'
+import { type ReferenceEvent, referenceEvents } from './events.ts'
+import { referenceFacts } from './facts.ts'
+import { referenceUpcasters } from './upcasters.ts'
+
+export const reference: Aggregate<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
+  category: 'reference',
+  prefix: 'ref',
+  decider: referenceDecider,
+  codec: codecOf(referenceEvents, referenceUpcasters),
+  facts: referenceFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

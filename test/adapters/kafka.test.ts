@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { Kafka as KafkaClient, logLevel } from 'kafkajs'
+import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import { FactTooLarge, openFactBus } from '../../src/adapters/kafka.ts'
+import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafkaClient.ts'
+import type { FactBus } from '../../src/ports.ts'
+import {
+  expectUnavailable,
+  fact,
+  factBusContract,
+  factBusFaults,
+  newTopic,
+  numbered,
+  rejectionOf,
+  valuesByKey,
+} from '../contracts/factBus.ts'
+import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
+
+const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
+
+const silent: KafkaLog = { warn: () => undefined, info: () => undefined, debug: () => undefined }
+
+const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): FactBus =>
+  openFactBus({ brokers, clientId: 'tests', logger: silent, ...more })
+
+const loginOf = (kafka: KafkaForTests, username: string, password?: string): Partial<FactBusOptions> => ({
+  sasl: { mechanism: 'plain', username, password: password ?? kafka.sasl?.users[username] ?? '' },
+})
+
+/** What only a broker that creates topics can show. */
+const limits = (kafka: () => KafkaForTests): void => {
+  let bus: FactBus
+  let topic: string
+
+  beforeEach(async () => {
+    bus = busOn(kafka().brokers, { publishDeadlineMs: 1_500 })
+    const settings = newTopic()
+    topic = settings.topic
+    await bus.ensureTopics([settings])
+  })
+  afterEach(() => bus.close())
+
+  const topicTaking = async (bytes: number): Promise<string> => {
+    const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
+    const { topic: small } = newTopic()
+    await admin.connect()
+    const configEntries = [{ name: 'max.message.bytes', value: String(bytes) }]
+    await admin.createTopics({ topics: [{ topic: small, numPartitions: 1, replicationFactor: 1, configEntries }] })
+    await admin.disconnect()
+    return small
+  }
+
+  it("refuses a fact over the broker's limit by name, before it sends anything of the call", async () => {
+    const facts = [fact(topic, 'inv_1', 'small'), fact(topic, 'inv_2', 'x'.repeat(1_048_576))]
+    const error = await rejectionOf(bus.publish(facts))
+    expect(error).to.be.instanceOf(FactTooLarge)
+    expect(error).to.include({ key: 'inv_2', topic })
+    expect(await readTopic(kafka().brokers, topic)).to.deep.equal([])
+  })
+
+  it('takes the largest fact that it lets pass', async () => {
+    await bus.publish([fact(topic, 'inv_1', 'x'.repeat(1_039_900))])
+    expect(await readTopic(kafka().brokers, topic)).to.have.length(1)
+  })
+
+  it('splits what is together too large for a topic, and finds the one fact that is too large alone', async () => {
+    const small = await topicTaking(20_000)
+    const sized = (bytes: number, index: number) => fact(small, 'inv_1', `${index} ${'x'.repeat(bytes)}`)
+    await bus.publish(Array.from({ length: 20 }, (_, index) => sized(4_000, index)))
+    const error = await rejectionOf(bus.publish([sized(4_000, 20), fact(small, 'inv_big', 'x'.repeat(30_000))]))
+    expect(error).to.be.instanceOf(FactTooLarge)
+    expect(error).to.include({ key: 'inv_big' })
+    const values = valuesByKey(await readTopic(kafka().brokers, small)).get('inv_1')
+    expect(values?.map(value => Number(value.split(' ')[0]))).to.deep.equal(Array.from({ length: 21 }, (_, i) => i))
+  })
+
+  it('places keys as Java producers do', async () => {
+    // Hashes from the definition of murmur2 in Kafka: the partition is the hash without its sign, modulo their number.
+    const hashes = { '21': -973_932_308, foobar: -790_332_482, 'a-little-bit-long-string': -985_981_536 }
+    await bus.publish(Object.keys(hashes).map(key => fact(topic, key, 'v')))
+    const found = (await readTopic(kafka().brokers, topic)).map(({ key, partition }) => [key, partition])
+    const wanted = Object.entries(hashes).map(([key, hash]) => [key, (hash & 0x7f_ff_ff_ff) % 12])
+    expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(wanted))
+  })
+
+  it('does not make a topic by publishing to it', async () => {
+    const error = await rejectionOf(bus.publish(numbered(newTopic().topic, 1, 1)))
+    expectUnavailable(error, 'unknown')
+  })
+}
+
+const logins = (kafka: () => KafkaForTests): void => {
+  const saslBus = (username: string, password?: string): FactBus =>
+    busOn(kafka().sasl?.brokers ?? [], loginOf(kafka(), username, password))
+
+  it('publishes with the right password', async () => {
+    const bus = saslBus('ledger')
+    const settings = newTopic()
+    await bus.ensureTopics([settings])
+    await bus.publish(numbered(settings.topic, 2, 4))
+    await bus.close()
+    expect(await readTopic(kafka().brokers, settings.topic)).to.have.length(4)
+  })
+
+  it('says in one sentence, without the password, that the login is wrong', async () => {
+    const bus = saslBus('ledger', 'not-the-password')
+    const settings = newTopic()
+    for (const error of [
+      await rejectionOf(bus.ensureTopics([settings])),
+      await rejectionOf(bus.publish(numbered('t', 1, 1))),
+    ]) {
+      expect(error).to.be.instanceOf(FactBusRefused)
+      expect(error.message).to.equal('Kafka refused the login of user ledger by plain.')
+    }
+    await bus.close()
+  })
+
+  it('says that a user may not write, where no ACL grants it', async () => {
+    const settings = newTopic()
+    const ours = saslBus('ledger')
+    await ours.ensureTopics([settings])
+    const bus = saslBus('alice')
+    const error = await rejectionOf(bus.publish(numbered(settings.topic, 1, 1)))
+    expect(error).to.be.instanceOf(FactBusRefused)
+    expect(error.message).to.contain('alice').and.to.contain('TOPIC_AUTHORIZATION_FAILED')
+    await Promise.all([bus.close(), ours.close()])
+  })
+}
+
+/** A broker of its own, so that the disturbance reaches no other test. */
+const disturbed = (): void => {
+  let dataDir: string
+  let kafka: Kafka
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
+    kafka = await startKafka({ dataDir })
+  })
+  after(async () => {
+    await kafka?.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  const restore = async (): Promise<void> => {
+    const port = Number(kafka.brokers[0]?.split(':')[1])
+    kafka = await startKafka({ dataDir, port })
+  }
+  factBusFaults(() => ({
+    open: () => busOn(kafka.brokers, SHORT),
+    openPatient: () => busOn(kafka.brokers),
+    read: topic => readTopic(kafka.brokers, topic),
+    cut: () => kafka.kill(),
+    restore,
+    freeze: () => void process.kill(kafka.pid, 'SIGSTOP'),
+    thaw: () => void process.kill(kafka.pid, 'SIGCONT'),
+  }))
+}
+
+describe('the fact bus on Kafka', function () {
+  this.timeout(60_000)
+  let kafka: KafkaForTests
+
+  if (kafkaKind === 'none') {
+    it('was not run: there is no KAFKA_BROKERS, no java with mvn, and no kcat', async () => {
+      expect(await kafkaForTests()).to.equal(undefined)
+    })
+    return
+  }
+
+  before(async () => {
+    const found = await kafkaForTests()
+    if (found === undefined) throw new Error('A broker was expected.')
+    kafka = found
+  })
+
+  describe('in good times', () => {
+    const stage = () => ({ open: () => busOn(kafka.brokers), read: (topic: string) => readTopic(kafka.brokers, topic) })
+    factBusContract(stage, kafkaKind !== 'mock')
+  })
+  if (kafkaKind !== 'mock') describe('at its limits', () => limits(() => kafka))
+  if (kafkaKind === 'real') {
+    describe('with logins', () => logins(() => kafka))
+    describe('in bad times', disturbed)
+  }
+
+  it('says "none" where nothing listens', async () => {
+    const bus = busOn(['127.0.0.1:1'], SHORT)
+    expectUnavailable(await rejectionOf(bus.publish(numbered('t', 1, 1))), 'none')
+    await bus.close()
+  })
+})

@@ -1,0 +1,414 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { Client } from 'pg'
+import { fence, openDatabase, Replaced } from '../../src/adapters/postgres.ts'
+import { type Child, startChild } from '../../src/embedded/child.ts'
+import { type Database, Unavailable } from '../../src/ports.ts'
+import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/processes.ts'
+
+const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => expect.fail('it did not fail'),
+    (error: unknown) => error,
+  )
+
+const unavailable = (error: unknown, effect: 'none' | 'unknown'): void => {
+  expect(error).to.be.instanceOf(Unavailable)
+  expect(error).to.include({ part: 'database', effect })
+}
+
+describe('Postgres adapter', function () {
+  this.timeout(60_000)
+  let folder: string
+  let postgres: Child
+  let db: Database
+  const opened: Database[] = []
+  const stop = new AbortController()
+
+  const open = (applicationName: string, lease = {}): Database => {
+    const database = openDatabase({
+      connectionString: postgres.address,
+      applicationName,
+      lease: { pollMs: 50, ...lease },
+    })
+    opened.push(database)
+    return database
+  }
+  /** Through a connection of its own, so that what it does to others does not hit itself. */
+  const asAdmin = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
+    const client = new Client({ connectionString: postgres.address })
+    await client.connect()
+    try {
+      return (await client.query<Record<string, unknown>>(text, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  const terminate = async (application: string): Promise<number> =>
+    (await asAdmin('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [application]))
+      .length
+  const postmaster = async (): Promise<number> =>
+    Number.parseInt(await readFile(join(folder, 'pg/cluster/postmaster.pid'), 'utf8').catch(() => '0'), 10)
+
+  before(async () => {
+    folder = await temporaryFolder()
+    postgres = await startChild({ name: 'postgres', module: POSTGRES, args: ['--data-dir', join(folder, 'pg')] })
+    db = open('main')
+    await db.sql('create table counted (id int primary key, n bigint not null)')
+  })
+  beforeEach(async () => {
+    await db.sql('delete from counted')
+  })
+  after(async () => {
+    stop.abort()
+    await endPrograms()
+    await Promise.all(opened.map(database => database.close()))
+    await postgres.stop()
+    await removeFolder(folder)
+  })
+
+  describe('values', () => {
+    it('come back exact', async () => {
+      const [row] = await db.sql(
+        `select 9007199254740993::bigint big, 12345678901234567890.10::numeric num, 7::int small, '{"a":[1,null]}'::jsonb doc,
+                '2026-01-02 03:04:05.678901+02'::timestamptz at, '2026-01-02 03:04:05+00'::timestamptz whole, '2026-01-02'::date as day,
+                array[1, null, 9007199254740993]::bigint[] bigs, array['2026-01-02 03:04:05.6+00']::timestamptz[] ats, '{}'::bigint[] empty, null::bigint nothing`,
+      )
+      expect(row).to.deep.equal({
+        big: 9007199254740993n,
+        num: '12345678901234567890.10',
+        small: 7,
+        doc: { a: [1, null] },
+        at: '2026-01-02T01:04:05.678Z',
+        whole: '2026-01-02T03:04:05.000Z',
+        day: '2026-01-02',
+        bigs: [1n, null, 9007199254740993n],
+        ats: ['2026-01-02T03:04:05.600Z'],
+        empty: [],
+        nothing: null,
+      })
+    })
+
+    it('go in exact', async () => {
+      const values = [9007199254740993n, '2026-01-02T01:04:05.678Z', { a: 1 }, ['x', 'y,"z"'], [1n, 2n]]
+      const [row] = await db.sql(
+        'select $1::bigint big, $2::timestamptz at, $3::jsonb doc, $4::text[] list, $5::bigint[] bigs',
+        values,
+      )
+      expect(row).to.deep.equal({ big: values[0], at: values[1], doc: values[2], list: values[3], bigs: values[4] })
+    })
+  })
+
+  describe('statements', () => {
+    it('that come again with values are prepared once, and only those', async () => {
+      const one = openDatabase({ connectionString: postgres.address, poolMax: 1 })
+      opened.push(one)
+      for (let i = 0; i < 3; i++)
+        expect(await one.sql('select $1::int + 1 as next', [i])).to.deep.equal([{ next: i + 1 }])
+      await one.sql('select $1::int + 2 as once', [1])
+      await one.sql('select 1; select 2')
+      await one.sql('select 1; select 2')
+      const prepared = await one.sql('select statement from pg_prepared_statements')
+      expect(prepared).to.deep.equal([{ statement: 'select $1::int + 1 as next' }])
+    })
+
+    it('work again after a migration changed what a prepared one returns', async () => {
+      const one = openDatabase({ connectionString: postgres.address, poolMax: 1 })
+      opened.push(one)
+      await db.sql('create table changing (id int)')
+      for (let i = 0; i < 3; i++) await one.sql('select * from changing where id = $1', [1])
+      await db.sql("alter table changing add column more text; insert into changing values (1, 'x')")
+      unavailable(await failureOf(one.sql('select * from changing where id = $1', [1])), 'none')
+      expect(await one.sql('select * from changing where id = $1', [1])).to.deep.equal([{ id: 1, more: 'x' }])
+    })
+
+    it('over their time are rolled back: effect none', async () => {
+      const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 200 })
+      opened.push(hasty)
+      const slow = 'insert into counted select 1, 1 from pg_sleep(1)'
+      unavailable(await failureOf(hasty.sql(slow)), 'none')
+      expect(await hasty.sql('select * from counted')).to.deep.equal([])
+    })
+
+    it('keep the errors that Postgres has about them', async () => {
+      await db.sql('insert into counted values (1, 1)')
+      expect(await failureOf(db.sql('insert into counted values (1, 1)'))).to.include({ code: '23505' })
+      expect(await failureOf(db.sql('select nonsense'))).to.include({ code: '42703' })
+    })
+
+    it('whose answer is lost: unknown for a write, none for a read', async () => {
+      const victim = open('victim')
+      const cut = async (text: string): Promise<unknown> => {
+        const failing = failureOf(victim.sql(text))
+        await until(
+          async () =>
+            (await asAdmin(`select 1 from pg_stat_activity where application_name = 'victim' and state = 'active'`))
+              .length > 0,
+        )
+        await terminate('victim')
+        return await failing
+      }
+      unavailable(await cut('insert into counted select 1, 1 from pg_sleep(1.9)'), 'unknown')
+      unavailable(await cut('select pg_sleep(1.9)'), 'none')
+      expect(await victim.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
+    })
+
+    it('that find no free connection in time were not sent', async () => {
+      const narrow = openDatabase({ connectionString: postgres.address, poolMax: 1, statementTimeoutMs: 5_000 })
+      opened.push(narrow)
+      const busy = narrow.sql('select pg_sleep(3)')
+      unavailable(await failureOf(narrow.sql('insert into counted values (1, 1)')), 'none')
+      await busy
+      expect(await narrow.sql('select * from counted')).to.deep.equal([])
+    })
+  })
+
+  describe('transactions', () => {
+    it('do everything or nothing', async () => {
+      const result = await db.transaction(async sql => {
+        await sql('insert into counted values ($1, $2)', [1, 10n])
+        return await sql<{ n: bigint }>('select n from counted')
+      })
+      expect(result).to.deep.equal([{ n: 10n }])
+      const bug = new Error('a bug in the work')
+      const thrown = await failureOf(
+        db.transaction(async sql => {
+          await sql('insert into counted values (2, 2)')
+          throw bug
+        }),
+      )
+      expect(thrown).to.equal(bug)
+      expect(await db.sql('select id from counted')).to.deep.equal([{ id: 1 }])
+    })
+
+    it('do not pass for done when a failed statement was ignored', async () => {
+      const error = await failureOf(
+        db.transaction(async sql => {
+          await sql('insert into counted values (3, 3)')
+          await sql('select nonsense').catch(() => undefined)
+        }),
+      )
+      expect(error).to.be.instanceOf(Error).with.property('message').that.includes('rolled back')
+      expect(await db.sql('select id from counted')).to.deep.equal([])
+    })
+
+    it('that lose their connection before the commit did nothing', async () => {
+      const victim = open('victim-tx')
+      const error = await failureOf(
+        victim.transaction(async sql => {
+          await sql('insert into counted values (4, 4)')
+          await terminate('victim-tx')
+          await sql('insert into counted values (5, 5)')
+        }),
+      )
+      unavailable(error, 'none')
+      expect(await victim.sql('select id from counted')).to.deep.equal([])
+    })
+
+    it('that lose the answer to their commit may have done it', async () => {
+      await db.sql(`create table slow (id int);
+        create function wait_a_while() returns trigger language plpgsql as $$ begin perform pg_sleep(1.5); return null; end $$;
+        create constraint trigger at_commit after insert on slow deferrable initially deferred for each row execute function wait_a_while()`)
+      const victim = open('victim-commit')
+      const failing = failureOf(victim.transaction(async sql => void (await sql('insert into slow values (1)'))))
+      await until(
+        async () =>
+          (await asAdmin(`select 1 from pg_stat_activity where query = 'commit' and state = 'active'`)).length > 0,
+      )
+      await terminate('victim-commit')
+      unavailable(await failing, 'unknown')
+    })
+  })
+
+  describe('exclusively', () => {
+    type Turn = { epoch: bigint; signal: AbortSignal; end: () => void; done: Promise<void> }
+    /** Takes a turn and keeps it until `end` or until its signal aborts. */
+    const takeTurn = (
+      database: Database,
+      name: string,
+      stopping = stop.signal,
+    ): { began: Promise<Turn>; done: Promise<void> } => {
+      const began = Promise.withResolvers<Turn>()
+      const end = Promise.withResolvers<void>()
+      const done = database.exclusively(name, stopping, async ({ epoch, signal }) => {
+        signal.addEventListener('abort', () => end.resolve())
+        began.resolve({ epoch, signal, end: end.resolve, done })
+        await end.promise
+      })
+      done.catch(began.reject)
+      return { began: began.promise, done }
+    }
+
+    it('lets one of two at a time work, and counts the turns', async () => {
+      let working = 0
+      let most = 0
+      const epochs: bigint[] = []
+      const work = async ({ epoch }: { epoch: bigint }): Promise<void> => {
+        most = Math.max(most, ++working)
+        epochs.push(epoch)
+        await sleep(30)
+        working--
+      }
+      const contenders = [open('a'), open('b'), open('c')]
+      for (let round = 0; round < 3; round++)
+        await Promise.all(contenders.map(one => one.exclusively('turns', stop.signal, work)))
+      expect(most).to.equal(1)
+      expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
+    })
+
+    it('does not keep holders of other names waiting', async () => {
+      const [one, two] = await Promise.all([takeTurn(db, 'name-1').began, takeTurn(db, 'name-2').began])
+      one.end()
+      two.end()
+      await Promise.all([one.done, two.done])
+    })
+
+    it('passes on when the connection of the holder ends, and the fence keeps the first from writing', async () => {
+      const first = await takeTurn(open('first'), 'passed').began
+      const secondTurn = takeTurn(open('second'), 'passed')
+      await db.transaction(async sql => await fence(sql, 'passed', first.epoch))
+      expect(first.signal.aborted).to.equal(false)
+      expect(await terminate('first')).to.be.greaterThan(0)
+      const second = await secondTurn.began
+      expect(second.epoch).to.equal(first.epoch + 1n)
+      await first.done
+      expect(first.signal.aborted).to.equal(true)
+      const late = db.transaction(async sql => {
+        await fence(sql, 'passed', first.epoch)
+        await sql('insert into counted values (9, 9)')
+      })
+      expect(await failureOf(late)).to.be.instanceOf(Replaced)
+      await db.transaction(async sql => await fence(sql, 'passed', second.epoch))
+      expect(await db.sql('select id from counted')).to.deep.equal([])
+      second.end()
+      await second.done
+    })
+
+    it('waits for a transaction that already passed the fence', async () => {
+      const first = await takeTurn(open('first-slow'), 'fenced').began
+      const order: string[] = []
+      const passed = Promise.withResolvers<void>()
+      const writing = db.transaction(async sql => {
+        await fence(sql, 'fenced', first.epoch)
+        passed.resolve()
+        await sleep(600)
+        order.push('written')
+      })
+      await passed.promise
+      const second = takeTurn(open('second-slow'), 'fenced')
+      await terminate('first-slow')
+      const turn = await second.began
+      order.push('taken')
+      await writing
+      expect(order).to.deep.equal(['written', 'taken'])
+      turn.end()
+      await turn.done
+    })
+
+    it('stops waiting, and stops holding, when it is told to', async () => {
+      const holder = await takeTurn(db, 'stopped').began
+      const told = new AbortController()
+      const waiting = takeTurn(db, 'stopped', told.signal)
+      told.abort()
+      await waiting.done
+      holder.end()
+      await holder.done
+      const again = new AbortController()
+      const second = await takeTurn(db, 'stopped', again.signal).began
+      again.abort()
+      await second.done
+      expect(second.signal.aborted).to.equal(true)
+    })
+
+    it('keeps the lock while the holder is idle for longer than the timeout, because it beats', async () => {
+      const lease = { heartbeatMs: 200, idleMs: 1_000 }
+      const holder = await takeTurn(open('beating', lease), 'beating').began
+      await sleep(2_500)
+      expect(holder.signal.aborted).to.equal(false)
+      holder.end()
+      await holder.done
+    })
+
+    it('takes over from a process that is stopped, which finds itself replaced when it goes on', async () => {
+      const module = pathToFileURL(join(import.meta.dirname, '../../src/adapters/postgres.ts')).href
+      const sleeper = runProgram([
+        '--input-type=module',
+        '-e',
+        `import { openDatabase, fence } from ${JSON.stringify(module)}
+         const db = openDatabase({ connectionString: ${JSON.stringify(postgres.address)}, lease: { heartbeatMs: 500, idleMs: 2000 } })
+         await db.exclusively('sleeper', new AbortController().signal, async ({ epoch, signal }) => {
+           console.log(String(epoch)); console.log('ready')
+           while (!signal.aborted) {
+             await db.transaction(async sql => {
+               await fence(sql, 'sleeper', epoch)
+               await sql('insert into counted values (1, 1) on conflict (id) do update set n = counted.n + 1')
+             })
+           }
+         }).catch(error => { console.error(error.name) })
+         await db.close()`,
+      ])
+      const epoch = BigInt((await sleeper.ready)[0] ?? 0)
+      sleeper.process.kill('SIGSTOP')
+      const from = performance.now()
+      const second = await takeTurn(db, 'sleeper').began
+      expect(performance.now() - from).to.be.within(1_000, 12_000)
+      expect(second.epoch).to.equal(epoch + 1n)
+      const counted = async () => await db.sql('select n from counted')
+      const before = await counted()
+      sleeper.process.kill('SIGCONT')
+      const { stderr } = await sleeper.exited
+      expect(stderr.trim()).to.be.oneOf(['Replaced', 'Unavailable', ''])
+      expect(await counted()).to.deep.equal(before)
+      second.end()
+      await second.done
+    })
+  })
+
+  describe('a database that is killed', () => {
+    it('is unavailable, and then works again with the same pool and the same waiting holder', async () => {
+      const told = new AbortController()
+      let turns = 0
+      const lost = Promise.withResolvers<void>()
+      const holding = (async () => {
+        while (!told.signal.aborted) {
+          await db.exclusively('survivor', told.signal, async ({ signal }) => {
+            turns++
+            await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))
+            lost.resolve()
+          })
+        }
+      })()
+      await until(() => turns === 1)
+      const writing = failureOf(db.sql('insert into counted select 1, 1 from pg_sleep(1.9)'))
+      await sleep(100)
+      process.kill(await postmaster(), 'SIGKILL')
+      unavailable(await writing, 'unknown')
+      await lost.promise
+      unavailable(await failureOf(db.sql('insert into counted values (2, 2)')), 'none')
+      unavailable(await failureOf(db.transaction(async () => undefined)), 'none')
+      await until(() => turns === 2, 20_000)
+      expect(await db.sql('select id from counted')).to.deep.equal([])
+      told.abort()
+      await holding
+    })
+
+    it('that hangs is unavailable within its deadline', async () => {
+      await db.sql('select 1')
+      const server = await postmaster()
+      const backends = await asAdmin(`select pid from pg_stat_activity where application_name = 'main'`)
+      const pids = [server, ...backends.map(row => Number(row['pid']))]
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      try {
+        const from = performance.now()
+        unavailable(await failureOf(db.sql('insert into counted values (1, 1)')), 'unknown')
+        expect(performance.now() - from).to.be.lessThan(3_000)
+      } finally {
+        for (const pid of pids) process.kill(pid, 'SIGCONT')
+      }
+      expect(await db.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
+    })
+  })
+})

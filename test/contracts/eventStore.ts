@@ -1,0 +1,41 @@
+import type { EventStore } from '../../src/ports.ts'
+import { describeAppending } from './eventStoreAppending.ts'
+import { describeDurability } from './eventStoreDurability.ts'
+import { describeFeed } from './eventStoreFeed.ts'
+import type { EventStoreUnderTest } from './eventStoreKit.ts'
+import { describeReading } from './eventStoreReading.ts'
+
+export type { EventStoreUnderTest } from './eventStoreKit.ts'
+
+export type Offers = {
+  /** The store can be restarted and killed by the test. */
+  readonly restart: boolean
+}
+
+/** What every event store behind the port must do, whichever it is. `start` is called once. */
+export const eventStoreContract = (name: string, offers: Offers, start: () => Promise<EventStoreUnderTest>): void => {
+  describe(`the event store contract, on ${name}`, function () {
+    this.timeout(60_000)
+    let subject: EventStoreUnderTest | undefined
+    let store: EventStore | undefined
+
+    const started = (): EventStoreUnderTest => {
+      if (subject === undefined) throw new Error('The store is not started yet.')
+      return subject
+    }
+    const shared = (): EventStore => (store ??= started().open())
+
+    before(async () => {
+      subject = await start()
+    })
+    after(async () => {
+      await store?.close()
+      await subject?.stop()
+    })
+
+    describeAppending(shared)
+    describeReading(shared)
+    describeFeed(shared)
+    if (offers.restart) describeDurability(started)
+  })
+}

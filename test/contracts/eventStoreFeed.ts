@@ -1,0 +1,242 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import type { EventStore, StoredEvent } from '../../src/ports.ts'
+import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from './eventStoreKit.ts'
+
+const CATCH_UP_EVENTS = 2000
+const LATENCY_SAMPLES = 20
+const LATENCY_P95_MAX_MS = 250
+
+const positionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(({ position }) => position)
+const isIncreasing = (positions: readonly bigint[]): boolean =>
+  positions.every((position, n) => n === 0 || position > (positions[n - 1] ?? 0n))
+
+/** Ten events in three streams of one category, in the order of the log. */
+const givenLog = async (store: EventStore, category: string): Promise<string[]> => {
+  const streams = [newStream(category), newStream(category), newStream(category)]
+  const ids: string[] = []
+  for (let n = 0; n < 9; n += 1) {
+    const added = event({ n })
+    const revision = Math.floor(n / 3)
+    await store.append(streams[n % 3] ?? '', [added], revision === 0 ? 'no_stream' : BigInt(revision - 1))
+    ids.push(added.id)
+  }
+  return ids
+}
+
+export const describeFeed = (shared: () => EventStore): void => {
+  describe('the feed', () => {
+    let store: EventStore
+    before(() => {
+      store = shared()
+    })
+
+    it('delivers the history in the order of the log, then says that it is live', async () => {
+      const category = newCategory()
+      const ids = await givenLog(store, category)
+      const received = feed(store, { after: 'start', categories: [category] })
+      await received.until(caughtUp)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal(ids)
+      expect(isIncreasing(positionsOf(received.events))).to.equal(true)
+      expect(received.items.findIndex(({ kind }) => kind === 'caught_up')).to.be.greaterThan(
+        received.items.findLastIndex(({ kind }) => kind === 'event'),
+      )
+    })
+
+    it('delivers what is appended later', async () => {
+      const category = newCategory()
+      const received = feed(store, { after: await store.head(), categories: [category] })
+      await received.until(caughtUp)
+      const ids = await givenLog(store, category)
+      await received.until(({ events: got }) => got.length === ids.length)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal(ids)
+    })
+
+    it('resumes behind each position of the history', async () => {
+      const category = newCategory()
+      const ids = await givenLog(store, category)
+      const whole = feed(store, { after: 'start', categories: [category] })
+      await whole.until(caughtUp)
+      await whole.stop()
+      for (const [n, { position }] of whole.events.entries()) {
+        const rest = feed(store, { after: position, categories: [category] })
+        await rest.until(caughtUp)
+        await rest.stop()
+        expect(idsOf(rest.events)).to.deep.equal(ids.slice(n + 1))
+      }
+    })
+
+    it('delivers every event with all its fields', async () => {
+      const category = newCategory()
+      const stream = newStream(category)
+      const sent = { ...event({ text: 'Größe' }, 'Grüße'), metadata: { tenant: 'acme' } }
+      await store.append(stream, [sent], 'no_stream')
+      const received = feed(store, { after: 'start', categories: [category] })
+      await received.until(caughtUp)
+      await received.stop()
+      expect(received.events).to.deep.equal(await all(store.readStream(stream)))
+    })
+
+    it('leaves out other categories, also one whose name begins alike', async () => {
+      const category = newCategory()
+      const wanted = event()
+      await store.append(newStream(`${category}x`), [event()], 'no_stream')
+      await store.append(newStream(category), [wanted], 'no_stream')
+      await store.append(newStream(), [event()], 'no_stream')
+      const received = feed(store, { after: 'start', categories: [category] })
+      await received.until(caughtUp)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal([wanted.id])
+    })
+
+    it('delivers several categories in one order', async () => {
+      const categories = [newCategory(), newCategory()]
+      const sent = events(6)
+      for (const [n, one] of sent.entries()) await store.append(newStream(categories[n % 2]), [one], 'no_stream')
+      const received = feed(store, { after: 'start', categories })
+      await received.until(caughtUp)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
+    })
+
+    it('delivers every category when none is named, but no stream of the store itself', async () => {
+      const after = await store.head()
+      const sent = events(4)
+      for (const one of sent) await store.append(newStream(), [one], 'no_stream')
+      const received = feed(store, { after })
+      await received.until(caughtUp)
+      await received.stop()
+      const ids = new Set(idsOf(received.events))
+      expect(sent.every(({ id }) => ids.has(id))).to.equal(true)
+      expect(received.events.filter(({ stream }) => stream.startsWith('$'))).to.deep.equal([])
+    })
+
+    it('reports how far it has searched when nothing is wanted', async () => {
+      const after = await store.head()
+      const received = feed(store, { after, categories: [newCategory()] })
+      await received.until(caughtUp)
+      const stream = newStream()
+      for (let n = 0; n < 10; n += 1) await store.append(stream, events(50), n === 0 ? 'no_stream' : BigInt(n * 50 - 1))
+      await received.until(({ items }) => items.some(({ kind }) => kind === 'checkpoint'))
+      await received.stop()
+      const checkpoints = received.items.flatMap(item => (item.kind === 'checkpoint' ? [item.position] : []))
+      expect(received.events).to.deep.equal([])
+      expect(checkpoints.every(position => position > after)).to.equal(true)
+      expect(isIncreasing(checkpoints)).to.equal(true)
+    })
+
+    it('resumes from a checkpoint without losing what came after it', async () => {
+      const category = newCategory()
+      const first = feed(store, { after: await store.head(), categories: [category] })
+      await first.until(caughtUp)
+      await store.append(newStream(), events(300), 'no_stream')
+      await first.until(({ items }) => items.some(({ kind }) => kind === 'checkpoint'))
+      await first.stop()
+      const checkpoint = first.items.findLast(item => item.kind === 'checkpoint')
+      const wanted = event()
+      await store.append(newStream(category), [wanted], 'no_stream')
+      const second = feed(store, { after: checkpoint?.position ?? 'start', categories: [category] })
+      await second.until(({ events: got }) => got.length > 0)
+      await second.stop()
+      expect(idsOf(second.events)).to.deep.equal([wanted.id])
+    })
+
+    it('loses nothing and repeats nothing while it catches up with a moving log', async () => {
+      const category = newCategory()
+      const ids: string[] = []
+      const write = async (count: number): Promise<void> => {
+        for (let n = 0; n < count; n += 10) {
+          const sent = events(10)
+          await store.append(newStream(category), sent, 'no_stream')
+          ids.push(...idsOf(sent))
+        }
+      }
+      await write(CATCH_UP_EVENTS / 2)
+      const writing = write(CATCH_UP_EVENTS / 2)
+      const received = [1, 2, 3].map(() => feed(store, { after: 'start', categories: [category] }))
+      await writing
+      for (const one of received) {
+        await one.until(({ events: got }) => got.length >= CATCH_UP_EVENTS)
+        await one.stop()
+        expect(idsOf(one.events)).to.deep.equal(ids)
+      }
+    })
+
+    it('loses nothing and repeats nothing with racing writers', async () => {
+      const category = newCategory()
+      const received = feed(store, { after: await store.head(), categories: [category] })
+      const writers = Array.from({ length: 40 }, () => store.append(newStream(category), events(10), 'no_stream'))
+      await Promise.all(writers)
+      await received.until(({ events: got }) => got.length >= 400)
+      await received.stop()
+      expect(new Set(idsOf(received.events)).size).to.equal(400)
+      expect(received.events).to.have.length(400)
+      expect(isIncreasing(positionsOf(received.events))).to.equal(true)
+    })
+
+    it('keeps the events of one append together', async () => {
+      const category = newCategory()
+      const sends = Array.from({ length: 20 }, () => ({ stream: newStream(category), sent: events(5) }))
+      await Promise.all(sends.map(({ stream, sent }) => store.append(stream, sent, 'no_stream')))
+      const received = feed(store, { after: 'start', categories: [category] })
+      await received.until(caughtUp)
+      await received.stop()
+      for (let n = 0; n < 100; n += 5)
+        expect(new Set(received.events.slice(n, n + 5).map(({ stream }) => stream)).size).to.equal(1)
+    })
+
+    it('delivers a live event promptly', async () => {
+      const category = newCategory()
+      const received = feed(store, { after: await store.head(), categories: [category] })
+      await received.until(caughtUp)
+      const tookMs: number[] = []
+      for (let n = 1; n <= LATENCY_SAMPLES; n += 1) {
+        const sentAt = performance.now()
+        await store.append(newStream(category), [event()], 'no_stream')
+        await received.until(({ events: got }) => got.length === n)
+        tookMs.push(performance.now() - sentAt)
+      }
+      await received.stop()
+      const p95 = tookMs.sort((a, b) => a - b)[Math.floor(LATENCY_SAMPLES * 0.95) - 1]
+      expect(p95).to.be.lessThan(LATENCY_P95_MAX_MS)
+    })
+
+    it('delivers a large backlog to a slow reader, whole and in order', async () => {
+      const category = newCategory()
+      const sent = events(1000)
+      await store.append(newStream(category), sent, 'no_stream')
+      const stopping = new AbortController()
+      const ids: string[] = []
+      for await (const item of store.subscribe({ after: 'start', categories: [category], signal: stopping.signal })) {
+        if (item.kind === 'caught_up') break
+        if (item.kind === 'event') ids.push(item.event.id)
+        if (ids.length % 100 === 0) await sleep(20)
+      }
+      expect(ids).to.deep.equal(idsOf(sent))
+    })
+
+    it('ends at its signal, also while it waits', async () => {
+      const received = feed(store, { after: await store.head(), categories: [newCategory()] })
+      await received.until(caughtUp)
+      const stoppedAt = performance.now()
+      await received.stop()
+      expect(performance.now() - stoppedAt).to.be.lessThan(1000)
+    })
+
+    it('may be left early, and others go on', async () => {
+      const category = newCategory()
+      const other = feed(store, { after: await store.head(), categories: [category] })
+      await other.until(caughtUp)
+      await store.append(newStream(category), events(3), 'no_stream')
+      const { signal } = new AbortController()
+      for await (const item of store.subscribe({ after: 'start', categories: [category], signal }))
+        if (item.kind === 'event') break
+      await store.append(newStream(category), events(3), 'no_stream')
+      await other.until(({ events: got }) => got.length === 6)
+      await other.stop()
+      expect(new Set(idsOf(other.events)).size).to.equal(6)
+    })
+  })
+}

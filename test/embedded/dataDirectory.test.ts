@@ -1,0 +1,108 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect } from 'chai'
+import { directoryRefusal, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './processes.ts'
+
+const MODULE = pathToFileURL(join(import.meta.dirname, '../../src/embedded/dataDirectory.ts')).href
+
+/** Another process that takes the directory, says `ready`, and keeps it. */
+const holder = (path: string): Program =>
+  runProgram([
+    '--input-type=module',
+    '-e',
+    `import { openDataDirectory } from ${JSON.stringify(MODULE)}
+     await openDataDirectory(${JSON.stringify(path)})
+     console.log('ready'); setInterval(() => {}, 1000)`,
+  ])
+
+const messageOf = async (promise: Promise<unknown>): Promise<string> => {
+  const error = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(error).to.be.instanceOf(Refusal)
+  return error instanceof Error ? error.message : ''
+}
+
+describe('data directory', () => {
+  let folder: string
+  let path: string
+  beforeEach(async () => {
+    folder = await temporaryFolder()
+    path = join(folder, 'a', 'b')
+  })
+  afterEach(async () => {
+    await endPrograms()
+    await removeFolder(folder)
+  })
+
+  it('creates the folder, is held once, and can be had again after release', async () => {
+    const first = await openDataDirectory(path)
+    expect(first.path).to.equal(path)
+    const inUse = `The data directory ${path} is in use by the process with pid ${process.pid}.`
+    expect(await messageOf(openDataDirectory(path))).to.equal(inUse)
+    await first.release()
+    await first.release()
+    const second = await openDataDirectory(path)
+    await second.release()
+  })
+
+  it('refuses a directory that another process holds, naming its pid, also while that is stopped', async () => {
+    const other = holder(path)
+    await other.ready
+    other.process.kill('SIGSTOP')
+    const inUse = `The data directory ${path} is in use by the process with pid ${other.pid}.`
+    expect(await messageOf(openDataDirectory(path))).to.equal(inUse)
+  })
+
+  it('takes over at once from a holder that was killed', async () => {
+    const other = holder(path)
+    await other.ready
+    other.process.kill('SIGKILL')
+    await other.exited
+    await (await openDataDirectory(path)).release()
+  })
+
+  it('does not take a living program for the holder because it has the pid that is written down', async () => {
+    await mkdir(path, { recursive: true })
+    await writeFile(join(path, 'lock.pid'), `${process.ppid}\n`)
+    await (await openDataDirectory(path)).release()
+  })
+
+  it('lets exactly one of many that come at once have it', async () => {
+    const all = Array.from({ length: 6 }, () => holder(path))
+    const outcomes = await Promise.allSettled(
+      all.map(
+        async one =>
+          await Promise.race([one.ready, one.exited.then(({ stderr }) => Promise.reject(new Error(stderr)))]),
+      ),
+    )
+    expect(outcomes.filter(outcome => outcome.status === 'fulfilled')).to.have.length(1)
+  })
+
+  it('waits for a holder that is just ending, as long as it is told to', async () => {
+    const other = holder(path)
+    await other.ready
+    setTimeout(() => other.process.kill('SIGKILL'), 300)
+    await (await openDataDirectory(path, { waitMs: 5_000 })).release()
+  })
+
+  it('says what is wrong with the folder in one sentence', async () => {
+    const file = join(folder, 'file')
+    await writeFile(file, '')
+    expect(await messageOf(openDataDirectory(file))).to.equal(`The data directory ${file} is not a directory (EEXIST).`)
+    const below = join(file, 'below')
+    expect(await messageOf(openDataDirectory(below))).to.equal(
+      `The data directory ${below} is not a directory (ENOTDIR).`,
+    )
+    const full = directoryRefusal(path, Object.assign(new Error('write'), { code: 'ENOSPC' }))
+    expect(full)
+      .to.be.instanceOf(Refusal)
+      .with.property('message', `The data directory ${path} has no space left on its disk (ENOSPC).`)
+    const bug = new TypeError('a bug')
+    expect(directoryRefusal(path, bug)).to.equal(bug)
+  })
+})

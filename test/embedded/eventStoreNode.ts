@@ -1,0 +1,55 @@
+/** The embedded event store for tests: a real Postgres and a real node, each a process of its own. */
+
+import { join } from 'node:path'
+import { type Child, startChild } from '../../src/embedded/child.ts'
+import { removeFolder, temporaryFolder } from './processes.ts'
+
+const POSTGRES = new URL('../../src/embedded/postgres.ts', import.meta.url)
+export const NODE = new URL('../../src/embedded/eventstore/main.ts', import.meta.url)
+
+export type TestNode = {
+  /** `esdb://…`, the same after every restart. */
+  readonly address: string
+  readonly databaseUrl: string
+  readonly pid: () => number
+  readonly postgresPid: () => number
+  /** Ends the node in good order and starts it again. */
+  restart(): Promise<void>
+  /** kill -9; the supervisor starts it again. */
+  kill(): void
+  stop(): Promise<void>
+}
+
+const startNode = (databaseUrl: string, port: string): Promise<Child> =>
+  startChild({
+    name: 'eventstore',
+    module: NODE,
+    args: ['--database-url', databaseUrl, '--port', port],
+    deathsMax: 1000,
+  })
+
+export const startTestNode = async (): Promise<TestNode> => {
+  const folder = await temporaryFolder()
+  const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
+  const postgres = await startChild({ name: 'postgres', module: POSTGRES, args })
+  const database = new URL(postgres.address)
+  database.pathname = '/eventstore'
+  let node = await startNode(database.href, '0')
+  const { address } = node
+  return {
+    address,
+    databaseUrl: database.href,
+    pid: () => node.pid,
+    postgresPid: () => postgres.pid,
+    restart: async () => {
+      await node.stop()
+      node = await startNode(database.href, new URL(address).port)
+    },
+    kill: () => void process.kill(node.pid, 'SIGKILL'),
+    stop: async () => {
+      await node.stop()
+      await postgres.stop()
+      await removeFolder(folder)
+    },
+  }
+}

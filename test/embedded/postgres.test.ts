@@ -1,0 +1,236 @@
+import { execFile } from 'node:child_process'
+import { chmod, chown, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { Client } from 'pg'
+import { startFailure } from '../../src/embedded/postgresCluster.ts'
+import {
+  endPrograms,
+  pidsOf,
+  POSTGRES,
+  removeFolder,
+  runPostgres,
+  runProgram,
+  temporaryFolder,
+  until,
+} from './processes.ts'
+
+const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
+  const client = new Client({ connectionString: address })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const addressOf = (lines: readonly string[]): string => lines.at(-1) ?? ''
+const postmasterOf = async (dataDir: string): Promise<number> =>
+  Number.parseInt(await readFile(join(dataDir, 'cluster/postmaster.pid'), 'utf8'), 10)
+
+const isRoot = process.getuid?.() === 0
+
+describe('embedded Postgres', function () {
+  this.timeout(60_000)
+  let folder: string
+  let dataDir: string
+
+  beforeEach(async () => {
+    folder = await temporaryFolder()
+    dataDir = join(folder, 'pg')
+  })
+  afterEach(async () => {
+    await endPrograms()
+    await until(async () => (await pidsOf(folder)).length === 0)
+    await removeFolder(folder)
+  })
+
+  it('starts in a folder that only its owner may enter, says its address, and ends at SIGTERM with code 0', async () => {
+    const postgres = runPostgres(dataDir, '--port', '0')
+    const lines = await postgres.ready
+    expect(lines).to.have.length(1)
+    expect(addressOf(lines)).to.match(/^postgres:\/\/ledger:[\w-]{32}@127\.0\.0\.1:\d+\/ledger$/)
+    expect((await stat(folder)).mode & 0o777).to.equal(0o700)
+    const names = await query(addressOf(lines), 'select datname from pg_database order by 1')
+    expect(names.map(row => row['datname'])).to.include.members(['ledger', 'eventstore'])
+    postgres.process.kill('SIGTERM')
+    expect(await postgres.exited).to.deep.equal({ code: 0, stderr: '' })
+    expect(await pidsOf(dataDir)).to.deep.equal([])
+  })
+
+  it('keeps durability on, listens on the loopback alone, and lets nobody in without the password', async () => {
+    const postgres = runPostgres(dataDir)
+    const address = addressOf(await postgres.ready)
+    const [row] = await query(
+      address,
+      `select current_setting('fsync') fsync, current_setting('synchronous_commit') commit, current_setting('full_page_writes') pages,
+              current_setting('listen_addresses') host, current_setting('unix_socket_directories') socket, current_setting('data_checksums') sums`,
+    )
+    expect(row).to.deep.equal({ fsync: 'on', commit: 'on', pages: 'on', host: '127.0.0.1', socket: '', sums: 'on' })
+    const other = new URL(address)
+    other.password = 'guessed'
+    expect(await query(other.href, 'select 1').catch(error => error.code)).to.equal('28P01')
+    expect((await stat(join(dataDir, 'password'))).mode & 0o777).to.equal(0o600)
+    expect((await stat(join(dataDir, 'postgres.log'))).mode & 0o777).to.equal(0o600)
+  })
+
+  it('finds its data again after a restart, at SIGINT and when its parent is gone', async () => {
+    const first = runPostgres(dataDir, '--with-parent')
+    const address = addressOf(await first.ready)
+    await query(address, 'create table kept as select 42 as answer')
+    first.process.stdin?.end()
+    expect((await first.exited).code).to.equal(0)
+    const second = runPostgres(dataDir, '--port', new URL(address).port)
+    expect(addressOf(await second.ready)).to.equal(address)
+    expect(await query(address, 'select answer from kept')).to.deep.equal([{ answer: 42 }])
+    second.process.kill('SIGINT')
+    expect((await second.exited).code).to.equal(0)
+  })
+
+  it('ends its server when it is killed with -9, and starts again on what was committed', async () => {
+    const first = runPostgres(dataDir)
+    const address = addressOf(await first.ready)
+    await query(address, 'create table kept as select 42 as answer')
+    first.process.kill('SIGKILL')
+    await until(async () => (await pidsOf(join(dataDir, 'cluster'))).length === 0)
+    const second = runPostgres(dataDir)
+    expect(await query(addressOf(await second.ready), 'select answer from kept')).to.deep.equal([{ answer: 42 }])
+  })
+
+  it('takes the directory from a server that outlived its keeper and answers no signal', async () => {
+    const first = runPostgres(dataDir)
+    const address = addressOf(await first.ready)
+    await query(address, 'create table kept as select 42 as answer')
+    const orphan = await postmasterOf(dataDir)
+    process.kill(orphan, 'SIGSTOP')
+    first.process.kill('SIGKILL')
+    await first.exited
+    expect(await pidsOf(join(dataDir, 'cluster'))).to.deep.equal([orphan])
+    const second = runPostgres(dataDir, '--port', new URL(address).port)
+    expect(await query(addressOf(await second.ready), 'select answer from kept')).to.deep.equal([{ answer: 42 }])
+    expect(await pidsOf(join(dataDir, 'cluster'))).to.deep.equal([await postmasterOf(dataDir)])
+    expect(await postmasterOf(dataDir)).not.to.equal(orphan)
+  })
+
+  it('is not stopped by a postmaster.pid whose pid now belongs to another program', async () => {
+    const first = runPostgres(dataDir)
+    await first.ready
+    const content = await readFile(join(dataDir, 'cluster/postmaster.pid'), 'utf8')
+    first.process.kill('SIGTERM')
+    await first.exited
+    const bystander = runProgram(['-e', 'setInterval(() => {}, 1000)'])
+    await writeFile(join(dataDir, 'cluster/postmaster.pid'), content.replace(/^\d+/, `${bystander.pid}`))
+    const second = runPostgres(dataDir)
+    await second.ready
+    expect(bystander.process.exitCode).to.equal(null)
+  })
+
+  it('says so and ends with code 1 when its server is killed', async () => {
+    const postgres = runPostgres(dataDir)
+    await postgres.ready
+    process.kill(await postmasterOf(dataDir), 'SIGKILL')
+    const { code, stderr } = await postgres.exited
+    expect(code).to.equal(1)
+    expect(stderr).to.equal(`Postgres ended unexpectedly (SIGKILL); its log is ${dataDir}/postgres.log.\n`)
+  })
+
+  it('begins anew when the first start was killed in the middle', async () => {
+    const first = runPostgres(dataDir)
+    const isHalfMade = async () => {
+      const name = (await readdir(dataDir).catch(() => [])).find(found => found.startsWith('cluster.unfinished'))
+      return name !== undefined && (await readdir(join(dataDir, name))).includes('PG_VERSION')
+    }
+    await until(isHalfMade)
+    first.process.kill('SIGKILL')
+    await first.exited
+    expect(await stat(join(dataDir, 'cluster')).catch(error => error.code)).to.equal('ENOENT')
+    const second = runPostgres(dataDir)
+    expect(await query(addressOf(await second.ready), 'select 1 as one')).to.deep.equal([{ one: 1 }])
+  })
+
+  it('refuses in one sentence a port in use, before it makes a cluster', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await until(() => server.listening)
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    const postgres = runPostgres(dataDir, '--port', `${port}`)
+    expect(await postgres.exited).to.deep.equal({ code: 1, stderr: `Port ${port} on 127.0.0.1 is in use.\n` })
+    expect(await stat(join(dataDir, 'cluster')).catch(error => error.code)).to.equal('ENOENT')
+    server.close()
+  })
+
+  it('refuses in one sentence a directory that is a file, and one that it may not write', async () => {
+    await writeFile(dataDir, '')
+    const onFile = await runPostgres(dataDir).exited
+    expect(onFile).to.deep.equal({ code: 1, stderr: `The data directory ${dataDir} is not a directory (EEXIST).\n` })
+    const closed = join(folder, 'closed')
+    await mkdir(closed, { mode: 0o500 })
+    // Root may write everywhere, unless it gives up the right to.
+    const asOrdinary = isRoot ? ['setpriv', '--bounding-set=-dac_override', process.execPath] : [process.execPath]
+    const refused = await runProgram([POSTGRES, '--data-dir', closed], asOrdinary).exited
+    expect(refused).to.deep.equal({ code: 1, stderr: `The data directory ${closed} is not writable (EACCES).\n` })
+  })
+
+  it('refuses in one sentence a directory in use, naming the holder', async () => {
+    const first = runPostgres(dataDir)
+    await first.ready
+    const { code, stderr } = await runPostgres(dataDir).exited
+    expect(code).to.equal(1)
+    expect(stderr).to.equal(`The data directory ${dataDir} is in use by the process with pid ${first.pid}.\n`)
+  })
+
+  it('refuses a cluster without its password rather than to guess one', async () => {
+    const first = runPostgres(dataDir)
+    await first.ready
+    first.process.kill('SIGTERM')
+    await first.exited
+    await rm(join(dataDir, 'password'))
+    const { code, stderr } = await runPostgres(dataDir).exited
+    expect({ code, stderr }).to.deep.equal({
+      code: 1,
+      stderr: `The file ${dataDir}/password is missing: put it back, or remove ${dataDir}.\n`,
+    })
+  })
+
+  it('says in one sentence that the disk is full', async () => {
+    const said = 'initdb: error: could not write file "base/1": No space left on device\ninitdb: removing contents'
+    expect(startFailure(dataDir, 1, said).message).to.equal(
+      `The data directory ${dataDir} has no space left on its disk.`,
+    )
+    // The real thing where this machine lets us mount a small disk; the sentence alone elsewhere.
+    await mkdir(dataDir)
+    const mounted = await promisify(execFile)('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', dataDir]).then(
+      () => true,
+      () => false,
+    )
+    if (!mounted) return
+    try {
+      const { code, stderr } = await runPostgres(dataDir).exited
+      expect({ code, stderr }).to.deep.equal({
+        code: 1,
+        stderr: `The data directory ${dataDir} has no space left on its disk.\n`,
+      })
+    } finally {
+      await promisify(execFile)('umount', [dataDir])
+    }
+  })
+
+  if (isRoot) {
+    it('needs no user and no rights of others when it is started by an ordinary user', async () => {
+      const nobody = 65_534
+      await chmod(folder, 0o755)
+      await mkdir(dataDir)
+      await chown(dataDir, nobody, nobody)
+      const command = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
+      // Read access to the sources is all that this user needs; a clone in a closed folder does not give it.
+      const rights = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search', '--securebits=+no_setuid_fixup']
+      const postgres = runProgram([POSTGRES, '--data-dir', dataDir], [...command, ...rights, process.execPath])
+      expect(await query(addressOf(await postgres.ready), 'select 1 as one')).to.deep.equal([{ one: 1 }])
+      expect((await stat(join(dataDir, 'cluster'))).uid).to.equal(nobody)
+    })
+  }
+})

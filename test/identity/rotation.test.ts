@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openTokenVerifier, type TokenVerifier } from '../../src/identity/tokens.ts'
+import { claimsFor, generateTestKey, signToken, TEST_AUDIENCE, type TestKey } from '../support/tokens.ts'
+
+const ISSUER = 'https://issuer.test/oauth'
+
+/** An issuer in memory and a clock that only moves when told to. */
+const openWorld = async (...initial: readonly TestKey[]) => {
+  const state = { published: initial, down: false, fetches: 0, nowMs: 1_800_000_000_000, failures: 0 }
+  const verifier: TokenVerifier = await openTokenVerifier({
+    issuer: ISSUER,
+    audience: TEST_AUDIENCE,
+    now: () => state.nowMs,
+    monotonicNow: () => state.nowMs,
+    fetchJwks: async () => {
+      state.fetches += 1
+      if (state.down) throw new Error('connection refused')
+      return { keys: state.published.map(({ publicJwk }) => publicJwk) }
+    },
+    onKeysUnreachable: () => {
+      state.failures += 1
+    },
+  })
+  const token = (key: TestKey): string => signToken(key, claimsFor(ISSUER, {}, state.nowMs))
+  const outcome = async (text: string): Promise<string> => {
+    const verified = await verifier.verify(text)
+    return 'refused' in verified ? verified.fault : 'ok'
+  }
+  const pass = async (seconds: number): Promise<void> => {
+    state.nowMs += seconds * 1000
+    // What was started behind the requests' back ends before the next one.
+    await sleep(1)
+  }
+  return { state, verifier, token, outcome, pass }
+}
+
+describe('identity: keys that change', () => {
+  let first: TestKey
+  let second: TestKey
+  let stranger: TestKey
+
+  before(async () => {
+    ;[first, second, stranger] = await Promise.all([generateTestKey(), generateTestKey('RS256'), generateTestKey()])
+  })
+
+  it('takes tokens of the old and of the new key while both are published', async () => {
+    const { state, token, outcome } = await openWorld(first)
+    const old = token(first)
+    expect(await outcome(old)).to.equal('ok')
+    state.published = [first, second]
+    expect(await outcome(token(second))).to.equal('ok')
+    expect(await outcome(old)).to.equal('ok')
+    expect(await outcome(token(first))).to.equal('ok')
+  })
+
+  it('refuses tokens of a removed key within 60 s, known or not, under steady use', async () => {
+    const { state, token, outcome, pass } = await openWorld(first, second)
+    const known = token(first)
+    expect(await outcome(known)).to.equal('ok')
+    state.published = [second]
+    for (let second_ = 0; second_ < 60; second_ += 1) {
+      await outcome(known)
+      await pass(1)
+    }
+    expect(await outcome(known)).to.equal('key_unknown')
+    expect(await outcome(token(first))).to.equal('key_unknown')
+    expect(await outcome(token(second))).to.equal('ok')
+  })
+
+  it('refuses a known token of a removed key after a minute without any request', async () => {
+    const { state, token, outcome, pass } = await openWorld(first, second)
+    const known = token(first)
+    expect(await outcome(known)).to.equal('ok')
+    state.published = [second]
+    await pass(60)
+    expect(await outcome(known)).to.equal('key_unknown')
+  })
+
+  it('refuses every token once the issuer publishes no key', async () => {
+    const { state, token, outcome, pass } = await openWorld(first)
+    const known = token(first)
+    expect(await outcome(known)).to.equal('ok')
+    state.published = []
+    await pass(60)
+    expect(await outcome(known)).to.equal('key_unknown')
+  })
+
+  it('refuses a known token whose kid now names another key', async () => {
+    const { state, token, outcome, pass } = await openWorld(first)
+    const known = token(first)
+    expect(await outcome(known)).to.equal('ok')
+    state.published = [await generateTestKey('ES256', { kid: first.kid })]
+    await pass(60)
+    expect(await outcome(known)).to.equal('signature_invalid')
+  })
+
+  it('reads the keys once for many tokens with invented kids, and again 30 s later', async () => {
+    const { state, token, outcome, pass } = await openWorld(first)
+    const forged = (kid: string): string => token({ ...stranger, kid })
+    expect(state.fetches).to.equal(1)
+    await Promise.all(Array.from({ length: 50 }, (_, n) => outcome(forged(`at-once-${n}`))))
+    for (let n = 0; n < 50; n += 1) expect(await outcome(forged(`after-${n}`))).to.equal('key_unknown')
+    expect(state.fetches).to.equal(2)
+    await pass(29)
+    await outcome(forged('later'))
+    expect(state.fetches).to.equal(2)
+    await pass(1)
+    await outcome(forged('later'))
+    expect(state.fetches).to.equal(3)
+  })
+
+  it('does not read the keys for a token that is wrong in another way', async () => {
+    const { state, outcome } = await openWorld(first)
+    const odd = signToken(stranger, claimsFor(ISSUER, { aud: 'other' }, state.nowMs))
+    expect(await outcome(odd)).to.equal('aud_mismatch')
+    expect(state.fetches).to.equal(1)
+  })
+
+  it('finds each new key at once when the issuer rotates every 2 s', async () => {
+    const keys = await Promise.all(Array.from({ length: 12 }, async () => await generateTestKey()))
+    const { state, token, outcome, pass } = await openWorld(keys[0] ?? first)
+    let previous: string | undefined
+    for (const [n, key] of keys.entries()) {
+      state.published = keys.slice(Math.max(0, n - 1), n + 1)
+      const current = token(key)
+      for (let request = 0; request < 5; request += 1) expect(await outcome(current), `key ${n}`).to.equal('ok')
+      if (previous) expect(await outcome(previous), `key before ${n}`).to.equal('ok')
+      previous = current
+      await pass(2)
+    }
+    expect(state.fetches).to.be.at.most(keys.length + 1)
+  })
+
+  it('goes on with the keys that it has while the issuer is down, for 15 minutes', async () => {
+    const { state, token, outcome, pass } = await openWorld(first)
+    state.down = true
+    for (let minute = 0; minute < 14; minute += 1) {
+      await pass(60)
+      expect(await outcome(token(first)), `minute ${minute}`).to.equal('ok')
+    }
+    await pass(60)
+    await pass(1)
+    expect(await outcome(token(first))).to.equal('keys_unreachable')
+    state.down = false
+    await pass(2)
+    expect(await outcome(token(first))).to.equal('ok')
+    expect(state.failures).to.be.above(1)
+  })
+
+  it('says that the keys cannot be had, and not that the token is wrong, for a new key while the issuer is down', async () => {
+    const { state, verifier, token, outcome } = await openWorld(first)
+    state.down = true
+    expect(await verifier.verify(token(second))).to.deep.equal({ refused: 'keys_unavailable', fault: 'keys_unreachable' })
+    expect(await outcome(token(first))).to.equal('ok')
+  })
+
+  it('opens while the issuer is down, and works as soon as it is up', async () => {
+    const { state, verifier, token, pass } = await openWorld()
+      .then(() => expect.fail('an issuer that answers without keys is refused'))
+      .catch(async (error: Error) => {
+        expect(error.message).to.contain('OIDC_ISSUER')
+        return await openDown()
+      })
+    expect(await verifier.verify(token(first))).to.have.property('refused', 'keys_unavailable')
+    state.down = false
+    state.published = [first]
+    await pass(2)
+    expect(await verifier.verify(token(first))).to.have.property('subject', 'client-1')
+  })
+
+  it('does not wait for a dead issuer with every request', async () => {
+    const { state, token, outcome, pass } = await openWorld(first)
+    state.down = true
+    await pass(60)
+    for (let n = 0; n < 100; n += 1) await outcome(token(first))
+    expect(state.fetches).to.equal(2)
+  })
+})

@@ -1,0 +1,64 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormatsModule from 'ajv-formats'
+import { openApiOf } from '../../src/http/contract.ts'
+import { routes } from '../../src/http/index.ts'
+
+/** Holds every answer that a test gets against openapi.json: status, headers and body. */
+
+const addFormats = addFormatsModule.default
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+addFormats(ajv)
+
+const document = openApiOf(routes)
+ajv.addSchema({ $id: 'contract', ...document })
+
+export type Seen = {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly headers: Headers
+  readonly body: unknown
+}
+
+/** (operation, status, code) triples that this run has seen, for the coverage of the contract. */
+export const seen = new Set<string>()
+
+const matcherOf = (template: string): RegExp =>
+  new RegExp(`^${template.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/:]+')}$`)
+const templates = Object.keys(document.paths ?? {}).map(template => ({ template, matches: matcherOf(template) }))
+
+const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAll(/%3a/gi, ':')
+
+/** Throws when the contract does not promise this answer. A path or method that it does not have must be 404 or 405. */
+export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
+  const found = templates.find(({ matches }) => matches.test(pathOf(answer.path)))
+  const method = answer.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+  const operation = found && document.paths?.[found.template]?.[method]
+  if (!found || !operation) {
+    if (answer.status !== 404 && answer.status !== 405 && answer.status < 500)
+      throw new Error(`${answer.method} ${answer.path} answered ${answer.status} and is not in the contract.`)
+    return
+  }
+  const response = operation.responses?.[`${answer.status}` as '200']
+  const what = `${answer.method} ${found.template} → ${answer.status}`
+  if (response === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
+  const { code } = (answer.body ?? {}) as { code?: string }
+  const declared = (response as { 'x-error-codes'?: readonly string[] })['x-error-codes']
+  if (declared && !declared.includes(code ?? '')) throw new Error(`${what} does not declare the code ${code}.`)
+  seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
+  const headers = (response as { headers?: Record<string, { required?: boolean }> }).headers ?? {}
+  for (const [name, { required }] of Object.entries(headers))
+    if (required && !answer.headers.has(name)) throw new Error(`${what} lacks the header ${name}.`)
+  const content = (response as { content?: Record<string, unknown> }).content
+  const type = Object.keys(content ?? {})[0]
+  const given = answer.headers.get('content-type')?.split(';')[0]
+  if (type === undefined || given === 'text/event-stream') return
+  if (given !== type) throw new Error(`${what} has the content type ${given} in place of ${type}.`)
+  const reference = `contract#/paths/${escaped(found.template)}/${method}/responses/${answer.status}/content/${escaped(type)}/schema`
+  const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
+  if (!validate) throw new Error(`No schema at ${reference}.`)
+  if (!validate(answer.body))
+    throw new Error(`${what}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body)}`)
+}

@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { accessSync, constants } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
+import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+
+export type KafkaForTests = {
+  readonly brokers: readonly string[]
+  /** Only of the real broker that we started. */
+  readonly sasl?: Kafka['sasl']
+}
+
+/** `given`: KAFKA_BROKERS · `real`: one that we start · `mock`: kcat's, which cannot create topics · `none`. */
+export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
+
+const MOCK_START_MS = 5_000
+const POLL_MS = 20
+
+const onPath = (program: string): boolean =>
+  (process.env.PATH ?? '').split(delimiter).some(folder => {
+    try {
+      accessSync(join(folder, program), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+
+const kindHere = (): KafkaKind => {
+  if ((process.env.KAFKA_BROKERS ?? '') !== '') return 'given'
+  if (onPath('java') && onPath('mvn')) return 'real'
+  return onPath('kcat') ? 'mock' : 'none'
+}
+
+/** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
+export const kafkaKind: KafkaKind = kindHere()
+
+let started: Promise<KafkaForTests | undefined> | undefined
+const stops: (() => Promise<void>)[] = []
+
+const startReal = async (): Promise<KafkaForTests> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
+  stops.push(() => rm(dataDir, { recursive: true, force: true }))
+  const kafka = await startKafka({ dataDir, sasl: {}, say: line => process.stdout.write(`${line}\n`) })
+  stops.push(() => kafka.stop())
+  return kafka
+}
+
+const addressOf = async (mock: ChildProcess): Promise<string> => {
+  let said = ''
+  mock.stderr?.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+  })
+  const deadline = Date.now() + MOCK_START_MS
+  for (;;) {
+    const address = /127\.0\.0\.1:\d+/.exec(said)?.[0]
+    if (address !== undefined) return address
+    if (Date.now() > deadline) throw new Error(`The mock broker of kcat did not start: ${said}`)
+    await delay(POLL_MS)
+  }
+}
+
+const startMock = async (): Promise<KafkaForTests> => {
+  const options = ['-b', 'x', '-X', 'test.mock.num.brokers=1', '-d', 'mock', '-C', '-t', 'keep']
+  const mock = spawn('kcat', options, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const kill = (): void => void mock.kill('SIGKILL')
+  process.once('exit', kill)
+  stops.push(async () => kill())
+  return { brokers: [await addressOf(mock)] }
+}
+
+const start = async (): Promise<KafkaForTests | undefined> => {
+  if (kafkaKind === 'given') return { brokers: (process.env.KAFKA_BROKERS ?? '').split(',') }
+  if (kafkaKind === 'real') return startReal()
+  if (kafkaKind === 'mock') {
+    process.stdout.write('Kafka: kcat mock broker only; not run: topic settings, restarts, SASL and ACLs.\n')
+    return startMock()
+  }
+  process.stdout.write('Kafka: no KAFKA_BROKERS, no java and mvn, no kcat; not run: everything that needs a broker.\n')
+  return undefined
+}
+
+/** The one broker of the whole test run, started on first use; undefined where there is none to be had. */
+export const kafkaForTests = (): Promise<KafkaForTests | undefined> => {
+  started ??= start()
+  return started
+}
+
+/** For the root hook: ends what kafkaForTests started and removes its data. */
+export const stopKafkaForTests = async (): Promise<void> => {
+  await started?.catch(() => undefined)
+  for (const stop of stops.splice(0).toReversed()) await stop()
+  started = undefined
+}
+
+export type TopicMessage = {
+  readonly partition: number
+  readonly offset: bigint
+  readonly key: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly value: string
+}
+
+const messagesOf = ({ batch }: EachBatchPayload): TopicMessage[] =>
+  batch.messages.map(({ offset, key, headers, value }) => ({
+    partition: batch.partition,
+    offset: BigInt(offset),
+    key: key?.toString() ?? '',
+    headers: Object.fromEntries(Object.entries(headers ?? {}).map(([name, header]) => [name, String(header)])),
+    value: value?.toString() ?? '',
+  }))
+
+/** The end of each partition that holds anything. */
+const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, bigint>> => {
+  const admin = client.admin()
+  await admin.connect()
+  try {
+    const offsets = await admin.fetchTopicOffsets(topic)
+    const filled = offsets.filter(({ low, high }) => low !== high)
+    return new Map(filled.map(({ partition, high }) => [partition, BigInt(high)]))
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** Every message of a topic from its beginning to its present end; in order of offset within each partition. */
+export const readTopic = async (brokers: readonly string[], topic: string): Promise<TopicMessage[]> => {
+  const client = new KafkaClient({ brokers: [...brokers], clientId: 'tests', logLevel: logLevel.NOTHING })
+  const missing = await endsOf(client, topic)
+  if (missing.size === 0) return []
+  const read: TopicMessage[] = []
+  const consumer = client.consumer({
+    groupId: `tests-${randomUUID()}`,
+    maxWaitTimeInMs: 50,
+    retry: { initialRetryTime: 50 },
+  })
+  const { promise: complete, resolve, reject } = Promise.withResolvers<void>()
+  consumer.on(consumer.events.CRASH, ({ payload }) => void (payload.restart || reject(payload.error)))
+  try {
+    await consumer.connect()
+    await consumer.subscribe({ topic, fromBeginning: true })
+    await consumer.run({
+      eachBatch: async payload => {
+        read.push(...messagesOf(payload))
+        const { partition } = payload.batch
+        if (BigInt(payload.batch.lastOffset()) + 1n >= (missing.get(partition) ?? 0n)) missing.delete(partition)
+        if (missing.size === 0) resolve()
+      },
+    })
+    await complete
+  } finally {
+    await consumer.disconnect()
+  }
+  return read
+}

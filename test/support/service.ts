@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import { compose, type Service } from '../../src/compose.ts'
+import { readConfig } from '../../src/config.ts'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { SCOPES } from '../../src/identity/principal.ts'
+
+/** The whole service, for tests: every part real, in a directory of its own. */
+
+export type TestService = {
+  readonly api: string
+  readonly addresses: Addresses
+  readonly dataDir: string
+  /** A token of the service's own issuer. Everything is permitted unless `scopes` says otherwise. */
+  readonly token: (who?: Partial<Who>) => Promise<string>
+}
+export type Who = { tenant: string; subject: string; scopes: readonly string[]; user: boolean }
+
+export const temporaryDirectory = (): Promise<string> => mkdtemp(join(tmpdir(), 'ledger-test-'))
+
+const AUDIENCE = 'payment-ledger'
+
+const tokensOf =
+  (dataDir: string, issuer: string): TestService['token'] =>
+  ({ tenant = 'acme', subject = 'tester', scopes = SCOPES, user = false } = {}) =>
+    mintDevToken({ dataDir, issuer, audience: AUDIENCE, tenant, subject, scopes, user })
+
+let shared: Promise<{ service: Service; test: TestService }> | undefined
+
+const startShared = async () => {
+  const dataDir = await temporaryDirectory()
+  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, LOG_LEVEL: 'error' }))
+  const { addresses } = service
+  const test = { api: addresses.api, addresses, dataDir, token: tokensOf(dataDir, addresses.issuer) }
+  return { service, test }
+}
+
+/** One service for the whole run of the tests, started by the first that asks: tests keep apart by tenant. */
+export const sharedService = async (): Promise<TestService> => (await (shared ??= startShared())).test
+
+/** For the root hook. */
+export const closeSharedService = async (): Promise<void> => {
+  if (shared === undefined) return
+  const { service, test } = await shared
+  await service.close()
+  await rm(test.dataDir, { recursive: true, force: true })
+}
+
+export type ServiceProcess = TestService & {
+  readonly pid: number
+  /** What it has printed, both streams. */
+  readonly output: () => string
+  /** Sends the signal and resolves with the exit code, or with the signal that ended it. */
+  readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>
+  /** Resolves when it has ended, for whatever reason. */
+  readonly ended: Promise<number | NodeJS.Signals>
+}
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname
+
+/** The service as a process of its own, as `npm start` runs it: what the tests of faults kill. */
+export const startProcess = async (
+  dataDir: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<ServiceProcess> => {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
+    env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const ready = Promise.withResolvers<void>()
+  for (const stream of [child.stdout, child.stderr])
+    createInterface({ input: stream }).on('line', line => {
+      output += `${line}\n`
+      if (line === 'ready') ready.resolve()
+    })
+  const ended = new Promise<number | NodeJS.Signals>(resolve =>
+    child.once('close', (code, signal) => resolve(signal ?? code ?? 0)),
+  )
+  void ended.then(how => ready.reject(new Error(`The service ended (${how}) before it was ready:\n${output}`)))
+  await ready.promise
+  const addresses = await readAddresses(dataDir)
+  if (addresses === undefined || child.pid === undefined) throw new Error('The service is ready and has no addresses.')
+  return {
+    api: addresses.api,
+    addresses,
+    dataDir,
+    token: tokensOf(dataDir, addresses.issuer),
+    pid: child.pid,
+    output: () => output,
+    ended,
+    end: signal => {
+      child.kill(signal)
+      return ended
+    },
+  }
+}
