@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { RequestListener } from 'node:http'
@@ -69,10 +68,18 @@ export const compose = async (config: Config): Promise<Service> => {
   }
 }
 
+/** Whether anything is kept in the data directory: then it belongs to this process alone. */
+const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
+  databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
+
 const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => void): Promise<Service> => {
-  const directory = await openDataDirectory(config.dataDir)
-  releasers.add(() => directory.release())
-  const { log, place } = await openLog(config)
+  const embedded = isEmbedded(config)
+  if (embedded) {
+    const directory = await openDataDirectory(config.dataDir)
+    releasers.add(() => directory.release())
+  }
+  const { log, place, flush } = await openLog(config)
+  releasers.add(flush)
   onLog(log)
   const failed = Promise.withResolvers<Error>()
   const parts = await startParts({
@@ -103,17 +110,18 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
     issuer,
     pids: { service: process.pid, ...parts.pids },
   }
-  releasers.add(await publishAddresses(config.dataDir, addresses))
+  if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
   return { addresses, logs: place, failed: failed.promise, close: releasers.release }
 }
 
-const openLog = async ({ dataDir, logLevel, databaseUrl }: Config): Promise<{ log: Log; place: string }> => {
-  const level = { level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: () => Promise<void> }
+
+const openLog = async ({ dataDir, logLevel, databaseUrl }: Config): Promise<OpenedLog> => {
   // Beside real parts the log goes where a container's log goes; at a terminal it would bury what the person reads.
-  if (databaseUrl !== undefined) return { log: pino(level), place: 'stdout' }
-  const place = join(dataDir, 'ledger.log')
-  await mkdir(dataDir, { recursive: true })
-  return { log: pino(level, pino.destination({ dest: place, sync: false })), place }
+  const place = databaseUrl === undefined ? join(dataDir, 'ledger.log') : 'stdout'
+  const destination = pino.destination({ dest: place === 'stdout' ? 1 : place, sync: false })
+  const log = pino({ level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  return { log, place, flush: async () => destination.flushSync() }
 }
 
 type Inside = { readonly database: Database; readonly store: EventStore; readonly ledger: Ledger; readonly log: Log }
@@ -173,8 +181,10 @@ const startApi = async (config: Config, parts: ApiParts, releasers: Releasers): 
     onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
   })
   releasers.add(async () => verifier.close())
+  const stopping = new AbortController()
   const services = {
     ledger,
+    stopping: stopping.signal,
     database,
     cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
     idempotencyRetentionMs: config.idempotencyRetentionMs,
@@ -186,7 +196,10 @@ const startApi = async (config: Config, parts: ApiParts, releasers: Releasers): 
   const mounted = embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}
   const app = createApp({ routes, boundary, log, ...mounted })
   const server = await listen(app as RequestListener, { host: config.host, port })
-  releasers.add(() => server.close(DRAIN_MS))
+  releasers.add(() => {
+    stopping.abort()
+    return server.close(DRAIN_MS)
+  })
 }
 
 /** One for all instances, made by whichever needs it first. */

@@ -40,6 +40,19 @@ type Parcel = { readonly fact: FactMessage; readonly record: Message; readonly b
 type Delivery = { effect: Unavailable['effect']; readonly deadline: number }
 type Connection = Awaited<ReturnType<typeof connect>>
 
+/**
+ * OpenTelemetry's instrumentation of kafkajs writes a traceparent of its own into the headers that it sees. A fact keeps
+ * the one that it was stored with, so that a redelivery is byte-identical: whoever looks is shown a copy.
+ */
+const recordOf = ({ key, headers }: FactMessage, value: Buffer): Message => ({
+  key,
+  value,
+  get headers() {
+    return { ...headers }
+  },
+  set headers(_injected) {},
+})
+
 const parcelOf = (fact: FactMessage): Parcel => {
   const value = Buffer.from(fact.value)
   let bytes = RECORD_OVERHEAD_BYTES + value.length + Buffer.byteLength(fact.key)
@@ -47,7 +60,7 @@ const parcelOf = (fact: FactMessage): Parcel => {
     bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(fact.headers[name] ?? '')
   }
   if (bytes > REQUEST_BYTES_MAX) throw new FactTooLarge(fact)
-  return { fact, record: { key: fact.key, value, headers: fact.headers }, bytes }
+  return { fact, record: recordOf(fact, value), bytes }
 }
 
 /** Consecutive messages that fit into one request; order is kept across and within the chunks. */

@@ -72,15 +72,19 @@ const logTo =
   ({ level, namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
     logger[LEVELS[level] ?? 'debug']({ ...details, kafka: namespace }, message)
 
+/** The connections of one client. Once `dropped`, none is opened any more: kafkajs would go on reconnecting. */
+type Connections = { readonly sockets: Set<Socket>; dropped: boolean }
+
 const socketsInto =
-  (sockets: Set<Socket>): ISocketFactory =>
+  (connections: Connections): ISocketFactory =>
   ({ host, port, ssl, onConnect }) => {
+    if (connections.dropped) throw new Error('This client was given up.')
     const name = isIP(host) === 0 ? { servername: host } : {}
     const socket = ssl ? openTls({ host, port, ...name, ...ssl }, onConnect) : openSocket({ host, port }, onConnect)
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     socket.setNoDelay(true)
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    connections.sockets.add(socket)
+    socket.once('close', () => connections.sockets.delete(socket))
     return socket
   }
 
@@ -91,7 +95,7 @@ const loginOf = ({ mechanism, username, password }: KafkaSasl): SASLOptions => {
   return { mechanism, username, password }
 }
 
-const configOf = (options: FactBusOptions, logger: KafkaLog, sockets: Set<Socket>): KafkaConfig => ({
+const configOf = (options: FactBusOptions, logger: KafkaLog, connections: Connections): KafkaConfig => ({
   clientId: options.clientId,
   brokers: [...options.brokers],
   ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
@@ -103,20 +107,19 @@ const configOf = (options: FactBusOptions, logger: KafkaLog, sockets: Set<Socket
   retry: { retries: options.brokers.length, initialRetryTime: RETRY_MIN_MS, maxRetryTime: RETRY_MAX_MS },
   logLevel: logLevel.WARN,
   logCreator: logTo(logger),
-  socketFactory: socketsInto(sockets),
+  socketFactory: socketsInto(connections),
 })
 
 /** A client of its own, not yet connected. */
 export const openClient = (options: FactBusOptions): KafkaClient => {
-  const sockets = new Set<Socket>()
-  let dropped = false
+  const connections: Connections = { sockets: new Set(), dropped: false }
   // What kafkajs says about connections that we end ourselves is nobody's concern.
   const unlessDropped: KafkaLog = {
-    warn: (details, message) => void (dropped || options.logger.warn(details, message)),
-    info: (details, message) => void (dropped || options.logger.info(details, message)),
-    debug: (details, message) => void (dropped || options.logger.debug(details, message)),
+    warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
+    info: (details, message) => void (connections.dropped || options.logger.info(details, message)),
+    debug: (details, message) => void (connections.dropped || options.logger.debug(details, message)),
   }
-  const kafka = new Kafka(configOf(options, unlessDropped, sockets))
+  const kafka = new Kafka(configOf(options, unlessDropped, connections))
   const opened: (Producer | Admin)[] = []
   const keep = <T extends Producer | Admin>(client: T): T => {
     opened.push(client)
@@ -134,8 +137,8 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
       ),
     admin: () => keep(kafka.admin({ retry: { retries: ADMIN_RETRIES, initialRetryTime: RETRY_MIN_MS } })),
     drop() {
-      dropped = true
-      for (const socket of sockets) socket.destroy(new Error('The connection was given up.'))
+      connections.dropped = true
+      for (const socket of connections.sockets) socket.destroy(new Error('The connection was given up.'))
       for (const client of opened) client.disconnect().catch(() => undefined)
     },
   }

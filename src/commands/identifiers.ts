@@ -5,13 +5,14 @@ import type { JsonObject, World } from '../ports.ts'
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** Members sorted by UTF-16 code units, no spaces: the RFC 8785 form of JSON that has only exact numbers. */
-export const canonicalJson = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
+/** RFC 8785: members sorted by UTF-16 code units, no spaces. Written out by hand, since objects put members like "10" first. */
+export const canonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(item => canonicalJson(item)).join(',')}]`
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const members = Object.entries(value).filter(([, inner]) => inner !== undefined)
+  const sorted = members.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${sorted.map(([name, inner]) => `${JSON.stringify(name)}:${canonicalJson(inner)}`).join(',')}}`
+}
 
 export const randomId = <P extends IdPrefix>(prefix: P, world: World): Id<P> =>
   idFromBytes(prefix, world.randomBytes(17))

@@ -36,7 +36,7 @@ export type PaymentRefusalCode =
   | 'payment_state_conflict'
   | 'concurrent_modification'
 
-type Answer = Created<PaymentRow, string>
+type Answer = Created<PaymentRow>
 type Raised = Exclude<InvoiceState, { status: 'none' }>
 
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'

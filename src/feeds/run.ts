@@ -38,12 +38,24 @@ const BATCH_MAX = 1_000
 const STOPPED_RETRY_MS = 5_000
 const UNAVAILABLE_RETRY_MS = 250
 
-/** Runs feeds in this process, and in no other at the same time, until the signal. */
-export const runFeeds = (name: string, feeds: readonly Feed[], parts: FeedParts, stop: AbortSignal): Promise<void> => {
-  for (const feed of feeds) parts.report({ name: feed.name, state: 'waiting', position: 0n })
-  return parts.database.exclusively(name, stop, async ({ epoch, signal }) => {
-    await Promise.all(feeds.map(feed => keepRunning(feed, parts, epoch, signal)))
-  })
+/**
+ * Runs feeds in this process, and in no other at the same time, until the signal. A turn ends early when its lock is
+ * lost, with the database's session say; then this process waits for its next turn like any other.
+ */
+export const runFeeds = async (
+  name: string,
+  feeds: readonly Feed[],
+  parts: FeedParts,
+  stop: AbortSignal,
+): Promise<void> => {
+  const { database, world, report } = parts
+  while (!stop.aborted) {
+    for (const feed of feeds) report({ name: feed.name, state: 'waiting', position: 0n })
+    await database.exclusively(name, stop, async ({ epoch, signal }) => {
+      await Promise.all(feeds.map(feed => keepRunning(feed, parts, epoch, signal)))
+    })
+    await world.sleep(UNAVAILABLE_RETRY_MS, stop)
+  }
 }
 
 const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {

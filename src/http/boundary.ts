@@ -65,7 +65,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       lastEventId: headerOf(req, 'last-event-id'),
     }
     const context = principal && contextOf(principal, declared, { req, correlationId: call.correlationId, at: now() })
-    return telling(() => declared.handle({ ...call, principal, context } as never))
+    return inTime(declared, () => declared.handle({ ...call, principal, context } as never))
   }
 }
 
@@ -130,6 +130,24 @@ const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationI
     commandId: randomUUID(),
     at,
     ...(traceparent === undefined ? {} : { traceparent }),
+  }
+}
+
+const REQUEST_DEADLINE_MS = 10_000
+const PAYMENT_DEADLINE_MS = 5_000
+
+/** The caller is told in time, whatever the parts behind us do; what they do goes on, and can be found by the same key. */
+const inTime = async (declared: AnyRoute, work: () => Promise<Reply>): Promise<Reply> => {
+  const deadlineMs = declared.rateClass === 'payments' ? PAYMENT_DEADLINE_MS : REQUEST_DEADLINE_MS
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const code = declared.method === 'GET' ? 'dependency_unavailable' : 'deadline_exceeded'
+    timer = setTimeout(() => reject(new Problem(code, { detail: `No answer within ${deadlineMs} ms.` })), deadlineMs)
+  })
+  try {
+    return await Promise.race([telling(work), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -97,8 +97,9 @@ const COMMENT_EVERY_MS = 15_000
 /** Server-sent events: history first, then whatever comes, until the client goes. */
 const stream =
   (call: EventsCall): Streamed =>
-  async (send, signal) => {
+  async (send, gone) => {
     const { world } = call.ledger
+    const signal = AbortSignal.any([gone, call.stopping])
     let after = startOf(call, call.lastEventId ?? call.query.cursor)
     let quietSince = world.now()
     await send(': the facts of this ledger\n\n')

@@ -32,6 +32,8 @@ export type Services = {
   }
   /** The state of every feed of this process, for /readyz. */
   readonly health: () => Promise<HealthReport>
+  /** Aborts when the service begins to shut down: what has no end of its own ends then. */
+  readonly stopping: AbortSignal
 }
 
 export type HealthReport = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> }

@@ -1,7 +1,7 @@
 import type { TokenFault } from './refusals.ts'
 
 /** Far above any honest access token, far below what costs memory to decode. */
-export const MAX_TOKEN_CHARACTERS = 8192
+const MAX_TOKEN_CHARACTERS = 8192
 const MAX_KID_CHARACTERS = 256
 
 const SEGMENT = /^[A-Za-z0-9_-]+$/

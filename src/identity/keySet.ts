@@ -20,7 +20,10 @@ export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject
 export type KeySet = {
   /** Resolves once the set is young enough to be believed; undefined when it already is, which is nearly always. */
   settle(): Promise<void> | undefined
-  find(alg: Algorithm, kid: string): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
+  /** How many readings of the published set have begun. */
+  readings(): number
+  /** `since`: the readings begun when the token came in. One that began later has seen all there is to see. */
+  find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
   /** Whether this very key is still in the set and the set still counts. */
   isCurrent(alg: Algorithm, kid: string, key: VerificationKey): boolean
   size(): number
@@ -108,6 +111,8 @@ export const openKeySet = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions
   let readAt = Number.NEGATIVE_INFINITY
   let attemptedAt = Number.NEGATIVE_INFINITY
   let fruitlessAt = Number.NEGATIVE_INFINITY
+  let begun = 0
+  let lastRead = 0
   let failing = false
   let closed = false
   let reading: Promise<void> | undefined
@@ -115,10 +120,12 @@ export const openKeySet = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions
   const readOnce = async (): Promise<void> => {
     const startedAt = monotonicNow()
     attemptedAt = startedAt
+    begun += 1
     try {
       const published = await readPublished()
       keys = collect(published, keys)
       readAt = startedAt
+      lastRead = begun
       failing = false
     } catch (error) {
       failing = true
@@ -155,16 +162,17 @@ export const openKeySet = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions
     return found
   }
 
-  const find: KeySet['find'] = async (alg, kid) => {
-    await settle()
-    // A reading under way may bring the key; without it, the one for this kid would have joined it and learned nothing.
+  const find: KeySet['find'] = async (alg, kid, since) => {
+    // A reading under way may bring the key; one that began too early to do so must not be mistaken for an answer.
     if (!lookUp(alg, kid) && reading) await reading
-    const key = lookUp(alg, kid) ?? (await readForUnknown(alg, kid))
+    const known = lookUp(alg, kid)
+    const key = known ?? (lastRead > since ? undefined : await readForUnknown(alg, kid))
     return key ?? (failing ? 'keys_unreachable' : 'key_unknown')
   }
 
   return {
     settle,
+    readings: () => begun,
     find,
     isCurrent: (alg, kid, key) => lookUp(alg, kid) === key,
     size: () => keys.size,

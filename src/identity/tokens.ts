@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
-import { MAX_TOKEN_CHARACTERS, readCompactToken, type TokenHeader } from './compactToken.ts'
+import { readCompactToken, type TokenHeader } from './compactToken.ts'
 import { type FetchJwks, jwksOverHttp } from './jwksOverHttp.ts'
 import { openKeySet, type VerificationKey } from './keySet.ts'
 import { createLru } from './lru.ts'
@@ -92,12 +92,12 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   const verified = createLru<Verified>(MAX_CACHED_TOKENS)
   const nowSeconds = (): number => Math.floor(now() / 1000)
 
-  const verifyAnew = async (token: string): Promise<Verified | TokenFault> => {
+  const verifyAnew = async (token: string, since: number): Promise<Verified | TokenFault> => {
     const read = readCompactToken(token)
     if (typeof read === 'string') return read
     const claims = readClaims(read.claims, options)
     if (typeof claims === 'string') return claims
-    const key = await keys.find(read.header.alg, read.header.kid)
+    const key = await keys.find(read.header.alg, read.header.kid, since)
     if (typeof key === 'string') return key
     const candidate = { header: read.header, claims, key }
     return signatureFault(token, candidate, options, nowSeconds()) ?? faultAt(claims, nowSeconds()) ?? candidate
@@ -114,12 +114,12 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   /** Only the hash of a token is kept, so that a heap dump of this process holds no credential of anybody. */
   const verify = async (token: string | undefined): Promise<Principal | Refused> => {
     if (!token) return refuse('missing')
-    if (token.length > MAX_TOKEN_CHARACTERS) return refuse('oversize')
+    const since = keys.readings()
     const settling = keys.settle()
     if (settling) await settling
     const digest = hash('sha256', token, 'base64')
     const known = recall(digest)
-    const outcome = known ?? (await verifyAnew(token))
+    const outcome = known ?? (await verifyAnew(token, since))
     if (typeof outcome === 'string') return refuse(outcome)
     const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
     if (fault) return refuse(fault)

@@ -58,6 +58,8 @@ export type OrderState =
   | (Terms & { readonly status: 'open' | 'cancelled' | 'deleted' })
   | (Terms & { readonly status: 'invoiced' | 'completed'; readonly invoice: InvoiceTerms })
 
+type Created = Exclude<OrderState, { status: 'none' }>
+
 type Decision = readonly OrderEvent[] | Rejection<OrderCode>
 
 export const totalOf = (lines: readonly Line[]): bigint =>
@@ -144,35 +146,45 @@ const decide = (command: OrderCommand, state: OrderState): Decision => {
   }
 }
 
-const termsOf = (state: OrderState): Terms => {
-  if (state.status === 'none') throw new Error('An order cannot change before it is created.')
-  const { currency, lines, total, customer_reference, description, metadata } = state
-  return { currency, lines, total, customer_reference, description, metadata }
+const termsOf = ({ currency, lines, total, customer_reference, description, metadata }: Created): Terms => ({
+  currency,
+  lines,
+  total,
+  customer_reference,
+  description,
+  metadata,
+})
+
+type Changed = Extract<OrderEvent, { type: 'OrderChanged' }>['data']
+const withChanges = (order: Created, { total_amount, ...changed }: Changed): Created => {
+  const present = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
+  return { ...order, ...present, total: total_amount ?? order.total }
 }
 
-const evolve = (state: OrderState, event: OrderEvent): OrderState => {
+const evolveCreated = (order: Created, event: Exclude<OrderEvent, { type: 'OrderCreated' }>): Created => {
   switch (event.type) {
-    case 'OrderCreated': {
-      const { total_amount: total, claim: _, ...terms } = event.data
-      return { ...terms, total, status: 'open' }
-    }
-    case 'OrderChanged': {
-      if (state.status === 'none') return state
-      const { total_amount, ...changed } = event.data
-      const present = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
-      return { ...state, ...present, total: total_amount ?? state.total }
-    }
+    case 'OrderChanged':
+      return withChanges(order, event.data)
     case 'OrderInvoiced':
-      return { ...termsOf(state), status: 'invoiced', invoice: event.data }
+      return { ...termsOf(order), status: 'invoiced', invoice: event.data }
     case 'OrderReopened':
-      return { ...termsOf(state), status: 'open' }
+      return { ...termsOf(order), status: 'open' }
     case 'OrderCompleted':
-      return state.status === 'invoiced' ? { ...state, status: 'completed' } : state
+      return order.status === 'invoiced' ? { ...order, status: 'completed' } : order
     case 'OrderCancelled':
-      return { ...termsOf(state), status: 'cancelled' }
+      return { ...termsOf(order), status: 'cancelled' }
     case 'OrderDeleted':
-      return { ...termsOf(state), status: 'deleted' }
+      return { ...termsOf(order), status: 'deleted' }
   }
+}
+
+const evolve = (order: OrderState, event: OrderEvent): OrderState => {
+  if (event.type === 'OrderCreated') {
+    const { total_amount: total, claim: _, ...terms } = event.data
+    return { ...terms, total, status: 'open' }
+  }
+  // A stored fact is never refused; before the order was created it has nothing to change.
+  return order.status === 'none' ? order : evolveCreated(order, event)
 }
 
 export const orderDecider: Decider<OrderState, OrderCommand, OrderEvent, OrderCode> = {

@@ -14,10 +14,16 @@ export type ReferenceState = {
   readonly holder: PaymentId | null
   /** The refused payments, each with the one that held the reference then. */
   readonly refused: ReadonlyMap<PaymentId, PaymentId>
+  /**
+   * The payments that let go of it. None of them takes it again: a slow second driver of a payment that has failed in
+   * the meantime would, and nobody would come by to release what it took.
+   */
+  readonly released: ReadonlySet<PaymentId>
 }
 
-const take = ({ payment_id }: TakeReference, { holder, refused }: ReferenceState): readonly ReferenceEvent[] => {
-  if (holder === payment_id || refused.has(payment_id)) return []
+const take = ({ payment_id }: TakeReference, state: ReferenceState): readonly ReferenceEvent[] => {
+  const { holder, refused, released } = state
+  if (holder === payment_id || refused.has(payment_id) || released.has(payment_id)) return []
   if (holder === null) return [{ type: 'ReferenceTaken', data: { payment_id } }]
   return [{ type: 'ReferenceRefused', data: { payment_id, held_by: holder } }]
 }
@@ -41,12 +47,12 @@ const evolve = (state: ReferenceState, event: ReferenceEvent): ReferenceState =>
     case 'ReferenceRefused':
       return { ...state, refused: new Map(state.refused).set(event.data.payment_id, event.data.held_by) }
     case 'ReferenceReleased':
-      return { ...state, holder: null }
+      return { ...state, holder: null, released: new Set(state.released).add(event.data.payment_id) }
   }
 }
 
 export const referenceDecider: Decider<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
-  initial: { holder: null, refused: new Map() },
+  initial: { holder: null, refused: new Map(), released: new Set() },
   decide,
   evolve,
 }

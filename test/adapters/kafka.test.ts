@@ -1,24 +1,21 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { FactTooLarge, openFactBus } from '../../src/adapters/kafka.ts'
 import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafkaClient.ts'
-import type { FactBus } from '../../src/ports.ts'
-import {
-  expectUnavailable,
-  fact,
-  factBusContract,
-  factBusFaults,
-  newTopic,
-  numbered,
-  rejectionOf,
-  valuesByKey,
-} from '../contracts/factBus.ts'
+import type { FactBus, FactMessage } from '../../src/ports.ts'
+import { factBusContract } from '../contracts/factBus.ts'
+import { factBusFaults } from '../contracts/factBusFaults.ts'
+import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusKit.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
 const silent: KafkaLog = { warn: () => undefined, info: () => undefined, debug: () => undefined }
@@ -90,6 +87,23 @@ const limits = (kafka: () => KafkaForTests): void => {
     const error = await rejectionOf(bus.publish(numbered(newTopic().topic, 1, 1)))
     expectUnavailable(error, 'unknown')
   })
+}
+
+/** Publishes one fact twice, from a process with the service's telemetry switched on. */
+const publishTraced = async (brokers: readonly string[], message: FactMessage): Promise<void> => {
+  const program = `
+    const { openFactBus } = await import('./src/adapters/kafka.ts')
+    const ignore = () => undefined
+    const logger = { warn: ignore, info: ignore, debug: ignore }
+    const bus = openFactBus({ brokers: ${JSON.stringify(brokers)}, clientId: 'tests', logger })
+    const message = ${JSON.stringify(message)}
+    await bus.publish([message])
+    await bus.publish([message])
+    await bus.close()
+    process.exit(0)`
+  const args = ['--import', './src/telemetry.ts', '--input-type=module', '--eval', program]
+  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }
+  await promisify(execFile)(process.execPath, args, { cwd: ROOT, env })
 }
 
 const logins = (kafka: () => KafkaForTests): void => {
@@ -181,6 +195,17 @@ describe('the fact bus on Kafka', function () {
     factBusContract(stage, kafkaKind !== 'mock')
   })
   if (kafkaKind !== 'mock') describe('at its limits', () => limits(() => kafka))
+  it("leaves a fact's traceparent alone while the service itself is traced", async () => {
+    const { topic, ...settings } = newTopic()
+    const bus = busOn(kafka.brokers)
+    if (kafkaKind !== 'mock') await bus.ensureTopics([{ topic, ...settings }])
+    await bus.close()
+    const headers = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+    await publishTraced(kafka.brokers, fact(topic, 'inv_1', '{}', headers))
+    const seen = await readTopic(kafka.brokers, topic)
+    expect(seen.map(message => message.headers)).to.deep.equal([headers, headers])
+  })
+
   if (kafkaKind === 'real') {
     describe('with logins', () => logins(() => kafka))
     describe('in bad times', disturbed)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { type Client, approvedInvoice, clientOf, newKey } from '../support/client.ts'
+import { approvedInvoice, type Client, clientOf, eventually, newKey } from '../support/client.ts'
 import { sharedService } from '../support/service.ts'
 
 describe('order → invoice → approve → pay → invoice.paid', function () {
@@ -27,12 +27,3 @@ describe('order → invoice → approve → pay → invoice.paid', function () {
     await eventually(async () => (await client.get(`/orders/${orderId}`)).body.state === 'completed')
   })
 })
-
-const eventually = async <T>(look: () => Promise<T>): Promise<NonNullable<T>> => {
-  for (let tries = 0; tries < 100; tries++) {
-    const found = await look()
-    if (found) return found
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  throw new Error('It never came.')
-}

@@ -45,7 +45,9 @@ const generateKeys = async () => {
     generateTestKey('RS256'),
   ])
   const mislabelled: TestKey = { ...plain, publicJwk: { ...plain.publicJwk, alg: 'RS512' } }
-  return { good, rsa, stranger, weak, p384, pss, mislabelled }
+  // Many issuers leave `alg` out; then the key itself must tell what it is.
+  const { alg: _, ...unlabelled } = p384.publicJwk
+  return { good, rsa, stranger, weak, p384: { ...p384, publicJwk: unlabelled }, pss, mislabelled }
 }
 
 const claims = (changes: Members = {}): Members => claimsFor(ISSUER, changes, NOW_MS)

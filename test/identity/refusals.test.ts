@@ -81,7 +81,11 @@ const signatures: readonly Vector[] = [
   ],
   ['a key that the issuer does not have', 'key_unknown', f => signToken(f.keys.stranger, f.claims())],
   ['ES256 with the kid of an RSA key', 'key_unknown', f => f.good({}, { kid: f.keys.rsa.kid })],
-  ['RS256 with the kid of an EC key', 'key_unknown', f => signToken({ ...f.keys.rsa, kid: f.keys.good.kid }, f.claims())],
+  [
+    'RS256 with the kid of an EC key',
+    'key_unknown',
+    f => signToken({ ...f.keys.rsa, kid: f.keys.good.kid }, f.claims()),
+  ],
   ['an RSA key of 1024 bits', 'key_unknown', f => signToken(f.keys.weak, f.claims())],
   ['a key published for RS512', 'key_unknown', f => signToken(f.keys.mislabelled, f.claims())],
   ['a key published for PS256', 'key_unknown', f => signToken({ ...f.keys.pss, alg: 'RS256' }, f.claims())],
@@ -127,7 +131,7 @@ describe('identity: tokens refused for their form, header and signature', () => 
 
   it('says nothing of the expiry of a token whose signature is wrong', async () => {
     const { keys, claims, verifier } = forge
-    const forged = signToken({ ...f.keys.stranger, kid: keys.good.kid }, claims({ iat: NOW - 300, exp: NOW - 30 }))
+    const forged = signToken({ ...keys.stranger, kid: keys.good.kid }, claims({ iat: NOW - 300, exp: NOW - 30 }))
     expect(await verifier.verify(forged)).to.deep.equal({ refused: 'token_invalid', fault: 'signature_invalid' })
   })
 

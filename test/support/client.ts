@@ -14,7 +14,8 @@ export type Answer = {
 export type Asked = {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  readonly raw?: string
+  /** The body as it is, in place of `body`. Bytes go without a content type, unless the headers name one. */
+  readonly raw?: string | Uint8Array<ArrayBuffer>
 }
 
 export type Client = {
@@ -31,7 +32,7 @@ export const clientOf = (api: string, token?: string): Client => {
       method,
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(typeof content === 'string' ? { 'content-type': 'application/json' } : {}),
         ...headers,
       },
       ...(content === undefined ? {} : { body: content }),
@@ -77,4 +78,47 @@ export const approvedInvoice = async (
   )
   if (approved.status !== 200) throw new Error(`No approved invoice: ${order.text} ${invoice.text} ${approved.text}`)
   return { orderId: order.body.id, invoiceId: invoice.body.id, etag: approved.headers.get('etag') ?? '' }
+}
+
+/** A payment's body; what is given replaces. */
+export const aPayment = (invoiceId: string, given: object = {}) => ({
+  invoice_id: invoiceId,
+  amount: 100,
+  currency: 'USD',
+  ...given,
+})
+
+/** Pays under the key, a new one if none is given. */
+export const pay = (client: Client, payment: object, key: string = newKey()): Promise<Answer> =>
+  client.post('/payments', payment, { 'idempotency-key': key })
+
+/** Does the work for each item, never more than `width` at once; the results are in the order of the items. */
+export const inParallel = async <T, R>(
+  width: number,
+  items: readonly T[],
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> => {
+  const results: R[] = []
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++
+      results[index] = await work(items[index] as T, index)
+    }
+  }
+  await Promise.all(Array.from({ length: width }, lane))
+  return results
+}
+
+const LOOK_EVERY_MS = 25
+
+/** What `look` finds, as soon as it is truthy. Throws after `maxMs`. */
+export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Promise<NonNullable<T>> => {
+  const deadline = performance.now() + maxMs
+  for (;;) {
+    const found = await look()
+    if (found) return found
+    if (performance.now() > deadline) throw new Error(`It did not come in ${maxMs} ms: ${look.toString()}`)
+    await new Promise(resolve => setTimeout(resolve, LOOK_EVERY_MS))
+  }
 }

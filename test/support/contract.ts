@@ -31,10 +31,36 @@ const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll(
 
 const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAll(/%3a/gi, ':')
 
+const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-type-options']
+const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
+
+/** What is promised of every answer, whatever it is an answer to. */
+const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
+  const what = `${method} ${path} → ${status}`
+  for (const name of EVERY) if (!headers.has(name)) throw new Error(`${what} lacks the header ${name}.`)
+  for (const name of ['x-powered-by', 'server'])
+    if (headers.has(name)) throw new Error(`${what} says what it is made of: ${headers.get(name)}.`)
+  const isProblem = headers.get('content-type') === 'application/problem+json'
+  if (isProblem !== status >= 400 && path !== '/readyz') throw new Error(`${what}: a failure is a problem document.`)
+  if (isProblem && method !== 'HEAD') checkProblem(what, status, headers, body)
+}
+
+const checkProblem = (what: string, status: number, headers: Headers, body: unknown): void => {
+  if (!ajv.validate(problemSchema, body)) throw new Error(`${what}: ${ajv.errorsText()} in ${JSON.stringify(body)}`)
+  const problem = body as { status: number; type: string; code: string; retry: { after_seconds?: number } }
+  if (problem.status !== status) throw new Error(`${what}: the document says ${problem.status}.`)
+  if (problem.type !== `/problems/${problem.code}`) throw new Error(`${what}: ${problem.type} is not ${problem.code}.`)
+  const after = problem.retry.after_seconds?.toString() ?? null
+  if (headers.get('retry-after') !== after) throw new Error(`${what}: Retry-After is not ${after}.`)
+}
+
 /** Throws when the contract does not promise this answer. A path or method that it does not have must be 404 or 405. */
 export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
+  checkEvery(answer)
   const found = templates.find(({ matches }) => matches.test(pathOf(answer.path)))
-  const method = answer.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+  const isHead = answer.method === 'HEAD'
+  // RFC 9110 §9.3.2: HEAD is GET without the content.
+  const method = (isHead ? 'get' : answer.method.toLowerCase()) as 'get' | 'post' | 'patch' | 'delete'
   const operation = found && document.paths?.[found.template]?.[method]
   if (!found || !operation) {
     if (answer.status !== 404 && answer.status !== 405 && answer.status < 500)
@@ -46,7 +72,8 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
   if (response === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
   const { code } = (answer.body ?? {}) as { code?: string }
   const declared = (response as { 'x-error-codes'?: readonly string[] })['x-error-codes']
-  if (declared && !declared.includes(code ?? '')) throw new Error(`${what} does not declare the code ${code}.`)
+  if (declared && !isHead && !declared.includes(code ?? ''))
+    throw new Error(`${what} does not declare the code ${code}.`)
   seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
   const headers = (response as { headers?: Record<string, { required?: boolean }> }).headers ?? {}
   for (const [name, { required }] of Object.entries(headers))
@@ -56,6 +83,7 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
   const given = answer.headers.get('content-type')?.split(';')[0]
   if (type === undefined || given === 'text/event-stream') return
   if (given !== type) throw new Error(`${what} has the content type ${given} in place of ${type}.`)
+  if (isHead) return
   const reference = `contract#/paths/${escaped(found.template)}/${method}/responses/${answer.status}/content/${escaped(type)}/schema`
   const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
   if (!validate) throw new Error(`No schema at ${reference}.`)

@@ -1,0 +1,78 @@
+import { connect, type Socket } from 'node:net'
+import type { Sample } from './measure.ts'
+
+/**
+ * A load generator that costs as little as possible, since it shares the machine with what it measures: HTTP/1.1 over
+ * sockets that are kept, one request under way on each, answers read by their Content-Length.
+ */
+export type Load = {
+  /** `http://127.0.0.1:8080` */
+  readonly base: string
+  readonly connections: number
+  readonly seconds: number
+  /** The next request of a connection, whole; undefined when it has no more to ask. */
+  readonly next: (connection: number) => string | undefined
+  /** Any other status ends the run: a benchmark whose requests fail measures nothing. */
+  readonly status: number
+}
+
+const HEAD_END = '\r\n\r\n'
+const STATUS_AT = 9
+const LENGTH = /\r\ncontent-length: (\d+)/i
+
+/** The whole request, headers and body. `headers` are lines without their line ends. */
+export const requestOf = (method: string, path: string, headers: readonly string[], body = ''): string => {
+  const length = method === 'GET' ? [] : ['content-type: application/json', `content-length: ${Buffer.byteLength(body)}`]
+  return `${[`${method} ${path} HTTP/1.1`, 'host: localhost', ...headers, ...length].join('\r\n')}${HEAD_END}${body}`
+}
+
+/** Runs until the time is over or no connection has anything more to ask. Throws on the first unexpected answer. */
+export const load = async ({ base, connections, seconds, next, status }: Load): Promise<Sample> => {
+  const { hostname, port } = new URL(base)
+  const latenciesMs: number[] = []
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(hostname, Number(port))))
+  const begun = performance.now()
+  const end = begun + seconds * 1000
+  const lane = (socket: Socket, connection: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      let sentAt = 0
+      let answer = ''
+      const send = (): void => {
+        const request = performance.now() < end ? next(connection) : undefined
+        if (request === undefined) return resolve()
+        sentAt = performance.now()
+        socket.write(request)
+      }
+      socket.on('data', (chunk: string) => {
+        answer += chunk
+        if (!isWhole(answer)) return
+        if (Number(answer.slice(STATUS_AT, STATUS_AT + 3)) !== status) return reject(new Error(`Unexpected: ${answer}`))
+        latenciesMs.push(performance.now() - sentAt)
+        answer = ''
+        send()
+      })
+      socket.on('error', reject)
+      socket.on('close', () => reject(new Error('The server closed a connection.')))
+      send()
+    })
+  try {
+    await Promise.all(sockets.map(lane))
+    return { count: latenciesMs.length, seconds: (performance.now() - begun) / 1000, latenciesMs }
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+}
+
+// One byte is one character here, so that lengths can be compared without decoding.
+const open = (host: string, port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host, port, noDelay: true }, () => resolve(socket.setEncoding('latin1')))
+    socket.once('error', reject)
+  })
+
+const isWhole = (answer: string): boolean => {
+  const head = answer.indexOf(HEAD_END)
+  if (head < 0) return false
+  const length = Number(LENGTH.exec(answer)?.[1] ?? 0)
+  return answer.length >= head + HEAD_END.length + length
+}

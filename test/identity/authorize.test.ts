@@ -1,0 +1,72 @@
+import { expect } from 'chai'
+import { authorize, type Demand } from '../../src/identity/authorize.ts'
+import { type Principal, SCOPES } from '../../src/identity/principal.ts'
+
+const principal = (changes: Partial<Principal> = {}): Principal => ({
+  tenant: 'acme',
+  subject: 'alice',
+  client: 'web',
+  scopes: new Set(SCOPES),
+  kind: 'user',
+  ...changes,
+})
+
+describe('identity: authorize', () => {
+  it('grants by the scope, and names it as the authority', () => {
+    const decision = authorize(principal({ scopes: new Set(['orders:read']) }), {
+      scope: 'orders:read',
+      tenant: 'acme',
+    })
+    expect(decision).to.deep.equal({ granted: true, authority: 'orders:read' })
+  })
+
+  it('refuses a scope that the credential does not carry, also where it carries a like one', () => {
+    for (const scopes of [[], ['orders:read'], ['invoices:write'], ['orders:writer'], ['ORDERS:WRITE']]) {
+      const decision = authorize(principal({ scopes: new Set(scopes) }), { scope: 'orders:write' })
+      expect(decision, scopes.join()).to.deep.equal({ refused: 'insufficient_scope', check: 'scope' })
+    }
+  })
+
+  it("treats another tenant's resource as one that does not exist", () => {
+    const decision = authorize(principal(), { scope: 'orders:read', tenant: 'globex' })
+    expect(decision).to.deep.equal({ refused: 'resource_not_found', check: 'tenant' })
+  })
+
+  it('lets an API key read and do nothing else, whatever scopes it carries', () => {
+    for (const scope of SCOPES) {
+      const decision = authorize(principal({ kind: 'api_key' }), { scope })
+      const expected = scope.endsWith(':read')
+        ? { granted: true, authority: scope }
+        : { refused: 'credential_not_permitted', check: 'credential' }
+      expect(decision, scope).to.deep.equal(expected)
+    }
+  })
+
+  it('refuses a kind of credential that the operation does not take', () => {
+    const demand: Demand = { scope: 'payments:settle', kinds: ['workload'] }
+    expect(authorize(principal(), demand)).to.have.property('refused', 'credential_not_permitted')
+    expect(authorize(principal({ kind: 'workload' }), demand)).to.have.property('granted', true)
+  })
+
+  it('hides what belongs to another caller of the same tenant', () => {
+    const owner = { subject: 'alice', client: 'web' }
+    const mine = { scope: 'payments:read', tenant: 'acme', owner } as const
+    expect(authorize(principal(), mine)).to.have.property('granted', true)
+    for (const other of [{ subject: 'bob' }, { client: 'cli' }]) {
+      const decision = authorize(principal(other), mine)
+      expect(decision).to.deep.equal({ refused: 'resource_not_found', check: 'ownership' })
+    }
+  })
+
+  it('asks for four eyes where it is told to', () => {
+    const demand: Demand = { scope: 'invoice:approve', tenant: 'acme', otherThan: 'alice' }
+    expect(authorize(principal(), demand)).to.deep.equal({ refused: 'policy_denied', check: 'policy' })
+    expect(authorize(principal({ subject: 'bob' }), demand)).to.have.property('granted', true)
+  })
+
+  it('says 404 and not the rule to a caller of another tenant, and nothing of either to one without scope', () => {
+    const demand: Demand = { scope: 'invoice:approve', tenant: 'globex', otherThan: 'alice' }
+    expect(authorize(principal(), demand)).to.have.property('check', 'tenant')
+    expect(authorize(principal({ scopes: new Set() }), demand)).to.have.property('check', 'scope')
+  })
+})

@@ -1,0 +1,76 @@
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { loadClients } from '../../src/embedded/issuer/clients.ts'
+import { readOrCreatePrivate } from '../../src/embedded/issuer/privateFile.ts'
+import { loadSigningKey } from '../../src/embedded/issuer/signingKey.ts'
+
+const sentence = async (work: Promise<unknown>): Promise<string> =>
+  await work.then(
+    () => 'nothing was thrown',
+    (error: Error) => error.message,
+  )
+
+describe('identity: the files of the embedded issuer', () => {
+  let dataDir: string
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'issuer-'))
+  })
+
+  afterEach(async () => await rm(dataDir, { recursive: true }))
+
+  const damage = async (name: string, content: string): Promise<void> => {
+    await rm(join(dataDir, 'issuer', name))
+    await writeFile(join(dataDir, 'issuer', name), content)
+  }
+
+  it('gives two processes that both find nothing the content of the one that was first', async () => {
+    const { promise: otherIsDone, resolve } = Promise.withResolvers<void>()
+    const slow = readOrCreatePrivate(dataDir, 'secret', async () => {
+      await otherIsDone
+      return 'slow'
+    })
+    expect(await readOrCreatePrivate(dataDir, 'secret', async () => 'fast')).to.equal('fast')
+    resolve()
+    expect(await slow).to.equal('fast')
+    expect(await readdir(dataDir)).to.deep.equal(['secret'])
+  })
+
+  it('makes one key for all, and narrows a mode that is too wide', async () => {
+    const keys = await Promise.all(Array.from({ length: 8 }, async () => await loadSigningKey(dataDir)))
+    expect(new Set(keys.map(({ kid }) => kid))).to.have.property('size', 1)
+    const path = join(dataDir, 'issuer', 'signing-key.json')
+    await damage('signing-key.json', JSON.stringify(keys[0]))
+    expect((await stat(path)).mode & 0o077).to.not.equal(0)
+    expect(await loadSigningKey(dataDir)).to.deep.equal(keys[0])
+    expect((await stat(path)).mode & 0o777).to.equal(0o600)
+  })
+
+  it('says which file is damaged, and quotes nothing of it', async () => {
+    await loadSigningKey(dataDir)
+    await loadClients(dataDir)
+    for (const content of ['{"kty":"EC","d":"c2VjcmV0"}', '{c2VjcmV0', '', '[]']) {
+      await damage('signing-key.json', content)
+      expect(await sentence(loadSigningKey(dataDir)))
+        .to.contain('signing-key.json')
+        .and.not.contain('c2VjcmV0')
+    }
+    const client = { client_id: 'a', client_secret: 'c2VjcmV0', tenant: 'acme', scope: 'orders:read' }
+    for (const content of [JSON.stringify({ clients: [client] }), '{c2VjcmV0', '{}']) {
+      await damage('clients.json', content)
+      expect(await sentence(loadClients(dataDir)))
+        .to.contain('clients.json')
+        .and.not.contain('c2VjcmV0')
+    }
+  })
+
+  it('says in one sentence that the folder cannot be made', async () => {
+    const file = join(dataDir, 'file')
+    await writeFile(file, '')
+    expect(await sentence(loadSigningKey(file)))
+      .to.contain(file)
+      .and.contain('cannot be created')
+  })
+})
