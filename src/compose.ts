@@ -11,18 +11,30 @@ import { openDatabase } from './adapters/postgres.ts'
 import { createLedger, type Ledger } from './commands/handle.ts'
 import type { Config, KafkaConfig } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
-import { createIssuer } from './embedded/issuer/issuer.ts'
+import { createIssuer, type Issuer } from './embedded/issuer/issuer.ts'
 import { startParts } from './embedded/parts.ts'
 import { journalOf, projectorOf } from './feeds/projector.ts'
 import { publisherOf } from './feeds/publisher.ts'
 import { type Feed, type FeedState, runFeeds } from './feeds/run.ts'
 import { createTables } from './feeds/schema.ts'
-import { bearerAuthentication, createApp, createBoundary, createCursors, listen, routes } from './http/index.ts'
+import {
+  type Authenticate,
+  bearerAuthentication,
+  createApp,
+  createBoundary,
+  createCursors,
+  healthRoutes,
+  listen,
+  nobody,
+  routes,
+  type Services,
+} from './http/index.ts'
 import { openTokenVerifier } from './identity/tokens.ts'
 import type { Database, EventStore, FactBus, Log } from './ports.ts'
 import { feedOf } from './processes/process.ts'
 import { fulfilment } from './processes/fulfilment.ts'
 import { settlement } from './processes/settlement.ts'
+import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
 
 export type Service = {
@@ -37,27 +49,10 @@ export type Service = {
 const DRAIN_MS = 10_000
 const POOL_MAX = 10
 
-type Releaser = () => Promise<void>
-
-/** Releasers run in the reverse order of their acquisition; one that fails does not keep the others from running. */
-const createReleasers = (log: () => Log | undefined) => {
-  const releasers: Releaser[] = []
-  let released: Promise<void> | undefined
-  const releaseAll = async (): Promise<void> => {
-    for (const release of releasers.toReversed())
-      await release().catch((error: unknown) => log()?.error({ error }, 'a part did not close'))
-  }
-  return {
-    add: (release: Releaser): void => void releasers.push(release),
-    release: (): Promise<void> => (released ??= releaseAll()),
-  }
-}
-type Releasers = ReturnType<typeof createReleasers>
-
 /** Builds the service of this configuration and starts it. Whatever was started is ended when a later step fails. */
 export const compose = async (config: Config): Promise<Service> => {
   let log: Log | undefined
-  const releasers = createReleasers(() => log)
+  const releasers = createReleasers(error => log?.error({ error }, 'a part did not close'))
   try {
     return await start(config, releasers, opened => {
       log = opened
@@ -101,7 +96,7 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   const feeds = await startFeeds(config, { database, store, ledger, log }, releasers)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  if (config.roles.includes('api')) await startApi(config, { port, issuer, database, ledger, log, feeds }, releasers)
+  await startHttp(config, { port, issuer, database, ledger, log, feeds }, releasers)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,
@@ -136,6 +131,8 @@ const startFeeds = async (config: Config, inside: Inside, releasers: Releasers):
     if (state.error !== undefined && states.get(state.name)?.error !== state.error) log.error({ ...state }, 'feed')
     states.set(state.name, state)
   }
+  const bus = config.roles.includes('publisher') && config.kafka ? openBus(config.kafka, log) : undefined
+  releasers.add(async () => bus?.close())
   const stop = new AbortController()
   const running: Promise<void>[] = []
   const run = (name: string, feeds: readonly Feed[]): void => {
@@ -154,11 +151,7 @@ const startFeeds = async (config: Config, inside: Inside, releasers: Releasers):
     ])
   if (config.roles.includes('worker'))
     run('worker', [feedOf(settlement(ledger), database, world), feedOf(fulfilment(ledger), database, world)])
-  if (config.roles.includes('publisher') && config.kafka) {
-    const bus = openBus(config.kafka, log)
-    run('publisher', [publisherOf(database, bus)])
-    releasers.add(() => bus.close())
-  }
+  if (bus) run('publisher', [publisherOf(database, bus)])
   return states
 }
 
@@ -167,39 +160,53 @@ const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus => {
   return openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger })
 }
 
-type ApiParts = Omit<Inside, 'store'> & { readonly port: number; readonly issuer: string; readonly feeds: FeedStates }
+type HttpParts = Omit<Inside, 'store'> & { readonly port: number; readonly issuer: string; readonly feeds: FeedStates }
 
-const startApi = async (config: Config, parts: ApiParts, releasers: Releasers): Promise<void> => {
+/** Every role says how it is; only the api role says more. */
+const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
   const { port, issuer, database, ledger, log, feeds } = parts
-  const embedded = config.issuer
-    ? undefined
-    : await createIssuer({ issuer, audience: config.audience, dataDir: config.dataDir })
-  const verifier = await openTokenVerifier({
-    issuer,
-    audience: config.audience,
-    ...(embedded ? { fetchJwks: async () => embedded.jwks } : {}),
-    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
-  })
-  releasers.add(async () => verifier.close())
+  const isApi = config.roles.includes('api')
+  const { dataDir, audience } = config
+  const embedded = isApi && !config.issuer ? await createIssuer({ issuer, audience, dataDir }) : undefined
   const stopping = new AbortController()
-  const services = {
+  const services: Services = {
     ledger,
     stopping: stopping.signal,
     database,
     cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
     idempotencyRetentionMs: config.idempotencyRetentionMs,
-    audience: config.audience,
+    audience,
     issuer: { url: issuer, metadata: embedded?.metadata },
     health: () => health(database, ledger, feeds),
   }
-  const boundary = createBoundary(services, bearerAuthentication(verifier))
-  const mounted = embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}
-  const app = createApp({ routes, boundary, log, ...mounted })
+  const authenticate = isApi ? await openAuthentication(parts, config, embedded, releasers) : nobody
+  const app = createApp({
+    routes: isApi ? routes : healthRoutes,
+    boundary: createBoundary(services, authenticate),
+    log,
+    ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
+  })
   const server = await listen(app as RequestListener, { host: config.host, port })
   releasers.add(() => {
     stopping.abort()
     return server.close(DRAIN_MS)
   })
+}
+
+const openAuthentication = async (
+  { issuer, log }: HttpParts,
+  { audience }: Config,
+  embedded: Issuer | undefined,
+  releasers: Releasers,
+): Promise<Authenticate> => {
+  const verifier = await openTokenVerifier({
+    issuer,
+    audience,
+    ...(embedded ? { fetchJwks: async () => embedded.jwks } : {}),
+    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
+  })
+  releasers.add(async () => verifier.close())
+  return bearerAuthentication(verifier)
 }
 
 /** One for all instances, made by whichever needs it first. */

@@ -102,9 +102,25 @@ export type TopicSettings = { readonly topic: string; readonly partitions: numbe
 export type FactBus = {
   /** Creates what is missing; throws when a topic exists with other settings. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
-  /** Resolves when every message is acknowledged by all replicas; order per key is the order given. */
+  /**
+   * Resolves when every message is acknowledged by all replicas; order per key is the order given. Throws FactTooLarge
+   * when no retry can help.
+   */
   publish(messages: readonly FactMessage[]): Promise<void>
   close(): Promise<void>
+}
+
+/** A fact that no retry can deliver: it is larger than the broker takes. Its key says which one to park. */
+export class FactTooLarge extends Error {
+  readonly key: string
+  readonly topic: string
+
+  constructor(message: FactMessage, cause?: unknown) {
+    super(`The fact with key ${message.key} is larger than topic ${message.topic} takes.`, { cause })
+    this.name = 'FactTooLarge'
+    this.key = message.key
+    this.topic = message.topic
+  }
 }
 
 // --- What can go wrong with any of them ------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ const LENGTH = /\r\ncontent-length: (\d+)/i
 
 /** The whole request, headers and body. `headers` are lines without their line ends. */
 export const requestOf = (method: string, path: string, headers: readonly string[], body = ''): string => {
-  const length = method === 'GET' ? [] : ['content-type: application/json', `content-length: ${Buffer.byteLength(body)}`]
+  const length =
+    method === 'GET' ? [] : ['content-type: application/json', `content-length: ${Buffer.byteLength(body)}`]
   return `${[`${method} ${path} HTTP/1.1`, 'host: localhost', ...headers, ...length].join('\r\n')}${HEAD_END}${body}`
 }
 

@@ -40,13 +40,20 @@ const ROUNDS = 2
 export type Side = (seconds: number) => Promise<Sample>
 
 /** Runs both sides in turns, each for `seconds` in all. */
-export const inTurns = async (seconds: number, ours: Side, reference: Side): Promise<{ ours: Sample; reference: Sample }> => {
+export const inTurns = async (
+  seconds: number,
+  ours: Side,
+  reference: Side,
+): Promise<{ ours: Sample; reference: Sample }> => {
   const samples: { ours: Sample; reference: Sample }[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const second = await reference(seconds / ROUNDS)
     samples.push({ ours: await ours(seconds / ROUNDS), reference: second })
   }
-  return { ours: merged(samples.map(sample => sample.ours)), reference: merged(samples.map(sample => sample.reference)) }
+  return {
+    ours: merged(samples.map(sample => sample.ours)),
+    reference: merged(samples.map(sample => sample.reference)),
+  }
 }
 
 const merged = (samples: readonly Sample[]): Sample => ({
@@ -63,8 +70,7 @@ export const percentile = ({ latenciesMs }: Sample, share: number): number => {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-const isMet = (value: number, goal: Goal): boolean =>
-  'atLeast' in goal ? value >= goal.atLeast : value <= goal.atMost
+const isMet = (value: number, goal: Goal): boolean => ('atLeast' in goal ? value >= goal.atLeast : value <= goal.atMost)
 
 type Figures = Pick<Row, 'measure' | 'ours' | 'reference' | 'unit'> & { readonly goal?: Goal; readonly note?: string }
 

@@ -41,7 +41,10 @@ export const singleInserts = async (databaseUrl: string, file: string): Promise<
   const insert = `insert into bench_rows (body) values ('${'x'.repeat(ROW_BYTES)}')`
   const program = await findPgbench()
   if (program === undefined)
-    return { by: `${CLIENTS} clients of node-postgres, since pgbench is not installed`, side: byNode(databaseUrl, insert) }
+    return {
+      by: `${CLIENTS} clients of node-postgres, since pgbench is not installed`,
+      side: byNode(databaseUrl, insert),
+    }
   await writeFile(file, `${insert};\n`)
   return { by: `pgbench with ${CLIENTS} clients`, side: seconds => byPgbench(program, databaseUrl, file, seconds) }
 }

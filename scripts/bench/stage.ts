@@ -13,6 +13,8 @@ import { CannotStart } from '../kafka/cannotStart.ts'
 /** Everything that the measures run against, in one temporary directory, started when the first measure asks for it. */
 export type Stage = {
   readonly say: (line: string) => void
+  /** The path of a file that goes away with everything else. */
+  readonly file: (name: string) => string
   /** The service as `npm start` runs it, publishing to Kafka when a broker can be had. */
   readonly service: () => Promise<ServiceOnStage>
   /** Bare Express on the service's keys and database: what HTTP, a signature check and one query cost anyway. */
@@ -95,7 +97,7 @@ export const openStage = async (say: (line: string) => void): Promise<Stage> => 
     await Promise.allSettled(starting)
     for (const release of releases.toReversed()) await release().catch((error: unknown) => say(String(error)))
   })
-  return { say, service, bare, parts, kafka, end }
+  return { say, file: name => join(directory, name), service, bare, parts, kafka, end }
 }
 
 type Started = {

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EventStoreDBClient } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 
 const RENEWAL_MS = 1000
+const DISPOSE_MS = 500
 
 export type Connection = {
   readonly client: EventStoreDBClient
@@ -25,10 +27,18 @@ export const openConnection = (connectionString: string): Connection => {
       if (broken !== client || Date.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = Date.now()
       client = EventStoreDBClient.connectionString(connectionString)
-      void broken.dispose().catch(() => undefined)
+      void dispose(broken)
     },
-    close: () => client.dispose(),
+    close: () => dispose(client),
   }
+}
+
+/** The library waits for the end of every call, and some that were torn never end. */
+const dispose = async (client: EventStoreDBClient): Promise<void> => {
+  const enough = new AbortController()
+  const late = sleep(DISPOSE_MS, undefined, { signal: enough.signal }).catch(() => undefined)
+  await Promise.race([client.dispose().catch(() => undefined), late])
+  enough.abort()
 }
 
 type BatchAppend = (typeof streamsGrpc.StreamsClient)['prototype']['batchAppend']

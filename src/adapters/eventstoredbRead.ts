@@ -42,10 +42,12 @@ const readFailure = (connection: Connection, client: EventStoreDBClient, error: 
 export const head = async (connection: Connection): Promise<bigint> => {
   const { client } = connection
   const reading = client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1 })
+  let position = 0n
   try {
+    // Read to its end: the client keeps a stream that is left before that for ever, and waits for it when it closes.
     for await (const { event } of received<AllStreamResolvedEvent>(reading, { silenceMs: () => READ_SILENCE_MS }))
-      return event?.position.commit ?? 0n
-    return 0n
+      position = event?.position.commit ?? 0n
+    return position
   } catch (error) {
     throw readFailure(connection, client, error)
   } finally {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CompressionTypes, type Message } from 'kafkajs'
-import { type FactBus, type FactMessage, Unavailable } from '../ports.ts'
+import { type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../ports.ts'
 import {
   ACK_TIMEOUT_MS,
   type FactBusOptions,
@@ -10,19 +10,6 @@ import {
   refusalOf,
 } from './kafkaClient.ts'
 import { ensureTopics } from './kafkaTopics.ts'
-
-/** A fact that no retry can deliver: it is larger than the broker takes. Its key says which one to park. */
-export class FactTooLarge extends Error {
-  readonly key: string
-  readonly topic: string
-
-  constructor(message: FactMessage, cause?: unknown) {
-    super(`The fact with key ${message.key} is larger than topic ${message.topic} takes.`, { cause })
-    this.name = 'FactTooLarge'
-    this.key = message.key
-    this.topic = message.topic
-  }
-}
 
 /** A broker takes 1,048,588 bytes by default; the rest is for the header that it counts with the records. */
 const REQUEST_BYTES_MAX = 1_040_000

@@ -13,7 +13,12 @@ import { handle } from './handle.ts'
 export type Created<R, Code extends string = string> =
   | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
   /** Recorded refusals are answered with the correlation id of the request that was refused first. */
-  | { readonly kind: 'refused'; readonly rejection: Rejection<Code>; readonly recordedFor?: string }
+  | {
+      readonly kind: 'refused'
+      readonly rejection: Rejection<Code>
+      readonly recordedFor?: string
+      readonly replayed?: true
+    }
   | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
   | { readonly kind: 'key_expired'; readonly id: string }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }

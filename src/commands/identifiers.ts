@@ -5,7 +5,10 @@ import type { JsonObject, World } from '../ports.ts'
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** RFC 8785: members sorted by UTF-16 code units, no spaces. Written out by hand, since objects put members like "10" first. */
+/**
+ * RFC 8785: members sorted by UTF-16 code units, no spaces. Written member by member, since an object that is made in
+ * this order would still put members like "10" first.
+ */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(item => canonicalJson(item)).join(',')}]`
   if (value === null || typeof value !== 'object') return JSON.stringify(value)

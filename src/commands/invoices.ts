@@ -3,6 +3,7 @@ import type { Annotations, Claim } from '../../streams/claim.ts'
 import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceTerms } from '../../streams/order/index.ts'
+import { Unavailable } from '../ports.ts'
 import { type Created, objectionTo, replay } from './creation.ts'
 import { invoiceEntity, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
@@ -34,7 +35,16 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   const terms = handled.state.invoice
   // The order had taken this invoice before, for a request that ended between the two streams.
   const objection = claim && objectionTo<InvoiceRow>(id, claim, terms.claim ?? undefined, ledger.world.now())
-  return objection ?? raiseFromTerms(ledger, order_id, terms, context)
+  return objection ?? afterEffect(() => raiseFromTerms(ledger, order_id, terms, context))
+}
+
+/** The order has changed already, so a part that does not answer now leaves more than nothing behind. */
+const afterEffect = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof Unavailable ? new Unavailable(error.part, 'unknown', error.cause) : error
+  }
 }
 
 /** The second half: from the order's terms alone. Raising what is raised already changes nothing. */

@@ -1,9 +1,11 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
 import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
+import { Unavailable } from '../ports.ts'
 import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
@@ -54,13 +56,26 @@ export const pay = async (ledger: Ledger, payment: NewPayment, context: Context)
   const { id, claim, metadata, ...terms } = payment
   const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
   const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
-  if (claimed.ok) {
-    ledger.world.crashPoint('after_claim')
-    const finished = await finish(ledger, id, context)
-    if (finished) return finished
+  if (!claimed.ok || !claimed.row) {
+    const answer = await answerOf(ledger, payment, context)
+    return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
-  const answer = await answerOf(ledger, payment, context)
-  return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
+  ledger.world.crashPoint('after_claim')
+  return driveOn(ledger, { id, row: claimed.row, position: claimed.position }, context)
+}
+
+type Begun = { readonly id: PaymentId; readonly row: PaymentRow; readonly position: bigint }
+
+/** The claim is durable: a part that does not answer now leaves the payment under way, and settlement drives it on. */
+const driveOn = async (ledger: Ledger, begun: Begun, context: Context): Promise<Answer> => {
+  const inProgress = { kind: 'in_progress' as const, ...begun }
+  try {
+    const finished = await finish(ledger, begun.id, context)
+    return finished ?? (await recordedAnswer(ledger, begun.id)) ?? inProgress
+  } catch (error) {
+    if (error instanceof Unavailable) return inProgress
+    throw error
+  }
 }
 
 /** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
@@ -107,30 +122,39 @@ const answerOf = async (ledger: Ledger, payment: NewPayment, context: Context): 
   if (history.length === 0) return undefined
   const objection = objectionTo<PaymentRow>(payment.id, payment.claim, claimIn(history), ledger.world.now())
   if (objection) return objection
-  if (!history.some(({ event }) => isOutcome(event))) await finish(ledger, payment.id, context)
-  return recordedAnswer(ledger, payment.id)
+  const begun = rowUntil(paymentEntity, history, () => true)
+  if (begun === undefined) return undefined
+  const { row, last } = begun
+  const recorded = answerIn(history)
+  const answer = recorded ?? (await driveOn(ledger, { id: payment.id, row, position: last.position }, context))
+  return replayOf(answer)
 }
 
-/** What the payment's own stream says: the same for every retry, for ever. */
-const recordedAnswer = async ({ loader }: Ledger, id: PaymentId): Promise<Answer | undefined> => {
-  const history = await loader.history(paymentEntity, id)
+/** Whoever claimed the key is told the outcome first, whichever driver recorded it; everybody else gets a replay. */
+const replayOf = (answer: Answer): Answer => {
+  if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
+  return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
+}
+
+/** What the payment's own stream says: the same for every retry, for ever. Undefined before there is an outcome. */
+const answerIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefined => {
   const outcome = rowUntil(paymentEntity, history, isOutcome)
-  if (outcome === undefined) {
-    const begun = rowUntil(paymentEntity, history, () => true)
-    return begun && { kind: 'in_progress', id, row: begun.row, position: begun.last.position }
-  }
+  if (outcome === undefined) return undefined
   const { row, last } = outcome
-  if (last.event.type !== 'PaymentFailed') return { kind: 'replayed', row, position: last.position }
+  if (last.event.type !== 'PaymentFailed') return { kind: 'created', row, position: last.position }
   const { code, held_by } = last.event.data
   const rejection = reject(code, held_by === null ? undefined : { payment_id: held_by })
   return { kind: 'refused', rejection, recordedFor: history[0]?.metadata.correlationId ?? '' }
 }
 
+const recordedAnswer = async ({ loader }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
+  answerIn(await loader.history(paymentEntity, id))
+
 type Refused = { readonly code: PaymentRefusalCode; readonly held_by: PaymentId | null }
 
 /**
- * Drives a claimed payment to its outcome, from wherever it stands. Answers with it when this call recorded it, with
- * undefined when somebody else did.
+ * Drives a claimed payment to its outcome, from wherever it stands. Answers with it, or with undefined when it has to be
+ * read from the payment's stream.
  */
 export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
   const { state } = ledger.loader.lastSeen(paymentEntity, id) ?? (await ledger.loader.load(paymentEntity, id))
@@ -141,7 +165,7 @@ export const finish = async (ledger: Ledger, id: PaymentId, context: Context): P
   if (refused) return refuse(ledger, id, { ...refused, terms: state.terms }, context)
   const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
   ledger.world.crashPoint('after_outcome')
-  // Revision 1 is the outcome: had another driver recorded it, the stream may have moved on since.
+  // Revision 1 is the outcome, whoever recorded it; the stream may have moved on since.
   if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined
   return { kind: 'created', row: confirmed.row, position: confirmed.position }
 }

@@ -20,3 +20,6 @@ export const bearerAuthentication =
     if (verified.refused !== 'keys_unavailable') throw new Problem(verified.refused)
     throw new Problem('dependency_unavailable', { detail: 'The keys of the issuer cannot be had right now.' })
   }
+
+/** For a process that serves nothing that needs a caller. */
+export const nobody: Authenticate = () => Promise.reject(new Problem('unauthenticated'))

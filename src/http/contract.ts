@@ -62,7 +62,7 @@ const responseOf = ({ description, schema, headers = [], contentType = 'applicat
 const failureOf = (status: number, errors: readonly ErrorCode[]) => ({
   description: errors.map(code => `${code}: ${PROBLEMS[code][3]}`).join(' '),
   headers: headersOf(EVERY, true).extend(
-    headersOf(['Retry-After', 'WWW-Authenticate', 'ETag', 'Location'], false).shape,
+    headersOf(['Retry-After', 'WWW-Authenticate', 'ETag', 'Location', 'Idempotent-Replayed'], false).shape,
   ),
   content: { 'application/problem+json': { schema: problemSchema } },
   'x-error-codes': errors,

@@ -22,8 +22,9 @@ const resources: readonly AnyRoute[] = [
 export const routes: readonly AnyRoute[] = [...resources, contractRoute(resources)]
 
 export { createApp } from './app.ts'
-export { bearerAuthentication } from './authentication.ts'
-export { createBoundary } from './boundary.ts'
+export { bearerAuthentication, nobody } from './authentication.ts'
+export { type Authenticate, createBoundary } from './boundary.ts'
 export { createCursors } from './cursor.ts'
 export { listen } from './server.ts'
 export type { HealthReport, Services } from './route.ts'
+export { healthRoutes } from './health.ts'

@@ -40,12 +40,15 @@ export const readOne = async <S, C, E extends AnyEvent, Code extends string, R e
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
 }
 
-export const problemOf = (rejection: Rejection, correlationId?: string): Problem => {
+type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
+
+export const problemOf = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
   if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
   const told = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
   return new Problem(rejection.rejected, {
     ...(told.length > 0 ? { detail: `See ${told.join(', ')}.` } : {}),
-    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
+    ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
   })
 }
 
@@ -100,7 +103,7 @@ export const answerCreated = <R extends ResourceRow>(
         },
       }
     case 'refused':
-      throw problemOf(created.rejection, created.recordedFor)
+      throw problemOf(created.rejection, created)
     case 'key_reused':
       throw keyReused(created.pointers)
     case 'key_expired':

@@ -93,6 +93,66 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
   }
 }
 
+type Readings = {
+  /** Joins the reading under way or begins one; never rejects. */
+  read(): Promise<void>
+  underWay(): Promise<void> | undefined
+  begun(): number
+  /** The number of the last one that brought a set, counted as `begun` counts. */
+  lastGood(): number
+  /** Milliseconds since the last good one began, which is when the set was surely the published one. */
+  ageMs(): number
+  sinceAttemptMs(): number
+  /** Whether the last one failed. */
+  failing(): boolean
+  keys(): Keys
+}
+
+/** Reads the published set, one reading at a time, and keeps what the last good one brought. */
+const openReadings = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions): Readings => {
+  const readPublished = openReader(fetchJwks)
+  let keys: Keys = new Map()
+  let readAt = Number.NEGATIVE_INFINITY
+  let attemptedAt = Number.NEGATIVE_INFINITY
+  let begun = 0
+  let lastGood = 0
+  let failing = false
+  let underWay: Promise<void> | undefined
+
+  const readOnce = async (): Promise<void> => {
+    const startedAt = monotonicNow()
+    attemptedAt = startedAt
+    begun += 1
+    try {
+      keys = collect(await readPublished(), keys)
+      readAt = startedAt
+      lastGood = begun
+      failing = false
+    } catch (error) {
+      failing = true
+      onFailure(error)
+    }
+  }
+
+  const read = (): Promise<void> => {
+    underWay ??= readOnce().finally(() => {
+      underWay = undefined
+    })
+    return underWay
+  }
+
+  return {
+    read,
+    underWay: () => underWay,
+    begun: () => begun,
+    lastGood: () => lastGood,
+    ageMs: () => monotonicNow() - readAt,
+    sinceAttemptMs: () => monotonicNow() - attemptedAt,
+    failing: () => failing,
+    keys: () => keys,
+  }
+}
+
 /**
  * The issuer's keys as they are now.
  *
@@ -105,58 +165,32 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
  * it brings the key, the issuer has rotated, and nothing is held against the next kid. If not, no unknown kid causes a
  * reading for UNKNOWN_KID_PAUSE_MS: tokens with invented kids cannot make us flood the issuer.
  */
-export const openKeySet = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions): KeySet => {
-  const readPublished = openReader(fetchJwks)
-  let keys: Keys = new Map()
-  let readAt = Number.NEGATIVE_INFINITY
-  let attemptedAt = Number.NEGATIVE_INFINITY
-  let fruitlessAt = Number.NEGATIVE_INFINITY
-  let begun = 0
-  let lastRead = 0
-  let failing = false
+export const openKeySet = (options: KeySetOptions): KeySet => {
+  const { monotonicNow } = options
   let closed = false
-  let reading: Promise<void> | undefined
-
-  const readOnce = async (): Promise<void> => {
-    const startedAt = monotonicNow()
-    attemptedAt = startedAt
-    begun += 1
-    try {
-      const published = await readPublished()
-      keys = collect(published, keys)
-      readAt = startedAt
-      lastRead = begun
-      failing = false
-    } catch (error) {
-      failing = true
-      if (!closed) onFailure(error)
-    }
+  let fruitlessAt = Number.NEGATIVE_INFINITY
+  const onFailure = (error: unknown): void => {
+    if (!closed) options.onFailure(error)
   }
-
-  const read = (): Promise<void> => {
-    reading ??= readOnce().finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
+  const readings = openReadings({ ...options, onFailure })
 
   const settle = (): Promise<void> | undefined => {
-    const age = monotonicNow() - readAt
-    if (age < REFRESH_AFTER_MS || closed) return undefined
-    const resting = failing && monotonicNow() - attemptedAt < RETRY_AFTER_MS
-    const refreshed = resting ? undefined : read()
-    const usable = age < MAX_AGE_MS || (failing && age < MAX_OUTAGE_MS)
+    const ageMs = readings.ageMs()
+    if (ageMs < REFRESH_AFTER_MS || closed) return undefined
+    const resting = readings.failing() && readings.sinceAttemptMs() < RETRY_AFTER_MS
+    const refreshed = resting ? undefined : readings.read()
+    const usable = ageMs < MAX_AGE_MS || (readings.failing() && ageMs < MAX_OUTAGE_MS)
     return usable ? undefined : refreshed
   }
 
   const lookUp = (alg: Algorithm, kid: string): VerificationKey | undefined =>
-    monotonicNow() - readAt < MAX_OUTAGE_MS ? keys.get(keyId(alg, kid)) : undefined
+    readings.ageMs() < MAX_OUTAGE_MS ? readings.keys().get(keyId(alg, kid)) : undefined
 
   const readForUnknown = async (alg: Algorithm, kid: string): Promise<VerificationKey | undefined> => {
     if (closed || monotonicNow() - fruitlessAt < UNKNOWN_KID_PAUSE_MS) return undefined
     // The mark is set before the reading, so that other kids that arrive during it do not each cause one more.
     fruitlessAt = monotonicNow()
-    await read()
+    await readings.read()
     const found = lookUp(alg, kid)
     if (found) fruitlessAt = Number.NEGATIVE_INFINITY
     return found
@@ -164,18 +198,18 @@ export const openKeySet = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions
 
   const find: KeySet['find'] = async (alg, kid, since) => {
     // A reading under way may bring the key; one that began too early to do so must not be mistaken for an answer.
-    if (!lookUp(alg, kid) && reading) await reading
+    if (!lookUp(alg, kid)) await readings.underWay()
     const known = lookUp(alg, kid)
-    const key = known ?? (lastRead > since ? undefined : await readForUnknown(alg, kid))
-    return key ?? (failing ? 'keys_unreachable' : 'key_unknown')
+    const key = known ?? (readings.lastGood() > since ? undefined : await readForUnknown(alg, kid))
+    return key ?? (readings.failing() ? 'keys_unreachable' : 'key_unknown')
   }
 
   return {
     settle,
-    readings: () => begun,
+    readings: () => readings.begun(),
     find,
     isCurrent: (alg, kid, key) => lookUp(alg, kid) === key,
-    size: () => keys.size,
+    size: () => readings.keys().size,
     close: () => {
       closed = true
     },

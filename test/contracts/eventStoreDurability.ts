@@ -93,8 +93,9 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       const stream = newStream()
       await store.append(stream, [event()], 'no_stream')
       const acknowledged: string[] = []
-      for (let revision = 0n; revision < 200n; ) {
-        if (revision === 100n) started().kill?.()
+      for (let revision = 0n, killed = false; revision < 200n; ) {
+        if (revision >= 100n && !killed) started().kill?.()
+        killed ||= revision >= 100n
         const sent = [event(), event()]
         const appended = await store.append(stream, sent, revision).catch(() => undefined)
         if (appended?.ok === true) acknowledged.push(...idsOf(sent))

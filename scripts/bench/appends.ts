@@ -1,0 +1,38 @@
+import { appending } from './appending.ts'
+import { inTurns, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
+import { singleInserts } from './pgbench.ts'
+
+const LANES = 64
+const WARM_SECONDS = 2
+const GOAL = { atLeast: 0.4 }
+
+const run: Measure['run'] = async (stage, { seconds }) => {
+  const { databaseUrl, eventStoreUrl } = await stage.parts()
+  const inserts = await singleInserts(databaseUrl, stage.file('insert.sql'))
+  const { side, close } = appending(eventStoreUrl, LANES)
+  try {
+    await side(WARM_SECONDS)
+    stage.say(`appends, ${LANES} in flight`)
+    const sample = await inTurns(seconds, side, inserts.side)
+    return [
+      rowOf({
+        measure: `append, ${LANES} in flight`,
+        ours: perSecond(sample.ours),
+        reference: perSecond(sample.reference),
+        unit: '/s',
+        goal: GOAL,
+        note: `${latencyNote(sample.ours)}; against single-row inserts by ${inserts.by}, same Postgres server`,
+      }),
+    ]
+  } finally {
+    await close()
+  }
+}
+
+export const appends: Measure = {
+  name: 'append',
+  what:
+    'Single events appended to new streams of the embedded event store through the official client, 64 in flight, against ' +
+    'single-row inserts by 64 clients of pgbench into the same Postgres server.',
+  run,
+}

@@ -1,0 +1,47 @@
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { type Feed, runFeeds } from '../../src/feeds/run.ts'
+import { createTables } from '../../src/feeds/schema.ts'
+import type { Database } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+
+export type Addresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
+
+const STATEMENT_TIMEOUT_MS = 60_000
+
+/** The database of the stage, with the service's tables in it. */
+export const openTables = async ({ databaseUrl }: Addresses): Promise<Database> => {
+  const database = openDatabase({ connectionString: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+  await createTables(database)
+  return database
+}
+
+/** Runs the feeds, as the service does, until each has taken in the last event of the log. Seconds. */
+export const untilCaughtUp = async (
+  addresses: Addresses,
+  database: Database,
+  feeds: readonly Feed[],
+): Promise<number> => {
+  const store = openEventStore({ connectionString: addresses.eventStoreUrl })
+  const stop = new AbortController()
+  try {
+    const head = await store.head()
+    const behind = new Set(feeds.map(({ name }) => name))
+    const caughtUp = Promise.withResolvers<void>()
+    const report = ({ name, position, error }: { name: string; position: bigint; error?: string }): void => {
+      if (error !== undefined) caughtUp.reject(new Error(`${name}: ${error}`))
+      if (position >= head) behind.delete(name)
+      if (behind.size === 0) caughtUp.resolve()
+    }
+    const begun = performance.now()
+    const running = runFeeds('bench', feeds, { store, database, world: realWorld(), report }, stop.signal)
+    await caughtUp.promise
+    const seconds = (performance.now() - begun) / 1000
+    stop.abort()
+    await running
+    return seconds
+  } finally {
+    stop.abort()
+    await store.close()
+  }
+}

@@ -1,0 +1,65 @@
+import { callerOf, PARTS_PER_INVOICE, paymentRequest, settled } from './caller.ts'
+import { load, requestOf } from './load.ts'
+import { inTurns, latencyNote, type Measure, perSecond, rowOf, type Side } from './measure.ts'
+import type { ServiceOnStage } from './stage.ts'
+
+const CONNECTIONS = 64
+const INVOICES = 50
+const WARM_SECONDS = 2
+const GOAL = { atLeast: 0.6 }
+
+/** The ids of payments that the service made a moment ago. */
+const paid = async ({ addresses }: ServiceOnStage, headers: readonly string[], invoices: readonly string[]) => {
+  const ids: string[] = []
+  for (const invoice of invoices.flatMap(id => Array.from({ length: PARTS_PER_INVOICE }, () => id))) {
+    const [head = '', body = ''] = paymentRequest(headers, invoice).split('\r\n\r\n')
+    const lines = head
+      .split('\r\n')
+      .slice(2)
+      .map(line => line.split(': ', 2) as [string, string])
+    const response = await fetch(`${addresses.api}/payments`, {
+      method: 'POST',
+      headers: Object.fromEntries(lines.filter(([name]) => name !== 'content-length')),
+      body,
+    })
+    ids.push(((await response.json()) as { id: string }).id)
+  }
+  return ids
+}
+
+const run: Measure['run'] = async (stage, { seconds }) => {
+  const service = await stage.service()
+  const bare = await stage.bare()
+  const { headers, invoices } = await callerOf(service)
+  stage.say(`making ${INVOICES * PARTS_PER_INVOICE} payments to read`)
+  const ids = await paid(service, headers, await invoices(INVOICES))
+  await settled(service)
+  let turn = 0
+  const next = (): string => requestOf('GET', `/payments/${ids[turn++ % ids.length]}`, headers)
+  const reading =
+    (base: string): Side =>
+    each =>
+      load({ base, connections: CONNECTIONS, seconds: each, next, status: 200 })
+  await reading(bare)(WARM_SECONDS)
+  await reading(service.addresses.api)(WARM_SECONDS)
+  stage.say('GET by id')
+  const sample = await inTurns(seconds, reading(service.addresses.api), reading(bare))
+  return [
+    rowOf({
+      measure: `GET /payments/{id}, ${CONNECTIONS} connections`,
+      ours: perSecond(sample.ours),
+      reference: perSecond(sample.reference),
+      unit: '/s',
+      goal: GOAL,
+      note: `${latencyNote(sample.ours)}; bare Express + JWT + one pg select: ${latencyNote(sample.reference)}`,
+    }),
+  ]
+}
+
+export const reads: Measure = {
+  name: 'reads',
+  what:
+    'GET /payments/{id} at 64 connections over 1,000 payments, against bare Express that verifies a JWT and selects the ' +
+    'same row by its primary key with node-postgres.',
+  run,
+}

@@ -1,0 +1,77 @@
+import { journals, projections } from '../../projections/index.ts'
+import { journalOf, projectorOf } from '../../src/feeds/projector.ts'
+import type { Database } from '../../src/ports.ts'
+import { openTables, untilCaughtUp } from './feeding.ts'
+import { historyOn } from './history.ts'
+import { type Measure, rowOf } from './measure.ts'
+
+const ROUNDS = 2
+const AGAINST_COPY = { atLeast: 0.25 }
+const ABSOLUTE_PER_SECOND = 20_000
+
+const TABLES = [...Object.values(projections), ...Object.values(journals)].map(({ name }) => name)
+
+const empty = async ({ sql }: Database): Promise<void> => {
+  await sql(`truncate ${TABLES.join(', ')}, checkpoints`)
+}
+
+const feedsOf = (database: Database) => [
+  projectorOf(database, projections.orders),
+  projectorOf(database, projections.invoices),
+  projectorOf(database, projections.payments),
+  journalOf(database, journals.facts),
+]
+
+/** The server writes and reads the files itself, which is the fastest that COPY can be. */
+const filesOf = async ({ sql }: Database): Promise<Map<string, string>> => {
+  const [row] = await sql<{ data_directory: string }>('show data_directory')
+  return new Map(TABLES.map(table => [table, `${row?.data_directory}/bench-${table}.copy`]))
+}
+
+const copyAll = async ({ sql }: Database, direction: 'to' | 'from', files: Map<string, string>): Promise<number> => {
+  const begun = performance.now()
+  for (const [table, file] of files) await sql(`copy ${table} ${direction} '${file}'`)
+  return (performance.now() - begun) / 1000
+}
+
+const run: Measure['run'] = async (stage, { payments }) => {
+  const addresses = await stage.parts()
+  const { projected } = await historyOn(stage, payments)
+  const database = await openTables(addresses)
+  try {
+    let ours = 0
+    let copied = 0
+    const files = await filesOf(database)
+    for (let round = 1; round <= ROUNDS; round++) {
+      stage.say(`rebuild ${round} of ${ROUNDS}`)
+      await empty(database)
+      ours += await untilCaughtUp(addresses, database, feedsOf(database))
+      await copyAll(database, 'to', files)
+      await empty(database)
+      copied += await copyAll(database, 'from', files)
+    }
+    const rate = (ROUNDS * projected) / ours
+    const measure = `projection rebuild, ${projected} events`
+    const note = `orders, invoices, payments and facts from position zero, against COPY of the same rows from files of the server`
+    return [
+      rowOf({ measure, ours: rate, reference: (ROUNDS * projected) / copied, unit: '/s', goal: AGAINST_COPY, note }),
+      rowOf({
+        measure: 'projection rebuild, absolute',
+        ours: rate,
+        reference: ABSOLUTE_PER_SECOND,
+        unit: '/s',
+        goal: { atLeast: 1 },
+      }),
+    ]
+  } finally {
+    await database.close()
+  }
+}
+
+export const rebuild: Measure = {
+  name: 'rebuild',
+  what:
+    "The projector's feeds from position zero into empty tables, over a log that the service's own commands made, against " +
+    'COPY of the resulting rows into the same tables; counted in events of the projected categories.',
+  run,
+}

@@ -1,0 +1,113 @@
+import { z } from 'zod'
+import { aligned } from '../ledger/table.ts'
+import { type Call, expectBody, type Request } from './caller.ts'
+import type { Fact } from './facts.ts'
+import { decimalOf } from './money.ts'
+import { CURRENCY, type Sums } from './plan.ts'
+import type { Played } from './play.ts'
+
+/** The same sums by three roads: what was planned, what the lists of the API show, what the facts have told. */
+
+/** Only what this demo made: the tenant may hold more, and a longer run of the demo may have been before. */
+export type Ours = { readonly orders: ReadonlySet<string>; readonly invoices: ReadonlySet<string> }
+
+export const oursOf = (played: readonly Played[]): Ours => ({
+  orders: new Set(played.map(({ orderId }) => orderId)),
+  invoices: new Set(played.map(({ invoiceId }) => invoiceId)),
+})
+
+const PAGE = 100
+
+/** Every item of a list, page by page. */
+const listAll = async <T>(call: Call, path: string, item: z.ZodType<T>): Promise<T[]> => {
+  const schema = z.object({ items: z.array(item), page: z.object({ next_cursor: z.string().nullable() }) })
+  const all: T[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === '' ? {} : { cursor }) })
+    const request: Request = { method: 'GET', path: `${path}?${query.toString()}` }
+    const { items, page } = expectBody(request, await call(request), schema)
+    all.push(...items)
+    cursor = page.next_cursor
+  }
+  return all
+}
+
+const orderSchema = z.object({ id: z.string() })
+const invoiceSchema = z.object({ id: z.string(), state: z.string(), amount_due: z.int(), amount_paid: z.int() })
+const paymentSchema = z.object({ invoice_id: z.string(), state: z.string(), amount: z.int() })
+
+const APPROVED: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'paid'])
+
+const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
+  items.reduce((sum, item) => sum + BigInt(amount(item)), 0n)
+
+/** What is open comes from the invoices and what is paid from the payments: two read models that must agree. */
+export const sumsOfLists = async (call: Call, ours: Ours): Promise<Sums> => {
+  const [allOrders, allInvoices, allPayments] = await Promise.all([
+    listAll(call, '/orders', orderSchema),
+    listAll(call, '/invoices', invoiceSchema),
+    listAll(call, '/payments', paymentSchema),
+  ])
+  const invoices = allInvoices.filter(({ id, state }) => ours.invoices.has(id) && APPROVED.has(state))
+  const payments = allPayments.filter(one => ours.invoices.has(one.invoice_id) && one.state === 'succeeded')
+  return {
+    orders: allOrders.filter(({ id }) => ours.orders.has(id)).length,
+    invoices: invoices.length,
+    payments: payments.length,
+    settled: invoices.filter(({ state }) => state === 'paid').length,
+    invoiced: total(invoices, ({ amount_due }) => amount_due),
+    paid: total(payments, ({ amount }) => amount),
+    open: total(invoices, ({ amount_due, amount_paid }) => amount_due - amount_paid),
+  }
+}
+
+export const sumsOfFacts = (facts: readonly Fact[], ours: Ours): Sums => {
+  const of = (type: string, isOurs: (fact: Fact) => boolean) =>
+    facts.filter(fact => fact.type === type && isOurs(fact)).map(({ data }) => data)
+  const approved = of('invoice.approved', ({ subject }) => ours.invoices.has(subject))
+  const payments = of('payment.succeeded', ({ data }) => ours.invoices.has(data.invoice_id ?? ''))
+  const invoiced = total(approved, ({ amount_due = 0 }) => amount_due)
+  const paid = total(payments, ({ amount = 0 }) => amount)
+  return {
+    orders: of('order.created', ({ subject }) => ours.orders.has(subject)).length,
+    invoices: approved.length,
+    payments: payments.length,
+    settled: of('invoice.paid', ({ subject }) => ours.invoices.has(subject)).length,
+    invoiced,
+    paid,
+    open: invoiced - paid,
+  }
+}
+
+export type Books = { readonly planned: Sums; readonly lists: Sums; readonly facts: Sums }
+
+const ROWS: readonly (readonly [keyof Sums, string])[] = [
+  ['orders', 'orders'],
+  ['invoices', 'invoices approved'],
+  ['payments', 'payments'],
+  ['settled', 'invoices paid in full'],
+  ['invoiced', `invoiced, ${CURRENCY}`],
+  ['paid', `paid, ${CURRENCY}`],
+  ['open', `open, ${CURRENCY}`],
+]
+
+const shown = (sum: number | bigint): string => (typeof sum === 'bigint' ? decimalOf(sum, CURRENCY) : String(sum))
+
+/** Lines of text. */
+export const tableOf = ({ planned, lists, facts }: Books): readonly string[] => {
+  const rows = ROWS.map(([name, label]) => [label, shown(planned[name]), shown(lists[name]), shown(facts[name])])
+  return aligned([['', 'planned', 'by the lists', 'by the facts'], ...rows], 'right')
+}
+
+/** One sentence for each sum that is not as planned; none when the books balance. */
+export const differencesIn = ({ planned, lists, facts }: Books): readonly string[] => {
+  const views = [
+    ['the lists', lists],
+    ['the facts', facts],
+  ] as const
+  return ROWS.flatMap(([name, label]) =>
+    views
+      .filter(([, sums]) => sums[name] !== planned[name])
+      .map(([view, sums]) => `${label}: planned ${shown(planned[name])}, ${view} say ${shown(sums[name])}.`),
+  )
+}

@@ -1,0 +1,38 @@
+import type { Addresses } from '../../src/addresses.ts'
+import type { Config } from '../../src/config.ts'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { createCaller } from './caller.ts'
+import { DemoFailure } from './failure.ts'
+import type { Callers } from './play.ts'
+import { renewing } from './tokens.ts'
+
+export const TENANT = 'chinook'
+
+const CLERK = {
+  subject: 'demo-clerk',
+  scopes: [
+    'orders:write',
+    'orders:read',
+    'invoices:write',
+    'invoices:read',
+    'payments:write',
+    'payments:read',
+    'events:read',
+  ],
+}
+const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoices:read'] }
+
+/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure beside an outside one. */
+export const callersOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Callers => {
+  if (issuer !== `${api}/oauth`)
+    throw new DemoFailure(
+      `The service believes the issuer ${issuer}, and the demo can make tokens of the embedded one only: ` +
+        'run it with another LEDGER_DATA_DIR and without OIDC_ISSUER.',
+    )
+  const { dataDir, audience } = config
+  const callerOf = ({ subject, scopes }: typeof CLERK) => {
+    const grant = { dataDir, issuer, audience, tenant: TENANT, subject, scopes, user: false }
+    return createCaller({ api, token: renewing(() => mintDevToken(grant)), signal })
+  }
+  return { clerk: callerOf(CLERK), approver: callerOf(APPROVER) }
+}

@@ -1,0 +1,142 @@
+import { z } from 'zod'
+import { minorUnitsOf } from './money.ts'
+
+/** Who orders what and pays how: pure, so that every run of the demo asks for the very same things. */
+
+export const CURRENCY = 'USD'
+
+const decimal = z.string()
+export const sourceSchema = z
+  .array(
+    z.object({
+      invoice: z.int().min(1),
+      date: z.iso.date(),
+      customer: z.int().min(1),
+      company: z.string().nullable(),
+      country: z.string(),
+      total: decimal,
+      lines: z
+        .array(z.object({ sku: z.string(), description: z.string(), quantity: z.int(), unit_price: decimal }))
+        .min(1),
+    }),
+  )
+  .min(1)
+export type SourceInvoice = z.output<typeof sourceSchema>[number]
+
+/** `at_once`: the same request twice, side by side. `later`: once more when everything else is done. */
+export type Retry = 'none' | 'at_once' | 'later'
+
+export type PlannedPayment = {
+  /** The Idempotency-Key. */
+  readonly key: string
+  readonly reference: string
+  /** Minor units. */
+  readonly amount: bigint
+  readonly retry: Retry
+}
+
+export type PlannedInvoice = {
+  /** `chinook-17`: what every key and reference of the invoice begins with. */
+  readonly name: string
+  readonly order: {
+    readonly customer_reference: string
+    readonly description: string
+    readonly currency: string
+    readonly lines: readonly { sku: string; description: string; quantity: number; unit_amount: number }[]
+    readonly metadata: Readonly<Record<string, string>>
+  }
+  /** Minor units. */
+  readonly total: bigint
+  readonly payments: readonly PlannedPayment[]
+}
+
+const KINDS_OF_PAYERS = 20
+const IN_TWO_PARTS: ReadonlySet<number> = new Set([2, 11, 16])
+
+/** Of twenty invoices one is left open, one is paid by half, three are paid in two parts, and the others at once. */
+const partsOf = (invoice: number, total: bigint): readonly bigint[] => {
+  const payer = invoice % KINDS_OF_PAYERS
+  const half = total / 2n
+  if (payer === 7) return []
+  if (payer === 13) return [half]
+  return IN_TWO_PARTS.has(payer) ? [half, total - half] : [total]
+}
+
+const RETRY_EVERY = 10
+
+const retryOf = (index: number): Retry => {
+  if (index % RETRY_EVERY === 0) return 'at_once'
+  return index % RETRY_EVERY === RETRY_EVERY / 2 ? 'later' : 'none'
+}
+
+const orderOf = ({ invoice, date, customer, company, country, lines }: SourceInvoice): PlannedInvoice['order'] => ({
+  customer_reference: `customer-${customer}`,
+  description: `Chinook invoice ${invoice} of ${date}`,
+  currency: CURRENCY,
+  lines: lines.map(({ sku, description, quantity, unit_price }) => ({
+    sku,
+    description,
+    quantity,
+    unit_amount: Number(minorUnitsOf(unit_price, CURRENCY)),
+  })),
+  metadata: { country, ...(company === null ? {} : { company }) },
+})
+
+const totalOf = (source: SourceInvoice): bigint => {
+  const total = minorUnitsOf(source.total, CURRENCY)
+  const lines = source.lines.map(line => BigInt(line.quantity) * minorUnitsOf(line.unit_price, CURRENCY))
+  if (lines.reduce((sum, amount) => sum + amount, 0n) !== total)
+    throw new RangeError(`The lines of invoice ${source.invoice} do not add up to its total.`)
+  return total
+}
+
+/** The same plan for the same invoices, always: the keys and the requests of a second run are those of the first. */
+export const planOf = (sources: readonly SourceInvoice[]): readonly PlannedInvoice[] => {
+  let payments = 0
+  return sources.map(source => {
+    const name = `chinook-${source.invoice}`
+    const total = totalOf(source)
+    const parts = partsOf(source.invoice, total)
+    const suffixOf = (index: number): string => (parts.length > 1 ? `-${index + 1}` : '')
+    return {
+      name,
+      order: orderOf(source),
+      total,
+      payments: parts.map((amount, index) => ({
+        key: `${name}-payment${suffixOf(index)}`,
+        reference: `${name}${suffixOf(index)}`,
+        amount,
+        retry: retryOf(payments++),
+      })),
+    }
+  })
+}
+
+/** The sums of some books, amounts in minor units: as planned, as the lists say, as the facts say. */
+export type Sums = {
+  readonly orders: number
+  readonly invoices: number
+  readonly payments: number
+  /** Invoices of which nothing is due any more. */
+  readonly settled: number
+  readonly invoiced: bigint
+  readonly paid: bigint
+  readonly open: bigint
+}
+
+const paidOf = ({ payments }: PlannedInvoice): bigint => payments.reduce((sum, { amount }) => sum + amount, 0n)
+
+/** What the books must say in the end. */
+export const sumsOf = (plan: readonly PlannedInvoice[]): Sums => {
+  const invoiced = plan.reduce((sum, { total }) => sum + total, 0n)
+  const paid = plan.reduce((sum, planned) => sum + paidOf(planned), 0n)
+  return {
+    orders: plan.length,
+    invoices: plan.length,
+    payments: plan.reduce((count, { payments }) => count + payments.length, 0),
+    settled: plan.filter(planned => paidOf(planned) === planned.total).length,
+    invoiced,
+    paid,
+    open: invoiced - paid,
+  }
+}

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { mkdir, open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import type { Config } from '../../src/config.ts'
+import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
+import { DemoFailure } from './failure.ts'
+
+export type DemoService = {
+  readonly addresses: Addresses
+  readonly startedHere: boolean
+  /** Ends what was started here, in good order; does nothing to a service that was there before. */
+  readonly stop: () => Promise<void>
+}
+
+const root = new URL('../../', import.meta.url)
+const START_MAX_MS = 90_000
+const STOP_MAX_MS = 20_000
+const POLL_MS = 100
+const LAST_WORDS_LINES = 5
+const OUTPUT_FILE = 'demo-service.log'
+
+const manifestSchema = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) })
+
+/** Just what `npm start` runs, without npm, which does not pass signals on in time. */
+const startArguments = async (): Promise<readonly string[]> => {
+  const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
+  return manifestSchema.parse(manifest).scripts.start.split(' ').slice(1)
+}
+
+/**
+ * A process group of its own, so that Ctrl-C reaches the demo alone, and its output in a file, so that it can live on
+ * after the demo.
+ */
+const spawnService = async (config: Config, port: number): Promise<ChildProcess> => {
+  const { dataDir } = config
+  await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
+    throw directoryRefusal(dataDir, error)
+  })
+  const output = await open(join(dataDir, OUTPUT_FILE), 'w')
+  try {
+    return spawn(process.execPath, await startArguments(), {
+      cwd: fileURLToPath(root),
+      env: { ...process.env, LEDGER_DATA_DIR: dataDir, PORT: String(port) },
+      detached: true,
+      stdio: ['ignore', output.fd, output.fd],
+    })
+  } finally {
+    await output.close()
+  }
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
+
+const lastWords = async (dataDir: string): Promise<string> => {
+  const said = await readFile(join(dataDir, OUTPUT_FILE), 'utf8').catch(() => '')
+  return said.trim().split('\n').slice(-LAST_WORDS_LINES).join('\n')
+}
+
+/** Its address file is the last thing before `ready`. One that a killed service left behind names another pid. */
+const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: AbortSignal): Promise<Addresses> => {
+  const givenUpAtMs = performance.now() + START_MAX_MS
+  for (;;) {
+    const addresses = await readAddresses(dataDir).catch(() => undefined)
+    if (addresses?.pids['service'] === child.pid && addresses !== undefined) return addresses
+    if (hasEnded(child)) throw new DemoFailure(`The service did not start. ${await lastWords(dataDir)}`)
+    if (performance.now() > givenUpAtMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
+    await sleep(POLL_MS, undefined, { signal })
+  }
+}
+
+const stop = async (child: ChildProcess): Promise<void> => {
+  if (hasEnded(child)) return
+  const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS)
+  child.kill('SIGTERM')
+  await ended
+  clearTimeout(late)
+}
+
+export type StartOptions = { readonly port: number; readonly signal: AbortSignal; readonly onStarting: () => void }
+
+/** The service of the data directory: the one that runs, or one that is started here. Throws a DemoFailure. */
+export const findOrStart = async (config: Config, options: StartOptions): Promise<DemoService> => {
+  const running = await readAddresses(config.dataDir)
+  if (running) return { addresses: running, startedHere: false, stop: async () => undefined }
+  options.onStarting()
+  const child = await spawnService(config, options.port)
+  const failed = new Promise<never>((_, reject) => child.once('error', reject))
+  try {
+    const addresses = await Promise.race([untilReady(child, config, options.signal), failed])
+    child.unref()
+    return { addresses, startedHere: true, stop: () => stop(child) }
+  } catch (error) {
+    await stop(child)
+    throw error
+  }
+}

@@ -1,0 +1,210 @@
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import type { EventStore } from '../../src/ports.ts'
+import {
+  type Answer,
+  anOrder,
+  aPayment,
+  approvedInvoice,
+  type Client,
+  clientOf,
+  newKey,
+  pay,
+} from '../support/client.ts'
+import { sharedService, type TestService } from '../support/service.ts'
+
+const TENANT = 'refusals'
+const QUIET_MS = 300
+const MISSING = 'inv_00000000000000000000000000'
+
+describe('POST /payments refuses', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let client: Client
+  let store: EventStore
+  before(async () => {
+    service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    store = openEventStore({ connectionString: service.addresses.event_store })
+  })
+  after(() => store.close())
+
+  const refuses = async (payment: object, status: number, code: string): Promise<Answer> => {
+    const answer = await pay(client, payment)
+    expect(answer.body, JSON.stringify(payment)).to.include({ status, code })
+    return answer
+  }
+
+  /** The position of the store once nothing moves it any more: an order completes a little after its invoice is paid. */
+  const quietHead = async (): Promise<bigint> => {
+    for (let head = await store.head(); ; ) {
+      await new Promise(resolve => setTimeout(resolve, QUIET_MS))
+      const now = await store.head()
+      if (now === head) return head
+      head = now
+    }
+  }
+
+  it('amounts that are no whole number of minor units between 1 and 999,999,999,999', async () => {
+    const { invoiceId } = await approvedInvoice(client, 500)
+    const before = await quietHead()
+    for (const amount of [
+      ...['0', '-0', '-1', '0.5', '1.5', '100.00000000000000000001', '0.99999999999999999999', '1e-1', '1e400'],
+      ...['-1e400', '1000000000000', '9007199254740993', '1e21', '"100"', 'null', 'true', '[100]', '{}', '"1e2"'],
+    ]) {
+      const raw = `{"invoice_id":"${invoiceId}","amount":${amount},"currency":"USD"}`
+      const answer = await client.request('POST', '/payments', { raw, headers: { 'idempotency-key': newKey() } })
+      expect(answer.body, amount).to.include({ status: 400, code: 'validation_failed' })
+      expect(answer.body.errors[0].pointer, amount).to.equal('/amount')
+    }
+    expect(await store.head()).to.equal(before)
+  })
+
+  it('what JSON cannot say as a number', async () => {
+    for (const amount of ['NaN', 'Infinity', '0x64', '+100', '0100', '1_00', '.5', '5.']) {
+      const raw = `{"invoice_id":"${MISSING}","amount":${amount},"currency":"USD"}`
+      const answer = await client.request('POST', '/payments', { raw, headers: { 'idempotency-key': newKey() } })
+      expect(answer.body, amount).to.include({ status: 400, code: 'invalid_json' })
+    }
+  })
+
+  it('currencies that are none, that have no minor unit, or that are not the invoice’s', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    for (const currency of ['XAU', 'XXX', 'XTS', 'usd', 'US', 'USDT', '', ' USD', 'АUD', 'ZZZ', 840, null, 'toString'])
+      await refuses(aPayment(invoiceId, { currency }), 400, 'validation_failed')
+    await refuses(aPayment(invoiceId, { currency: 'EUR' }), 409, 'payment_not_allowed')
+  })
+
+  it('an invoice that is not approved, or is voided', async () => {
+    const order = await client.post('/orders', anOrder())
+    const invoice = await client.post('/invoices', { order_id: order.body.id })
+    await refuses(aPayment(invoice.body.id), 409, 'payment_not_allowed')
+    const ifMatch = { 'if-match': invoice.headers.get('etag') ?? '' }
+    expect((await client.post(`/invoices/${invoice.body.id}:void`, { reason: 'wrong' }, ifMatch)).status).to.equal(200)
+    await refuses(aPayment(invoice.body.id), 409, 'payment_not_allowed')
+  })
+
+  it('more than is due, and tells how much that is', async () => {
+    const { invoiceId } = await approvedInvoice(client, 250)
+    expect((await pay(client, aPayment(invoiceId))).status).to.equal(201)
+    const refused = await refuses(aPayment(invoiceId, { amount: 151 }), 409, 'payment_exceeds_due')
+    expect(refused.body.detail).to.include('150')
+    expect((await pay(client, aPayment(invoiceId, { amount: 150 }))).status).to.equal(201)
+    await refuses(aPayment(invoiceId, { amount: 1 }), 409, 'payment_exceeds_due')
+  })
+
+  it('an invoice of another tenant with the very words for one that does not exist', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
+    const [theirs, missing] = await Promise.all([pay(stranger, aPayment(invoiceId)), pay(stranger, aPayment(MISSING))])
+    const wordsOf = ({ body: { correlation_id: _, ...words } }: Answer) => words
+    expect(wordsOf(theirs)).to.deep.equal(wordsOf(missing))
+    expect(theirs.body).to.include({ status: 404, code: 'resource_not_found' })
+  })
+
+  it('a reference that another payment has, for ever, and tells which; the other tenant’s are its own', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const reference = `order of ${newKey()}`
+    const first = await pay(client, aPayment(invoiceId, { reference }))
+    expect(first.status).to.equal(201)
+    const before = await quietHead()
+    const refused = await refuses(aPayment(invoiceId, { reference }), 409, 'payment_reference_conflict')
+    expect(refused.body.detail).to.include(first.body.id)
+    expect(await store.head()).to.equal(before)
+    const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
+    const theirs = await approvedInvoice(stranger)
+    expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
+  })
+
+  it('gives a reference to one of twenty that race for it, and the refused ones leave the invoice as it was', async () => {
+    const { invoiceId } = await approvedInvoice(client, 10_000)
+    const reference = `race for ${newKey()}`
+    const keys = Array.from({ length: 20 }, newKey)
+    const answers = await Promise.all(keys.map(key => pay(client, aPayment(invoiceId, { reference }), key)))
+    const [winner, ...others] = answers.filter(({ status }) => status === 201)
+    expect(others).to.deep.equal([])
+    for (const answer of answers) {
+      expect(answer.headers.has('idempotent-replayed')).to.equal(false)
+      if (answer === winner) continue
+      expect(answer.body).to.include({ status: 409, code: 'payment_reference_conflict' })
+      expect(answer.body.detail).to.include(winner?.body.id)
+    }
+    expect((await client.get(`/invoices/${invoiceId}`)).body.amount_paid).to.equal(100)
+    const again = await Promise.all(keys.map(key => pay(client, aPayment(invoiceId, { reference }), key)))
+    expect(again.map(({ status }) => status)).to.deep.equal(answers.map(({ status }) => status))
+  })
+
+  it('without a trace: the key is free for the corrected request', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const key = newKey()
+    const before = await quietHead()
+    const reader = clientOf(service.api, await service.token({ tenant: TENANT, scopes: ['payments:read'] }))
+    const statuses = [
+      await pay(clientOf(service.api), aPayment(invoiceId), key),
+      await pay(reader, aPayment(invoiceId), key),
+      await pay(client, aPayment(MISSING), key),
+      await pay(client, aPayment(invoiceId, { amount: 0 }), key),
+      await pay(client, aPayment(invoiceId, { amount: 901 }), key),
+      await pay(client, aPayment(invoiceId, { currency: 'EUR' }), key),
+      await pay(client, aPayment(invoiceId, { extra: 1 }), key),
+    ].map(({ status }) => status)
+    expect(statuses).to.deep.equal([401, 403, 404, 400, 409, 409, 400])
+    expect(await store.head()).to.equal(before)
+    const corrected = await pay(client, aPayment(invoiceId), key)
+    expect(corrected.status).to.equal(201)
+    expect(corrected.headers.has('idempotent-replayed')).to.equal(false)
+    // The reading of the store's position is no constant: the payment moves it.
+    expect(Number(await store.head())).to.be.greaterThan(Number(before))
+  })
+
+  it('what a deferred payment holds, while it is pending', async () => {
+    const { invoiceId } = await approvedInvoice(client, 300)
+    const key = newKey()
+    const deferred = await pay(client, aPayment(invoiceId, { amount: 200, settlement: 'deferred' }), key)
+    expect(deferred.status).to.equal(201)
+    expect(deferred.body).to.include({ state: 'pending', settlement: 'deferred', amount: 200 })
+    const held = (await client.get(`/invoices/${invoiceId}`)).body
+    expect(held).to.include({ state: 'approved', amount_paid: 0, amount_pending: 200 })
+    await refuses(aPayment(invoiceId, { amount: 101 }), 409, 'payment_exceeds_due')
+    expect((await pay(client, aPayment(invoiceId, { amount: 100 }))).status).to.equal(201)
+    expect((await client.get(deferred.headers.get('location') ?? '')).body.state).to.equal('pending')
+    const ifMatch = { 'if-match': '*' }
+    const voided = await client.post(`/invoices/${invoiceId}:void`, { reason: 'no' }, ifMatch)
+    expect(voided.body).to.include({ status: 409, code: 'invoice_state_conflict' })
+  })
+
+  it('the losers of thirty that race for more than is due, and tells each the same again', async () => {
+    const due = 1_000
+    const { invoiceId } = await approvedInvoice(client, due)
+    const tries = Array.from({ length: 30 }, (_, index) => ({ key: newKey(), amount: 90 + index }))
+    const once = () => Promise.all(tries.map(({ key, amount }) => pay(client, aPayment(invoiceId, { amount }), key)))
+    const answers = await once()
+    let paid = 0
+    for (const [index, answer] of answers.entries()) {
+      if (answer.status === 201) paid += tries[index]?.amount ?? 0
+      else expect(answer.body).to.include({ status: 409, code: 'payment_exceeds_due' })
+    }
+    const invoice = (await client.get(`/invoices/${invoiceId}`)).body
+    expect(invoice).to.include({ amount_paid: paid, amount_pending: 0 })
+    expect(paid).to.be.within(due - 90, due)
+    const recorded = await recordedIn(invoiceId)
+    for (const [index, again] of (await once()).entries()) {
+      const first = answers[index]
+      expect(again.status, first?.text).to.equal(first?.status)
+      const isRecorded = first?.status === 201 || recorded.has(first?.body.correlation_id)
+      expect(again.headers.get('idempotent-replayed')).to.equal(isRecorded ? 'true' : null)
+      // What was refused before the claim is judged anew, and may tell another amount; what was recorded is told again.
+      if (isRecorded) expect(again.text).to.equal(first?.text)
+    }
+    expect(recorded.size).to.be.greaterThan(0)
+    expect((await client.get(`/invoices/${invoiceId}`)).body.amount_paid).to.equal(paid)
+  })
+
+  /** The correlation ids of the requests whose refusal is an event of the invoice. */
+  const recordedIn = async (invoiceId: string): Promise<Set<unknown>> => {
+    const found = new Set<unknown>()
+    for await (const { type, metadata } of store.readStream(`invoice-${invoiceId}`))
+      if (type === 'PaymentRefused') found.add(metadata['$correlationId'])
+    return found
+  }
+})

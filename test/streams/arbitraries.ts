@@ -1,0 +1,117 @@
+import fc from 'fast-check'
+import type { InvoiceCommand, InvoiceEvent } from '../../streams/invoice/index.ts'
+import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
+import type { PaymentCommand, PaymentEvent } from '../../streams/payment/index.ts'
+import type { ReferenceCommand, ReferenceEvent } from '../../streams/reference/index.ts'
+import {
+  applied,
+  createOrder,
+  id,
+  initiatePayment,
+  invoiceApproved,
+  invoiceOrder,
+  invoicePaid,
+  invoiceRaised,
+  invoiceVoided,
+  lines,
+  orderCreated,
+  orderInvoiced,
+  paymentFailed,
+  paymentInitiated,
+  payInvoice,
+  raiseInvoice,
+  refused,
+  released,
+  reserved,
+  terms,
+} from './samples.ts'
+
+/** Any command and any event of each aggregate, for fast-check. */
+
+// Few ids and amounts around the due amount of 2500, so that commands meet each other.
+const few = fc.integer({ min: 1, max: 4 })
+const amount = fc.constantFrom(1n, 500n, 1000n, 1249n, 1250n, 2499n, 2500n, 2501n, 9000n)
+const settlement = fc.constantFrom('immediate' as const, 'deferred' as const)
+const currency = fc.constantFrom('USD', 'USD', 'USD', 'EUR')
+
+export const anyInvoiceCommand: fc.Arbitrary<InvoiceCommand> = fc.oneof(
+  fc.constant(raiseInvoice),
+  fc.constant({ type: 'ApproveInvoice' as const, approved_by: 'boss' }),
+  fc.record({ type: fc.constant('VoidInvoice' as const), reason: fc.constant(null) }),
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(few, amount, settlement, currency)
+      .map(([n, sum, how, code]) => payInvoice(n, sum, { settlement: how, currency: code })),
+  },
+  few.map(n => ({ type: 'SettlePayment' as const, payment_id: id('pay', n) })),
+  few.map(n => ({ type: 'ReleasePayment' as const, payment_id: id('pay', n) })),
+)
+export const anyInvoiceEvent: fc.Arbitrary<InvoiceEvent> = fc.oneof(
+  fc.constantFrom<InvoiceEvent>(invoiceRaised, invoiceApproved, invoiceVoided, invoicePaid(1)),
+  fc
+    .tuple(few, amount)
+    .chain(([n, sum]) =>
+      fc.constantFrom<InvoiceEvent>(
+        reserved(n, sum),
+        released(n, sum),
+        applied(n, sum),
+        refused(n, sum, 'payment_not_allowed'),
+      ),
+    ),
+)
+
+export const anyOrderCommand: fc.Arbitrary<OrderCommand> = fc.oneof(
+  fc.constantFrom<OrderCommand>(
+    createOrder,
+    { type: 'ChangeOrder', description: 'x' },
+    { type: 'ChangeOrder', lines: [lines[0]] },
+    { type: 'CancelOrder', reason: null },
+    { type: 'DeleteOrder' },
+  ),
+  few.map(n => invoiceOrder(n)),
+  few.map(n => ({ type: 'ReopenOrder' as const, invoice_id: id('inv', n) })),
+  few.map(n => ({ type: 'CompleteOrder' as const, invoice_id: id('inv', n) })),
+)
+export const anyOrderEvent: fc.Arbitrary<OrderEvent> = fc.oneof(
+  fc.constantFrom<OrderEvent>(
+    orderCreated,
+    { type: 'OrderChanged', data: { description: 'x' } },
+    { type: 'OrderCancelled', data: { reason: null, currency: 'USD', total_amount: 1n } },
+    { type: 'OrderDeleted', data: {} },
+  ),
+  few.map(n => orderInvoiced(n)),
+  few.map(n => ({ type: 'OrderReopened' as const, data: { invoice_id: id('inv', n) } })),
+  few.map(n => ({ type: 'OrderCompleted' as const, data: { invoice_id: id('inv', n) } })),
+)
+
+export const anyPaymentCommand: fc.Arbitrary<PaymentCommand> = fc.oneof(
+  settlement.map(initiatePayment),
+  fc.constantFrom<PaymentCommand>(
+    { type: 'ConfirmPayment' },
+    { type: 'SettlePayment' },
+    { type: 'FailPayment', code: 'payment_exceeds_due', held_by: null },
+    { type: 'FailPayment', code: 'card_declined', held_by: null },
+  ),
+)
+export const anyPaymentEvent: fc.Arbitrary<PaymentEvent> = settlement.chain(how =>
+  fc.constantFrom<PaymentEvent>(
+    paymentInitiated(how),
+    { type: 'PaymentAccepted', data: terms(how) },
+    { type: 'PaymentSucceeded', data: terms(how) },
+    paymentFailed(how, 'card_declined'),
+  ),
+)
+
+export const anyReferenceCommand: fc.Arbitrary<ReferenceCommand> = fc
+  .tuple(fc.constantFrom('TakeReference' as const, 'ReleaseReference' as const), few)
+  .map(([type, n]) => ({ type, payment_id: id('pay', n) }))
+export const anyReferenceEvent: fc.Arbitrary<ReferenceEvent> = fc
+  .tuple(few, few)
+  .chain(([n, other]) =>
+    fc.constantFrom<ReferenceEvent>(
+      { type: 'ReferenceTaken', data: { payment_id: id('pay', n) } },
+      { type: 'ReferenceReleased', data: { payment_id: id('pay', n) } },
+      { type: 'ReferenceRefused', data: { payment_id: id('pay', n), held_by: id('pay', other) } },
+    ),
+  )

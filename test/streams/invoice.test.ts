@@ -1,0 +1,186 @@
+import { expect } from 'chai'
+import { invoice, type InvoiceEvent, refusalOf, stillDue } from '../../streams/invoice/index.ts'
+import { scenario, stateAfter } from '../support/scenario.ts'
+import {
+  applied,
+  id,
+  invoiceApproved,
+  invoicePaid,
+  invoiceRaised,
+  invoiceVoided,
+  payInvoice,
+  raiseInvoice,
+  refused,
+  released,
+  reserved,
+} from './samples.ts'
+
+const { given } = scenario(invoice.decider)
+
+const approve = { type: 'ApproveInvoice', approved_by: 'boss' } as const
+const voidIt = { type: 'VoidInvoice', reason: 'typo' } as const
+const settle = (n: number) => ({ type: 'SettlePayment', payment_id: id('pay', n) }) as const
+const release = (n: number) => ({ type: 'ReleasePayment', payment_id: id('pay', n) }) as const
+const deferred = { settlement: 'deferred' } as const
+
+const approved: readonly InvoiceEvent[] = [invoiceRaised, invoiceApproved]
+const paid: readonly InvoiceEvent[] = [...approved, applied(1, 2500n), invoicePaid(1)]
+
+describe('an invoice', () => {
+  describe('is raised', () => {
+    it('from the terms of its order', () => given().when(raiseInvoice).expectOnce(invoiceRaised))
+    it('once, however often and late it is asked for', () =>
+      given(...paid)
+        .when(raiseInvoice)
+        .expectNothing())
+  })
+
+  describe('is approved', () => {
+    it('while it is a draft, once', () =>
+      given(invoiceRaised).when(approve).expectThenRefused('invoice_state_conflict', invoiceApproved))
+    it('not when it is voided', () =>
+      given(invoiceRaised, invoiceVoided).when(approve).expectRejected('invoice_state_conflict', { state: 'voided' }))
+    it('not when it is paid', () =>
+      given(...paid)
+        .when(approve)
+        .expectRejected('invoice_state_conflict', { state: 'paid' }))
+    it('not before it exists', () => given().when(approve).expectRejected('resource_not_found'))
+  })
+
+  describe('is voided', () => {
+    it('while it is a draft, once', () =>
+      given(invoiceRaised).when(voidIt).expectThenRefused('invoice_state_conflict', invoiceVoided))
+    it('when it is approved', () =>
+      given(...approved)
+        .when(voidIt)
+        .expectThenRefused('invoice_state_conflict', invoiceVoided))
+    it('after the last payment that held a part of it was released', () =>
+      given(...approved, reserved(1, 100n), released(1, 100n))
+        .when(voidIt)
+        .expectThenRefused('invoice_state_conflict', invoiceVoided))
+    it('not while a payment holds a part of it', () =>
+      given(...approved, reserved(1, 100n))
+        .when(voidIt)
+        .expectRejected('invoice_state_conflict', { state: 'approved', amount_pending: 100n }))
+    it('not when a part of it is paid', () =>
+      given(...approved, applied(1, 100n))
+        .when(voidIt)
+        .expectRejected('invoice_state_conflict', { state: 'partially_paid' }))
+    it('not when it is paid', () =>
+      given(...paid)
+        .when(voidIt)
+        .expectRejected('invoice_state_conflict', { state: 'paid' }))
+    it('not before it exists', () => given().when(voidIt).expectRejected('resource_not_found'))
+  })
+
+  describe('is paid at once', () => {
+    it('in part', () =>
+      given(...approved)
+        .when(payInvoice(1, 1000n))
+        .expectOnce(applied(1, 1000n)))
+    it('in full, by one payment', () =>
+      given(...approved)
+        .when(payInvoice(1, 2500n))
+        .expectOnce(applied(1, 2500n), invoicePaid(1)))
+    it('in full, by the last part', () =>
+      given(...approved, applied(1, 2499n))
+        .when(payInvoice(2, 1n))
+        .expectOnce(applied(2, 1n), invoicePaid(2)))
+    it('in part, not in full, while another payment holds the rest', () =>
+      given(...approved, reserved(1, 500n))
+        .when(payInvoice(2, 2000n))
+        .expectOnce(applied(2, 2000n)))
+  })
+
+  describe('holds a deferred payment', () => {
+    it('until it settles', () =>
+      given(...approved)
+        .when(payInvoice(1, 2500n, deferred))
+        .expectOnce(reserved(1, 2500n)))
+    it('and counts it as paid at settlement', () =>
+      given(...approved, reserved(1, 1000n))
+        .when(settle(1))
+        .expectOnce(applied(1, 1000n)))
+    it('and is paid when the last one settles', () =>
+      given(...approved, reserved(1, 2500n))
+        .when(settle(1))
+        .expectOnce(applied(1, 2500n), invoicePaid(1)))
+    it('and lets go of it when it fails', () =>
+      given(...approved, reserved(1, 1000n))
+        .when(release(1))
+        .expectOnce(released(1, 1000n)))
+    it('and has the amount free again then', () =>
+      given(...approved, reserved(1, 2500n), released(1, 2500n))
+        .when(payInvoice(2, 2500n))
+        .expectOnce(applied(2, 2500n), invoicePaid(2)))
+    it('and does not settle one that was released', () =>
+      given(...approved, reserved(1, 1000n), released(1, 1000n))
+        .when(settle(1))
+        .expectRejected('payment_state_conflict'))
+    it('and does not settle one that it never took', () =>
+      given(...approved, refused(1, 9000n, 'payment_exceeds_due'))
+        .when(settle(1))
+        .expectRejected('payment_state_conflict'))
+    it('and does not settle one that never asked', () =>
+      given(...approved)
+        .when(settle(1))
+        .expectRejected('payment_state_conflict'))
+    it('and does not release what is paid', () =>
+      given(...approved, applied(1, 1000n))
+        .when(release(1))
+        .expectRejected('payment_state_conflict'))
+    it('and has nothing to release of one that never asked, or was refused', () => {
+      given(...approved)
+        .when(release(1))
+        .expectNothing()
+      given(...approved, refused(1, 9000n, 'payment_exceeds_due'))
+        .when(release(1))
+        .expectNothing()
+    })
+    it('only if it exists', () => {
+      given().when(settle(1)).expectRejected('resource_not_found')
+      given().when(release(1)).expectRejected('resource_not_found')
+    })
+  })
+
+  describe('refuses a payment, and remembers that', () => {
+    it('while it is a draft', () =>
+      given(invoiceRaised)
+        .when(payInvoice(1, 100n))
+        .expectOnce(refused(1, 100n, 'payment_not_allowed')))
+    it('when it is voided, whatever the amount', () =>
+      given(invoiceRaised, invoiceVoided)
+        .when(payInvoice(1, 9000n))
+        .expectOnce(refused(1, 9000n, 'payment_not_allowed')))
+    it('in another currency, whatever the amount', () =>
+      given(...approved)
+        .when(payInvoice(1, 9000n, { currency: 'EUR' }))
+        .expectOnce(refused(1, 9000n, 'payment_not_allowed')))
+    it('over what is due', () =>
+      given(...approved)
+        .when(payInvoice(1, 2501n))
+        .expectOnce(refused(1, 2501n, 'payment_exceeds_due')))
+    it('over what is due beside what is paid and what is held', () =>
+      given(...approved, applied(1, 1000n), reserved(2, 500n))
+        .when(payInvoice(3, 1001n))
+        .expectOnce(refused(3, 1001n, 'payment_exceeds_due')))
+    it('when it is paid already', () =>
+      given(...paid)
+        .when(payInvoice(2, 1n))
+        .expectOnce(refused(2, 1n, 'payment_exceeds_due')))
+    it('for ever, also when the amount becomes free', () =>
+      given(...approved, reserved(1, 2500n), refused(2, 100n, 'payment_exceeds_due'), released(1, 2500n))
+        .when(payInvoice(2, 100n))
+        .expectNothing())
+    it('only if it exists', () => given().when(payInvoice(1, 1n)).expectRejected('resource_not_found'))
+  })
+
+  it('tells before a claim what it would refuse, in the same words', () => {
+    const state = stateAfter(invoice.decider, [...approved, applied(1, 1000n), reserved(2, 500n)])
+    if (state.status === 'none') throw new Error('raised')
+    expect(stillDue(state)).to.equal(1000n)
+    expect(refusalOf({ amount: 1000n, currency: 'USD' }, state)).to.equal(undefined)
+    expect(refusalOf({ amount: 1001n, currency: 'USD' }, state)).to.equal('payment_exceeds_due')
+    expect(refusalOf({ amount: 1001n, currency: 'EUR' }, state)).to.equal('payment_not_allowed')
+  })
+})

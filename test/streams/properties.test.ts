@@ -1,0 +1,206 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { type AnyEvent, type Decider, isRejection } from '../../streams/decider.ts'
+import { invoice, type InvoiceCommand, type InvoiceEvent, type InvoiceState } from '../../streams/invoice/index.ts'
+import { order, type OrderCommand, type OrderEvent } from '../../streams/order/index.ts'
+import { payment, type PaymentCommand, type PaymentEvent } from '../../streams/payment/index.ts'
+import { reference, type ReferenceCommand, type ReferenceEvent } from '../../streams/reference/index.ts'
+import {
+  anyInvoiceCommand,
+  anyInvoiceEvent,
+  anyOrderCommand,
+  anyOrderEvent,
+  anyPaymentCommand,
+  anyPaymentEvent,
+  anyReferenceCommand,
+  anyReferenceEvent,
+} from './arbitraries.ts'
+import { createOrder, raiseInvoice } from './samples.ts'
+
+/** What holds for every sequence of commands, and of events, whoever sends them. */
+
+const COMMANDS_MAX = 40
+const SEQUENCE = { maxLength: COMMANDS_MAX }
+
+/** Carries out the commands one after the other, and shows each step to `look`. */
+const play = <S, C, E extends AnyEvent, Code extends string>(
+  { initial, decide, evolve }: Decider<S, C, E, Code>,
+  commands: readonly C[],
+  look: (step: { before: S; command: C; events: readonly E[]; state: S }) => void,
+): S =>
+  commands.reduce((before, command) => {
+    const decided = decide(command, before)
+    const events = isRejection(decided) ? [] : decided
+    const state = events.reduce((current, event) => evolve(current, event), before)
+    look({ before, command, events, state })
+    return state
+  }, initial)
+
+type AnyDecider<C, E extends AnyEvent> = Decider<unknown, C, E, string>
+
+const lawsOf = <C extends { type: string }, E extends AnyEvent>(
+  decider: AnyDecider<C, E>,
+  anyCommand: fc.Arbitrary<C>,
+  anyEvent: fc.Arbitrary<E>,
+  /** The commands of people, who ask again only if they mean it: refused the second time. */
+  refusedAgain: readonly C['type'][],
+): void => {
+  it('takes in any sequence of its own events without a word', () =>
+    fc.assert(
+      fc.property(fc.array(anyEvent, SEQUENCE), events => {
+        events.reduce<unknown>((state, event) => decider.evolve(state, event), decider.initial)
+      }),
+    ))
+
+  it('does not touch the state that it is given', () =>
+    fc.assert(
+      fc.property(fc.array(anyEvent, SEQUENCE), anyEvent, (events, last) => {
+        const state = events.reduce<unknown>((before, event) => decider.evolve(before, event), decider.initial)
+        const copy = structuredClone(state)
+        decider.evolve(state, last)
+        expect(state).to.deep.equal(copy)
+      }),
+    ))
+
+  it('carries out a command once, however often it is sent', () =>
+    fc.assert(
+      fc.property(fc.array(anyCommand, SEQUENCE), commands => {
+        play(decider, commands, ({ command, events, state }) => {
+          if (events.length === 0) return
+          const again = decider.decide(command, state)
+          if (refusedAgain.includes(command.type)) expect(again).to.have.property('rejected')
+          else expect(again).to.deep.equal([])
+        })
+      }),
+    ))
+
+  it('decides the same on the same state', () =>
+    fc.assert(
+      fc.property(fc.array(anyCommand, SEQUENCE), commands => {
+        play(decider, commands, ({ before, command }) =>
+          expect(decider.decide(command, before)).to.deep.equal(decider.decide(command, before)),
+        )
+      }),
+    ))
+}
+
+const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, one) => total + one, 0n)
+
+const pocketsOf = (state: Exclude<InvoiceState, { status: 'none' }>, status: 'applied' | 'reserved'): bigint =>
+  sum([...state.payments.values()].filter(part => part.status === status).map(part => part.amount))
+
+describe('the laws of', () => {
+  describe('an invoice', () => {
+    lawsOf(invoice.decider as AnyDecider<InvoiceCommand, InvoiceEvent>, anyInvoiceCommand, anyInvoiceEvent, [
+      'ApproveInvoice',
+      'VoidInvoice',
+    ])
+
+    it('never takes or holds more than is due, and knows where each part of it is', () =>
+      fc.assert(
+        fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
+          const begin = [raiseInvoice, { type: 'ApproveInvoice' as const, approved_by: 'boss' }]
+          play(invoice.decider, [...begin, ...commands], ({ state }) => {
+            if (state.status === 'none') return
+            expect(state.paid + state.pending <= state.due, 'paid and held within the due amount').to.equal(true)
+            expect(state.paid).to.equal(pocketsOf(state, 'applied'))
+            expect(state.pending).to.equal(pocketsOf(state, 'reserved'))
+            expect(state.status === 'paid').to.equal(state.paid === state.due)
+            if (state.status === 'voided') expect(state.paid + state.pending).to.equal(0n)
+          })
+        }),
+        { numRuns: 500 },
+      ))
+
+    it('announces that it is paid at most once, with the amount that is due', () =>
+      fc.assert(
+        fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
+          const announced: InvoiceEvent[] = []
+          const begin = [raiseInvoice, { type: 'ApproveInvoice' as const, approved_by: 'boss' }]
+          const end = play(invoice.decider, [...begin, ...commands], ({ events }) =>
+            announced.push(...events.filter(({ type }) => type === 'InvoicePaid')),
+          )
+          expect(announced).to.have.length(end.status === 'paid' ? 1 : 0)
+          for (const { data } of announced) expect(data).to.include({ amount_due: 2500n, amount_paid: 2500n })
+        }),
+        { numRuns: 500 },
+      ))
+
+    it('keeps to its word about every payment: refused, released and applied are for ever', () =>
+      fc.assert(
+        fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
+          play(invoice.decider, commands, ({ before, state }) => {
+            if (before.status === 'none' || state.status === 'none') return
+            for (const [paymentId, part] of before.payments)
+              if (part.status !== 'reserved') expect(state.payments.get(paymentId)).to.deep.equal(part)
+          })
+        }),
+      ))
+  })
+
+  describe('an order', () => {
+    lawsOf(order.decider as AnyDecider<OrderCommand, OrderEvent>, anyOrderCommand, anyOrderEvent, [
+      'CreateOrder',
+      'CancelOrder',
+      'DeleteOrder',
+    ])
+
+    it('has one live invoice at a time, and a total that is that of its lines', () =>
+      fc.assert(
+        fc.property(fc.array(anyOrderCommand, SEQUENCE), commands => {
+          play(order.decider, [createOrder, ...commands], ({ before, events, state }) => {
+            if (state.status === 'none') return
+            expect(state.total).to.equal(sum(state.lines.map(line => BigInt(line.quantity) * line.unit_amount)))
+            if (events.some(({ type }) => type === 'OrderInvoiced')) expect(before.status).to.equal('open')
+          })
+        }),
+      ))
+
+    it('is final when it is deleted', () =>
+      fc.assert(
+        fc.property(fc.array(anyOrderCommand, SEQUENCE), commands => {
+          play(order.decider, [createOrder, ...commands], ({ before, events }) => {
+            if (before.status === 'deleted') expect(events).to.deep.equal([])
+          })
+        }),
+      ))
+  })
+
+  describe('a payment', () => {
+    lawsOf(payment.decider as AnyDecider<PaymentCommand, PaymentEvent>, anyPaymentCommand, anyPaymentEvent, [
+      'InitiatePayment',
+      'SettlePayment',
+    ])
+
+    it('has one outcome, which never changes', () =>
+      fc.assert(
+        fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
+          play(payment.decider, commands, ({ before, state }) => {
+            if (before.status === 'succeeded' || before.status === 'failed') expect(state).to.equal(before)
+          })
+        }),
+      ))
+  })
+
+  describe('a reference', () => {
+    lawsOf(
+      reference.decider as AnyDecider<ReferenceCommand, ReferenceEvent>,
+      anyReferenceCommand,
+      anyReferenceEvent,
+      [],
+    )
+
+    it('goes from one holder to the next only through its release, and never back', () =>
+      fc.assert(
+        fc.property(fc.array(anyReferenceCommand, SEQUENCE), commands => {
+          const held = new Set<string>()
+          play(reference.decider, commands, ({ before, state }) => {
+            if (state.holder === before.holder || state.holder === null) return
+            expect(before.holder).to.equal(null)
+            expect(held.has(state.holder), `${state.holder} holds it a second time`).to.equal(false)
+            held.add(state.holder)
+          })
+        }),
+      ))
+  })
+})

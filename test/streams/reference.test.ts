@@ -1,0 +1,31 @@
+import { reference, type ReferenceEvent } from '../../streams/reference/index.ts'
+import { scenario } from '../support/scenario.ts'
+import { id } from './samples.ts'
+
+const { given } = scenario(reference.decider)
+
+const take = (n: number) => ({ type: 'TakeReference', payment_id: id('pay', n) }) as const
+const release = (n: number) => ({ type: 'ReleaseReference', payment_id: id('pay', n) }) as const
+const taken = (n: number): ReferenceEvent => ({ type: 'ReferenceTaken', data: { payment_id: id('pay', n) } })
+const letGo = (n: number): ReferenceEvent => ({ type: 'ReferenceReleased', data: { payment_id: id('pay', n) } })
+const refused = (n: number, holder: number): ReferenceEvent => ({
+  type: 'ReferenceRefused',
+  data: { payment_id: id('pay', n), held_by: id('pay', holder) },
+})
+
+describe('a reference', () => {
+  it('is taken by the first payment that asks', () => given().when(take(1)).expectOnce(taken(1)))
+  it('is refused to any other, who learns which one has it', () =>
+    given(taken(1)).when(take(2)).expectOnce(refused(2, 1)))
+  it('stays refused after it became free', () => given(taken(1), refused(2, 1), letGo(1)).when(take(2)).expectNothing())
+  it('is released by the payment that holds it', () => given(taken(1)).when(release(1)).expectOnce(letGo(1)))
+  it('is not released by any other', () => {
+    given(taken(1), refused(2, 1)).when(release(2)).expectNothing()
+    given().when(release(1)).expectNothing()
+  })
+  it('can be taken by another one after that', () => given(taken(1), letGo(1)).when(take(2)).expectOnce(taken(2)))
+  it('is not taken again by a payment that let go of it, whose second driver comes late', () => {
+    given(taken(1), letGo(1)).when(take(1)).expectNothing()
+    given(taken(1), letGo(1), taken(2)).when(take(1)).expectNothing()
+  })
+})

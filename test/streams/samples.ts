@@ -1,0 +1,150 @@
+/** What the specs of the streams talk about: ids that read well, and the beginnings of an order, an invoice, a payment. */
+
+import type { Claim } from '../../streams/claim.ts'
+import type { Id, IdPrefix } from '../../streams/ids.ts'
+import type { InvoiceEvent, PayInvoice, RaiseInvoice } from '../../streams/invoice/index.ts'
+import type { CreateOrder, InvoiceOrder, OrderEvent } from '../../streams/order/index.ts'
+import type { InitiatePayment, PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
+
+/** The nth id of its kind. */
+export const id = <P extends IdPrefix>(prefix: P, n = 1): Id<P> => `${prefix}_${String(n).padStart(26, '0')}`
+
+export const claim: Claim = {
+  key_hash: 'aa'.repeat(32),
+  caller: { subject: 'clerk', client: 'shop' },
+  fingerprint: 'bb'.repeat(32),
+  request: { amount: 100 },
+  expires_at: '2026-12-31T00:00:00.000Z',
+}
+
+type First<E, T extends string> = Extract<E, { type: T }>
+
+// --- An order over 25.00 USD -------------------------------------------------------------------------------------------
+
+export const lines = [
+  { sku: 'tea', description: null, quantity: 2, unit_amount: 450n },
+  { sku: 'cup', description: 'Blue', quantity: 1, unit_amount: 1600n },
+] as const
+
+export const createOrder: CreateOrder = {
+  type: 'CreateOrder',
+  customer_reference: 'C-17',
+  description: null,
+  currency: 'USD',
+  lines,
+  metadata: { shop: 'north' },
+  claim,
+}
+export const orderCreated: First<OrderEvent, 'OrderCreated'> = {
+  type: 'OrderCreated',
+  data: {
+    customer_reference: 'C-17',
+    description: null,
+    currency: 'USD',
+    lines: [...lines],
+    total_amount: 2500n,
+    metadata: { shop: 'north' },
+    claim,
+  },
+}
+export const invoiceOrder = (n = 1): InvoiceOrder => ({
+  type: 'InvoiceOrder',
+  invoice_id: id('inv', n),
+  due_date: '2026-03-01',
+  metadata: {},
+  claim: null,
+})
+export const orderInvoiced = (n = 1): First<OrderEvent, 'OrderInvoiced'> => ({
+  type: 'OrderInvoiced',
+  data: {
+    invoice_id: id('inv', n),
+    amount_due: 2500n,
+    currency: 'USD',
+    due_date: '2026-03-01',
+    metadata: {},
+    claim: null,
+  },
+})
+
+// --- Its invoice -------------------------------------------------------------------------------------------------------
+
+const subject = { order_id: id('ord'), currency: 'USD', amount_due: 2500n }
+
+export const raiseInvoice: RaiseInvoice = {
+  type: 'RaiseInvoice',
+  ...subject,
+  due_date: '2026-03-01',
+  metadata: { shop: 'north' },
+  claim,
+}
+export const invoiceRaised: First<InvoiceEvent, 'InvoiceRaised'> = {
+  type: 'InvoiceRaised',
+  data: { ...subject, due_date: '2026-03-01', metadata: { shop: 'north' }, claim },
+}
+export const invoiceApproved: First<InvoiceEvent, 'InvoiceApproved'> = {
+  type: 'InvoiceApproved',
+  data: { ...subject, due_date: '2026-03-01', approved_by: 'boss' },
+}
+export const invoiceVoided: First<InvoiceEvent, 'InvoiceVoided'> = {
+  type: 'InvoiceVoided',
+  data: { ...subject, reason: 'typo' },
+}
+export const invoicePaid = (n: number): First<InvoiceEvent, 'InvoicePaid'> => ({
+  type: 'InvoicePaid',
+  data: { ...subject, amount_paid: 2500n, payment_id: id('pay', n) },
+})
+
+type Moved = 'PaymentReserved' | 'PaymentReleased' | 'PaymentApplied'
+const moved =
+  <T extends Moved>(type: T) =>
+  (n: number, amount: bigint): { type: T; data: { payment_id: Id<'pay'>; amount: bigint } } => ({
+    type,
+    data: { payment_id: id('pay', n), amount },
+  })
+export const reserved = moved('PaymentReserved')
+export const released = moved('PaymentReleased')
+export const applied = moved('PaymentApplied')
+
+type Refusal = First<InvoiceEvent, 'PaymentRefused'>
+export const refused = (n: number, amount: bigint, code: Refusal['data']['code']): Refusal => ({
+  type: 'PaymentRefused',
+  data: { payment_id: id('pay', n), amount, code },
+})
+
+export const payInvoice = (n: number, amount: bigint, more: Partial<PayInvoice> = {}): PayInvoice => ({
+  type: 'PayInvoice',
+  payment_id: id('pay', n),
+  amount,
+  currency: 'USD',
+  settlement: 'immediate',
+  ...more,
+})
+
+// --- A payment of 10.00 USD --------------------------------------------------------------------------------------------
+
+export const terms = (settlement: PaymentTerms['settlement']): PaymentTerms => ({
+  invoice_id: id('inv'),
+  order_id: id('ord'),
+  amount: 1000n,
+  currency: 'USD',
+  reference: 'R-1',
+  settlement,
+})
+export const initiatePayment = (settlement: PaymentTerms['settlement']): InitiatePayment => ({
+  type: 'InitiatePayment',
+  ...terms(settlement),
+  metadata: { shop: 'north' },
+  claim,
+})
+export const paymentInitiated = (settlement: PaymentTerms['settlement']): First<PaymentEvent, 'PaymentInitiated'> => ({
+  type: 'PaymentInitiated',
+  data: { ...terms(settlement), metadata: { shop: 'north' }, claim },
+})
+export const paymentFailed = (
+  settlement: PaymentTerms['settlement'],
+  code: string,
+  held_by: Id<'pay'> | null = null,
+): First<PaymentEvent, 'PaymentFailed'> => ({
+  type: 'PaymentFailed',
+  data: { ...terms(settlement), code, held_by },
+})
