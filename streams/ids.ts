@@ -4,8 +4,8 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Every kind of id there is, by its prefix. */
-export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref'] as const
+/** Every kind of id there is, by its prefix; `ref` and `rfd` are never seen outside. */
+export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd'] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`
 
@@ -14,6 +14,7 @@ export type InvoiceId = Id<'inv'>
 export type PaymentId = Id<'pay'>
 export type OperationId = Id<'op'>
 export type ReferenceId = Id<'ref'>
+export type RefundId = Id<'rfd'>
 
 /** A schema that takes exactly the ids with this prefix. */
 export const idSchema = <P extends IdPrefix>(prefix: P): z.ZodType<Id<P>, Id<P>> =>

@@ -17,8 +17,7 @@ export type FactRow = {
 
 /** The fact that an event announces to the world, if it announces any. The publisher and this projection share it. */
 export const publishedBy = (category: Category, recorded: Recorded<AnyEvent>): CloudEvent | undefined => {
-  const facts: FactMap<AnyEvent> = aggregates[category].facts as FactMap<never>
-  const fact = factOf(facts, recorded)
+  const fact = factOf(aggregates[category].facts as FactMap<AnyEvent>, recorded)
   return fact && cloudEventOf(recorded, fact)
 }
 

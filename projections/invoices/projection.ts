@@ -78,6 +78,7 @@ export const invoices: Projection<InvoiceEvent, InvoiceRow> = {
       amount_pending: row.reserved.includes(data.payment_id) ? row.amount_pending - data.amount : row.amount_pending,
       reserved: without(row.reserved, data.payment_id),
     }),
+    RefundApplied: (row, { event: { data } }) => ({ amount_refunded: row.amount_refunded + data.amount }),
     InvoicePaid: (_, { metadata }) => ({ state: 'paid', paid_at: metadata.at }),
   },
 }

@@ -3,7 +3,7 @@ import type { PaymentEvent } from '../../streams/payment/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
 export type PaymentRow = ResourceRow & {
-  readonly state: 'pending' | 'succeeded' | 'failed'
+  readonly state: 'pending' | 'succeeded' | 'failed' | 'partially_refunded' | 'refunded'
   readonly invoice_id: string
   readonly order_id: string
   readonly amount: bigint
@@ -40,6 +40,11 @@ export const payments: Projection<PaymentEvent, PaymentRow> = {
     PaymentInitiated: () => ({}),
     PaymentAccepted: () => ({}),
     PaymentSucceeded: () => ({ state: 'succeeded' }),
+    PaymentRefunded: (row, { event: { data } }) => ({
+      state: data.refunded_amount === row.amount ? 'refunded' : 'partially_refunded',
+      refunded_amount: data.refunded_amount,
+    }),
+    RefundRefused: () => ({}),
     PaymentFailed: (_, { event: { data } }) => ({ state: 'failed', failure_code: data.code }),
   },
 }

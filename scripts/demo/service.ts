@@ -21,7 +21,7 @@ const root = new URL('../../', import.meta.url)
 const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
 const POLL_MS = 100
-const LAST_WORDS_LINES = 5
+const LAST_WORDS_LINES = 20
 const OUTPUT_FILE = 'demo-service.log'
 
 const manifestSchema = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) })
@@ -67,7 +67,7 @@ const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: Abor
   for (;;) {
     const addresses = await readAddresses(dataDir).catch(() => undefined)
     if (addresses?.pids['service'] === child.pid && addresses !== undefined) return addresses
-    if (hasEnded(child)) throw new DemoFailure(`The service did not start. ${await lastWords(dataDir)}`)
+    if (hasEnded(child)) throw new DemoFailure(`The service did not start:\n${await lastWords(dataDir)}`)
     if (performance.now() > givenUpAtMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
     await sleep(POLL_MS, undefined, { signal })
   }

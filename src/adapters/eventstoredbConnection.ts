@@ -51,6 +51,7 @@ type Listener = (message: unknown) => void
  */
 const dropAnswersToNobody = (): void => {
   const { prototype } = streamsGrpc.StreamsClient
+  // oxlint-disable-next-line typescript/unbound-method -- It is called with the client that it was called on.
   const original: BatchAppend = prototype.batchAppend
   prototype.batchAppend = function (this: typeof prototype, ...args: Parameters<BatchAppend>) {
     const call = original.apply(this, args)

@@ -79,7 +79,7 @@ type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSigna
 /** What a stream of the client delivers; ends with Silence when nothing comes while somebody waits for it. */
 export async function* received<T>(stream: Source, { silenceMs, signal }: Patience): AsyncGenerator<T> {
   let waiting = true
-  let timer: NodeJS.Timeout
+  let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
     const limitMs = silenceMs()
     timer = setTimeout(() => (waiting ? stream.destroy(new Silence(limitMs)) : watch()), limitMs)
@@ -94,10 +94,10 @@ export async function* received<T>(stream: Source, { silenceMs, signal }: Patien
       waiting = false
       yield item as T
       waiting = true
-      timer!.refresh()
+      timer?.refresh()
     }
   } finally {
-    clearTimeout(timer!)
+    clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
   }
 }

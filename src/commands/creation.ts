@@ -30,12 +30,12 @@ export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefin
 }
 
 /** The key was used before: is this the same request again, and in time? Undefined when it is. */
-export const objectionTo = <R>(
+export const objectionTo = (
   id: string,
   claim: Claim,
   recorded: Claim | undefined,
   nowMs: number,
-): Extract<Created<R>, { kind: 'key_reused' | 'key_expired' }> | undefined => {
+): Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }> | undefined => {
   if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
     return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
   return Date.parse(recorded.expires_at) <= nowMs ? { kind: 'key_expired', id } : undefined
@@ -83,6 +83,6 @@ export const replay = async <S, C, E extends AnyEvent, Code extends string, R ex
   const history = await loader.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined
-  const objection = objectionTo<R>(id, claim, claimIn(history), world.now())
+  const objection = objectionTo(id, claim, claimIn(history), world.now())
   return objection ?? { kind: 'replayed', row: first.row, position: first.last.position }
 }

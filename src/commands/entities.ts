@@ -8,6 +8,7 @@ import { invoice } from '../../streams/invoice/index.ts'
 import { order } from '../../streams/order/index.ts'
 import { payment } from '../../streams/payment/index.ts'
 import { reference } from '../../streams/reference/index.ts'
+import { refund } from '../../streams/refund/index.ts'
 
 /** A stream seen from both sides: what decides, and what a reader is shown. One read of the stream serves both. */
 export type Entity<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
@@ -20,3 +21,4 @@ export const orderEntity = { aggregate: order, projection: orders }
 export const invoiceEntity = { aggregate: invoice, projection: invoices }
 export const paymentEntity = { aggregate: payment, projection: payments }
 export const referenceEntity = { aggregate: reference }
+export const refundEntity = { aggregate: refund }

@@ -34,7 +34,7 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   if (!('invoice' in handled.state)) throw new Error(`${order_id} took an invoice and does not know it.`)
   const terms = handled.state.invoice
   // The order had taken this invoice before, for a request that ended between the two streams.
-  const objection = claim && objectionTo<InvoiceRow>(id, claim, terms.claim ?? undefined, ledger.world.now())
+  const objection = claim && objectionTo(id, claim, terms.claim ?? undefined, ledger.world.now())
   return objection ?? afterEffect(() => raiseFromTerms(ledger, order_id, terms, context))
 }
 

@@ -120,7 +120,7 @@ const payableInvoice = async (
 const answerOf = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer | undefined> => {
   const history = await ledger.loader.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
-  const objection = objectionTo<PaymentRow>(payment.id, payment.claim, claimIn(history), ledger.world.now())
+  const objection = objectionTo(payment.id, payment.claim, claimIn(history), ledger.world.now())
   if (objection) return objection
   const begun = rowUntil(paymentEntity, history, () => true)
   if (begun === undefined) return undefined

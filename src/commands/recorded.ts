@@ -44,6 +44,6 @@ export const newEventOf = <E extends AnyEvent>(codec: Codec<E>, { event, eventId
     id: eventId,
     type: event.type,
     data: data as JsonObject,
-    metadata: { ...rest, schemaVersion, $correlationId: correlationId, $causationId: causationId } as JsonObject,
+    metadata: { ...rest, schemaVersion, $correlationId: correlationId, $causationId: causationId },
   }
 }

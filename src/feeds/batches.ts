@@ -6,7 +6,6 @@
 export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): AsyncGenerator<T[]> {
   let waiting: T[] = []
   let ended = false
-  let failure: unknown
   let wake = Promise.withResolvers<void>()
   let room = Promise.withResolvers<void>()
   let abandoned = false
@@ -22,14 +21,12 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
       if (abandoned) return
     }
   }
-  const filling = fill()
-    .catch((error: unknown) => {
-      failure = error
-    })
-    .finally(() => {
-      ended = true
-      wake.resolve()
-    })
+  const filling = fill().finally(() => {
+    ended = true
+    wake.resolve()
+  })
+  // A failure is thrown below, once everything that came before it has been handed out.
+  filling.catch(() => undefined)
 
   try {
     for (;;) {
@@ -41,10 +38,9 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
       if (batch.length > 0) yield batch
       else if (ended) break
     }
-    if (failure !== undefined) throw failure
+    await filling
   } finally {
     abandoned = true
     room.resolve()
-    if (ended) await filling
   }
 }

@@ -69,10 +69,12 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   }
 }
 
-const permit = (principal: Principal, { scope }: AnyRoute): void => {
+const permit = (principal: Principal, { scope, kinds }: AnyRoute): void => {
   if (scope === 'none') return
-  const decision = authorize(principal, { scope })
-  if ('refused' in decision) throw new Problem(decision.refused, { detail: `This operation needs the scope ${scope}.` })
+  const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
+  if (!('refused' in decision)) return
+  const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
+  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.` })
 }
 
 const versionOf = (req: Incoming): string => {

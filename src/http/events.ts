@@ -29,13 +29,17 @@ const eventSchema = z
   })
   .meta({ id: 'CloudEvent' })
 
+/** The largest that Postgres takes for a bigint. */
+const POSITION_MAX = 2n ** 63n - 1n
+
 const query = z.object({
   ...pageQuery,
   type: z.enum(FACT_TYPES).optional(),
   subject: textSchema.optional(),
   from_position: z
     .string()
-    .regex(/^\d{1,19}$/)
+    .regex(/^\d{1,19}$/, 'A whole number.')
+    .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
     .optional()
     .meta({ description: 'Begin at this position of the log.' }),
   from_time: timeSchema.optional(),

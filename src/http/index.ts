@@ -4,6 +4,7 @@ import { healthRoutes } from './health.ts'
 import { invoiceRoutes } from './invoices.ts'
 import { operationRoutes } from './operations.ts'
 import { orderRoutes } from './orders.ts'
+import { paymentActionRoutes } from './paymentActions.ts'
 import { paymentRoutes } from './payments.ts'
 import { wellKnownRoutes } from './wellKnown.ts'
 import type { AnyRoute } from './route.ts'
@@ -12,6 +13,7 @@ const resources: readonly AnyRoute[] = [
   ...orderRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
+  ...paymentActionRoutes,
   ...operationRoutes,
   ...eventRoutes,
   ...healthRoutes,

@@ -40,10 +40,10 @@ const newPayment = z
   })
   .meta({ id: 'NewPayment' })
 
-const paymentSchema = z
+export const paymentSchema = z
   .object({
     id: idSchema('pay'),
-    state: z.enum(['pending', 'succeeded', 'failed']),
+    state: z.enum(['pending', 'succeeded', 'failed', 'partially_refunded', 'refunded']),
     ...resourceShape,
     invoice_id: idSchema('inv'),
     order_id: idSchema('ord'),
@@ -57,7 +57,7 @@ const paymentSchema = z
   })
   .meta({ id: 'Payment' })
 
-const render = (row: PaymentRow): z.input<typeof paymentSchema> => ({
+export const renderPayment = (row: PaymentRow): z.input<typeof paymentSchema> => ({
   id: row.id as `pay_${string}`,
   state: row.state,
   version: Number(row.revision),
@@ -116,7 +116,7 @@ const createPayment = route({
     const id = idOfKey('pay', idempotency)
     const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim }, context)
     ledger.world.crashPoint('mid_response')
-    if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, render)
+    if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, renderPayment)
     const headers = { Location: `/operations/${withPrefix('op', id)}`, 'Ledger-Position': paid.position.toString() }
     return { status: 202, body: renderPaymentOperation(paid.row), headers }
   },
@@ -136,7 +136,7 @@ const readPayment = route({
     304: { description: 'You have it already.', headers: ['ETag'] },
   },
   errors: ['precondition_invalid'],
-  handle: call => readOne(call, paymentEntity, call.params.id, render),
+  handle: call => readOne(call, paymentEntity, call.params.id, renderPayment),
 })
 
 const listPayments = route({
@@ -158,7 +158,7 @@ const listPayments = route({
   }),
   responses: { 200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
-  handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render }),
+  handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
 })
 
 export const paymentRoutes: readonly AnyRoute[] = [createPayment, listPayments, readPayment]

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Principal, Scope } from '../identity/principal.ts'
+import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
@@ -79,6 +79,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly tag: string
   /** What the credential must permit; `none` for what anybody may read. */
   readonly scope: Scope | 'none'
+  /** The kinds of credential that may; all when absent. */
+  readonly kinds?: readonly PrincipalKind[]
   readonly rateClass: 'default' | 'payments' | 'exports'
   readonly params?: P
   readonly query?: Q
@@ -100,7 +102,12 @@ export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.
   declaration: Route<P, Q, B>,
 ): AnyRoute => declaration as never
 
-const COMMON: readonly ErrorCode[] = ['unsupported_api_version', 'not_acceptable', 'internal_error']
+const COMMON: readonly ErrorCode[] = [
+  'unsupported_api_version',
+  'unknown_parameter',
+  'not_acceptable',
+  'internal_error',
+]
 const AUTHENTICATED: readonly ErrorCode[] = [
   'multiple_credentials',
   'unauthenticated',
@@ -125,9 +132,10 @@ export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
   ...new Set<ErrorCode>([
     ...COMMON,
     ...(declared.scope === 'none' ? [] : AUTHENTICATED),
+    ...(declared.kinds ? (['credential_not_permitted'] as const) : []),
     ...(declared.method === 'GET' ? [] : COMMAND),
     ...(declared.body ? WITH_BODY : []),
-    ...(declared.query ? (['unknown_parameter', 'validation_failed'] as const) : []),
+    ...(declared.query ? (['validation_failed'] as const) : []),
     ...(declared.params ? (['resource_not_found'] as const) : []),
     ...(declared.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
     ...(declared.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),

@@ -20,7 +20,11 @@ export const exponentSchema = z
   .max(4)
   .meta({ description: 'Digits of the minor unit: 2 for USD, 0 for JPY.' })
 
-export const timeSchema = z.iso.datetime().meta({ description: 'RFC 3339, UTC.' })
+// Postgres, which is asked for times, knows no year 0.
+export const timeSchema = z.iso
+  .datetime()
+  .refine(text => !text.startsWith('0000'), { message: 'There is no year 0.' })
+  .meta({ description: 'RFC 3339, UTC.' })
 
 const METADATA_KEYS_MAX = 50
 const METADATA_KEY_CHARS_MAX = 40
@@ -34,7 +38,12 @@ export const metadataSchema = z
   .meta({ description: 'Yours: text by text, kept and returned as it is.' })
 
 const TEXT_CHARS_MAX = 500
-export const textSchema = z.string().min(1).max(TEXT_CHARS_MAX)
+// A body with U+0000 was refused before; here it is a query that must not reach Postgres with it.
+export const textSchema = z
+  .string()
+  .min(1)
+  .max(TEXT_CHARS_MAX)
+  .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
 
 /** What every resource begins and ends with. */
 export const resourceShape = {

@@ -1,6 +1,6 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
-import type { OrderId, PaymentId } from '../ids.ts'
+import type { OrderId, PaymentId, RefundId } from '../ids.ts'
 import type { InvoiceEvent } from './events.ts'
 
 export type RaiseInvoice = {
@@ -24,7 +24,16 @@ export type PayInvoice = {
 }
 export type SettlePayment = { type: 'SettlePayment'; payment_id: PaymentId }
 export type ReleasePayment = { type: 'ReleasePayment'; payment_id: PaymentId }
-export type InvoiceCommand = RaiseInvoice | ApproveInvoice | VoidInvoice | PayInvoice | SettlePayment | ReleasePayment
+/** The payment's stream has granted the refund; the invoice follows. */
+export type ApplyRefund = { type: 'ApplyRefund'; payment_id: PaymentId; refund_id: RefundId; amount: bigint }
+export type InvoiceCommand =
+  | RaiseInvoice
+  | ApproveInvoice
+  | VoidInvoice
+  | PayInvoice
+  | SettlePayment
+  | ReleasePayment
+  | ApplyRefund
 
 export type InvoiceCode = 'resource_not_found' | 'invoice_state_conflict' | 'payment_state_conflict'
 
@@ -43,6 +52,7 @@ type Amounts = {
   readonly pending: bigint
   /** Every payment that ever asked, so that a retry is recognised. */
   readonly payments: ReadonlyMap<PaymentId, Part>
+  readonly refunds: ReadonlySet<RefundId>
 }
 export type InvoiceStatus = 'draft' | 'approved' | 'partially_paid' | 'paid' | 'voided'
 /** draft ─▶ approved ─▶ partially_paid ─▶ paid. Draft or approved, with nothing paid or pending ─▶ voided. */
@@ -133,6 +143,11 @@ const releasePayment = ({ payment_id }: ReleasePayment, invoice: InvoiceState): 
   return [{ type: 'PaymentReleased', data: { payment_id, amount: part.amount } }]
 }
 
+const applyRefund = ({ type: _, ...refund }: ApplyRefund, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return reject('resource_not_found')
+  return invoice.refunds.has(refund.refund_id) ? [] : [{ type: 'RefundApplied', data: refund }]
+}
+
 const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
   switch (command.type) {
     case 'RaiseInvoice':
@@ -147,6 +162,8 @@ const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
       return settlePayment(command, state)
     case 'ReleasePayment':
       return releasePayment(command, state)
+    case 'ApplyRefund':
+      return applyRefund(command, state)
   }
 }
 
@@ -183,6 +200,8 @@ const evolveRaised = (invoice: Raised, event: Exclude<InvoiceEvent, { type: 'Inv
       return moved(invoice, event.data, 'released')
     case 'PaymentApplied':
       return moved(invoice, event.data, 'applied')
+    case 'RefundApplied':
+      return { ...invoice, refunds: new Set(invoice.refunds).add(event.data.refund_id) }
     case 'InvoicePaid':
       return { ...invoice, status: 'paid' }
   }
@@ -191,7 +210,17 @@ const evolveRaised = (invoice: Raised, event: Exclude<InvoiceEvent, { type: 'Inv
 const evolve = (invoice: InvoiceState, event: InvoiceEvent): InvoiceState => {
   if (event.type === 'InvoiceRaised') {
     const { order_id: orderId, currency, amount_due: due, due_date: dueDate } = event.data
-    return { status: 'draft', orderId, currency, due, dueDate, paid: 0n, pending: 0n, payments: new Map() }
+    return {
+      status: 'draft',
+      orderId,
+      currency,
+      due,
+      dueDate,
+      paid: 0n,
+      pending: 0n,
+      payments: new Map(),
+      refunds: new Set(),
+    }
   }
   // A stored fact is never refused; before the invoice was raised it has nothing to change.
   return invoice.status === 'none' ? invoice : evolveRaised(invoice, event)

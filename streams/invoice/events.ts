@@ -24,6 +24,8 @@ export const invoiceEvents = {
   PaymentReleased: z.object(payment),
   /** The amount counts as paid: at once for an immediate payment, at settlement for a deferred one. */
   PaymentApplied: z.object(payment),
+  /** A part of what was paid went back to the payer. What is due does not grow again. */
+  RefundApplied: z.object({ ...payment, refund_id: idSchema('rfd') }),
   /** Nothing is due any more. Follows the last PaymentApplied in the same append. */
   InvoicePaid: z.object({ ...subject, amount_paid: minorUnits, payment_id: idSchema('pay') }),
 }

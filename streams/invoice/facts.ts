@@ -42,4 +42,5 @@ export const invoiceFacts: FactMap<InvoiceEvent> = {
   PaymentRefused: 'internal',
   PaymentReleased: 'internal',
   PaymentApplied: 'internal',
+  RefundApplied: 'internal',
 }

@@ -1,6 +1,6 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
-import type { InvoiceId, OrderId, PaymentId } from '../ids.ts'
+import type { InvoiceId, OrderId, PaymentId, RefundId } from '../ids.ts'
 import type { PaymentEvent } from './events.ts'
 
 export type PaymentTerms = {
@@ -17,17 +17,24 @@ export type InitiatePayment = PaymentTerms & { type: 'InitiatePayment'; metadata
 export type ConfirmPayment = { type: 'ConfirmPayment' }
 export type SettlePayment = { type: 'SettlePayment' }
 export type FailPayment = { type: 'FailPayment'; code: string; held_by: PaymentId | null }
-export type PaymentCommand = InitiatePayment | ConfirmPayment | SettlePayment | FailPayment
+/** Only for a refund that is claimed. No amount: all that is left. */
+export type RefundPayment = { type: 'RefundPayment'; refund_id: RefundId; amount: bigint | null; reason: string }
+export type PaymentCommand = InitiatePayment | ConfirmPayment | SettlePayment | FailPayment | RefundPayment
 
 export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'concurrent_modification'
+
+/** What each refund came to: its amount, or null where it was refused. */
+type Refunds = ReadonlyMap<RefundId, bigint | null>
 
 /**
  * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or failed, when it refuses.
  * accepted ─▶ succeeded or failed, as the settler says. Callers see `initiated` and `accepted` both as pending.
+ * succeeded is refunded in parts, until nothing is left.
  */
 export type PaymentState =
   | { readonly status: 'none' }
-  | { readonly status: 'initiated' | 'accepted' | 'succeeded'; readonly terms: PaymentTerms }
+  | { readonly status: 'initiated' | 'accepted'; readonly terms: PaymentTerms }
+  | { readonly status: 'succeeded'; readonly terms: PaymentTerms; readonly refunded: bigint; readonly refunds: Refunds }
   | { readonly status: 'failed'; readonly terms: PaymentTerms; readonly code: string }
 
 type Decision = readonly PaymentEvent[] | Rejection<PaymentCode>
@@ -43,10 +50,29 @@ const confirm = (payment: PaymentState): Decision => {
   return [{ type, data: payment.terms }]
 }
 
+/** A deferred payment that is settled already stays so: whoever settles may ask again after a lost answer. */
 const settle = (payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
+  if (payment.status === 'succeeded' && payment.terms.settlement === 'deferred') return []
   if (payment.status !== 'accepted') return reject('payment_state_conflict', { state: payment.status })
   return [{ type: 'PaymentSucceeded', data: payment.terms }]
+}
+
+/** What can still go back to the payer; zero unless the payment has succeeded. */
+export const refundable = (payment: PaymentState): bigint =>
+  payment.status === 'succeeded' ? payment.terms.amount - payment.refunded : 0n
+
+const refund = ({ refund_id, amount, reason }: RefundPayment, payment: PaymentState): Decision => {
+  if (payment.status === 'none') return reject('resource_not_found')
+  // A refund is claimed only after the payment has succeeded, and a succeeded payment stays so.
+  if (payment.status !== 'succeeded') return reject('payment_state_conflict', { state: payment.status })
+  if (payment.refunds.has(refund_id)) return []
+  const left = refundable(payment)
+  const refund_amount = amount ?? left
+  if (refund_amount === 0n || refund_amount > left)
+    return [{ type: 'RefundRefused', data: { refund_id, code: 'payment_state_conflict' } }]
+  const refunded_amount = payment.refunded + refund_amount
+  return [{ type: 'PaymentRefunded', data: { ...payment.terms, refund_id, refund_amount, refunded_amount, reason } }]
 }
 
 const fail = ({ code, held_by }: FailPayment, payment: PaymentState): Decision => {
@@ -67,10 +93,18 @@ const decide = (command: PaymentCommand, state: PaymentState): Decision => {
       return settle(state)
     case 'FailPayment':
       return fail(command, state)
+    case 'RefundPayment':
+      return refund(command, state)
   }
 }
 
-const evolve = (_: PaymentState, event: PaymentEvent): PaymentState => {
+const withRefund = (payment: PaymentState, id: RefundId, amount: bigint | null, refunded?: bigint): PaymentState => {
+  if (payment.status !== 'succeeded') return payment
+  const refunds = new Map(payment.refunds).set(id, amount)
+  return { ...payment, refunds, refunded: refunded ?? payment.refunded }
+}
+
+const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
   switch (event.type) {
     case 'PaymentInitiated': {
       const { metadata: _metadata, claim: _claim, ...terms } = event.data
@@ -79,7 +113,11 @@ const evolve = (_: PaymentState, event: PaymentEvent): PaymentState => {
     case 'PaymentAccepted':
       return { status: 'accepted', terms: event.data }
     case 'PaymentSucceeded':
-      return { status: 'succeeded', terms: event.data }
+      return { status: 'succeeded', terms: event.data, refunded: 0n, refunds: new Map() }
+    case 'PaymentRefunded':
+      return withRefund(payment, event.data.refund_id, event.data.refund_amount, event.data.refunded_amount)
+    case 'RefundRefused':
+      return withRefund(payment, event.data.refund_id, null)
     case 'PaymentFailed': {
       const { code, held_by: _held_by, ...terms } = event.data
       return { status: 'failed', terms, code }

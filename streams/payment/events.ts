@@ -19,6 +19,16 @@ export const paymentEvents = {
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),
   PaymentSucceeded: z.object(terms),
+  /** `refund_amount` goes back to the payer; `refunded_amount` is the sum of all refunds, this one included. */
+  PaymentRefunded: z.object({
+    ...terms,
+    refund_id: idSchema('rfd'),
+    refund_amount: minorUnits,
+    refunded_amount: minorUnits,
+    reason: z.string(),
+  }),
+  /** A claimed refund that the payment did not grant. Kept, so that asking again gets the same answer. */
+  RefundRefused: z.object({ refund_id: idSchema('rfd'), code: z.literal('payment_state_conflict') }),
   /** `code` is a rejection of the contract, or the settler's own word for why it failed; `held_by` has the reference. */
   PaymentFailed: z.object({ ...terms, code: z.string(), held_by: idSchema('pay').nullable() }),
 }

@@ -21,6 +21,17 @@ export const paymentFacts: FactMap<PaymentEvent> = {
     version: 1,
     data: { ...termsOf(id, data), failure: { code: data.code } },
   }),
+  PaymentRefunded: ({ id, event: { data } }) => ({
+    type: 'payment.refunded',
+    version: 1,
+    data: {
+      ...termsOf(id, data),
+      refund_amount: Number(data.refund_amount),
+      refunded_amount: Number(data.refunded_amount),
+      reason: data.reason,
+    },
+  }),
+  RefundRefused: 'internal',
   PaymentInitiated: 'internal',
   PaymentAccepted: 'internal',
 }

@@ -14,4 +14,5 @@ export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, Paym
 }
 
 export type * from './decider.ts'
+export { refundable } from './decider.ts'
 export type * from './events.ts'

@@ -38,7 +38,7 @@ describe('canonical JSON', () => {
 
   it('writes literals, texts and numbers as RFC 8785 §3.2.2 does', () => {
     const value = {
-      numbers: [333333333.33333329, 1e30, 4.5, 2e-3, 0.000000000000000000000000001],
+      numbers: [333333333.3333333, 1e30, 4.5, 2e-3, 0.000000000000000000000000001],
       string: '\u20ac$\u000f\u000aA\'\u0042\u0022\u005c\\"/',
       literals: [null, true, false],
     }

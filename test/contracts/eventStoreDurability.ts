@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, type NewEvent, Unavailable } from '../../src/ports.ts'
-import { type EventStoreUnderTest, all, caughtUp, event, events } from './eventStoreKit.ts'
-import { feed, idsOf, newCategory, newStream } from './eventStoreKit.ts'
+import {
+  type EventStoreUnderTest,
+  all,
+  caughtUp,
+  event,
+  events,
+  feed,
+  idsOf,
+  newCategory,
+  newStream,
+} from './eventStoreKit.ts'
 
 const APPENDS = 1000
 const WRITERS = 20

@@ -62,7 +62,10 @@ export const feed = (store: EventStore, options: Omit<SubscribeOptions, 'signal'
     events: received,
     until: holds =>
       new Promise((resolve, reject) => {
-        const late = setTimeout(() => reject(new Error(`not within ${FEED_LIMIT_MS} ms: ${holds}`)), FEED_LIMIT_MS)
+        const late = setTimeout(
+          () => reject(new Error(`not within ${FEED_LIMIT_MS} ms: ${holds.toString()}`)),
+          FEED_LIMIT_MS,
+        )
         check = () => {
           if (!holds(collected)) return
           clearTimeout(late)

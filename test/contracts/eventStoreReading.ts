@@ -34,7 +34,7 @@ export const describeReading = (shared: () => EventStore): void => {
 
     it('yields every event in reverse from the last', async () => {
       const read = await all(store.readStream(long, { direction: 'backwards' }))
-      expect(idsOf(read)).to.deep.equal(idsOf(recorded).reverse())
+      expect(idsOf(read)).to.deep.equal(idsOf(recorded).toReversed())
     })
 
     it('begins with the revision asked for, forwards', async () => {

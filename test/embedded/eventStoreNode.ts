@@ -1,5 +1,6 @@
 /** The embedded event store for tests: a real Postgres and a real node, each a process of its own. */
 
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, startChild } from '../../src/embedded/child.ts'
 import { removeFolder, temporaryFolder } from './processes.ts'
@@ -12,7 +13,8 @@ export type TestNode = {
   readonly address: string
   readonly databaseUrl: string
   readonly pid: () => number
-  readonly postgresPid: () => number
+  /** kill -9 of Postgres; the supervisor starts it again. */
+  killPostgres(): Promise<void>
   /** Ends the node in good order and starts it again. */
   restart(): Promise<void>
   /** kill -9; the supervisor starts it again. */
@@ -40,7 +42,10 @@ export const startTestNode = async (): Promise<TestNode> => {
     address,
     databaseUrl: database.href,
     pid: () => node.pid,
-    postgresPid: () => postgres.pid,
+    killPostgres: async () => {
+      const file = await readFile(join(folder, 'postgres/cluster/postmaster.pid'), 'utf8')
+      process.kill(Number.parseInt(file, 10), 'SIGKILL')
+    },
     restart: async () => {
       await node.stop()
       node = await startNode(database.href, new URL(address).port)

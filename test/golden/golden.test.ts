@@ -75,7 +75,7 @@ describe('stored events', () => {
         const [any] = own
         if (any === undefined) return expect.fail(`Add test/golden/${category}/${type}.v1.json.`)
         const versions = Array.from({ length: latestOf(category, any) }, (_, n) => n + 1)
-        expect([...new Set(own.map(({ version }) => version))].toSorted()).to.deep.equal(versions)
+        expect([...new Set(own.map(({ version }) => version))].toSorted((a, b) => a - b)).to.deep.equal(versions)
       })
 
     for (const golden of goldens)

@@ -77,7 +77,7 @@ async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> 
   let from = range.from
   let limit = Math.min(FIRST_PAGE_EVENTS, range.count)
   while (direction === 'forwards' ? from <= to : from >= to) {
-    const page = await log.reader.streamPage(stream, direction, from, to, limit)
+    const page = await log.reader.streamPage({ stream, direction, from, to, limit })
     const last = page.at(-1)
     if (last === undefined) return
     if (direction === 'forwards' && from === range.from && last.revision === entry.head)
@@ -95,7 +95,7 @@ const fromMemory = ({ entry, direction, from, to }: Range): StoredRecord[] | und
   if (oldest === undefined || low < oldest.revision) return undefined
   const high = direction === 'forwards' ? to : from
   const found = entry.recent.filter(({ revision }) => revision >= low && revision <= high)
-  return direction === 'forwards' ? found : found.reverse()
+  return direction === 'forwards' ? found : found.toReversed()
 }
 
 /** Pages grow as long as the events are small. */

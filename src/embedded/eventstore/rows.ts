@@ -1,4 +1,4 @@
-import pg from 'pg'
+import type pg from 'pg'
 import type { StoredRecord } from './record.ts'
 
 const OID = { bool: 16, bytea: 17, int8: 20 } as const
@@ -13,7 +13,7 @@ const parsers: Readonly<Record<number, (text: string) => unknown>> = {
 const asText = (text: string): string => text
 
 /** int8 comes as bigint, bytea as Buffer, everything else as Postgres writes it. */
-const types = { getTypeParser: (oid: number) => parsers[oid] ?? asText } as pg.CustomTypesConfig
+const types: pg.CustomTypesConfig = { getTypeParser: (oid: number) => parsers[oid] ?? asText }
 
 /** A prepared statement. `name` must belong to `text` alone. */
 export const queryOf = (name: string, text: string, values: readonly unknown[]): pg.QueryConfig => ({

@@ -73,10 +73,19 @@ const lockNode = async (client: pg.Client): Promise<void> => {
   }
 }
 
+export type StreamPage = {
+  readonly stream: string
+  readonly direction: Direction
+  /** Both inclusive; the first of the two is where the page begins. */
+  readonly from: bigint
+  readonly to: bigint
+  readonly limit: number
+}
+
 /** Reads of what is committed, by pages. */
 export type Reader = {
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
-  streamPage(stream: string, direction: Direction, from: bigint, to: bigint, limit: number): Promise<StoredRecord[]>
+  streamPage(page: StreamPage): Promise<StoredRecord[]>
   /** Behind `position` forwards, below it backwards. */
   allPage(direction: Direction, position: bigint, limit: number): Promise<StoredRecord[]>
   end(): Promise<void>
@@ -96,7 +105,7 @@ export const openReader = (connectionString: string): Reader => {
     (await pool.query(queryOf(name, text, values))).rows as Row[]
   return {
     query,
-    streamPage: async (stream, direction, from, to, limit) => {
+    streamPage: async ({ stream, direction, from, to, limit }) => {
       const bounds = from < to ? [from, to] : [to, from]
       const name = `stream_${direction}`
       return (await query<EventRow>(name, SELECT_STREAM[direction], [stream, ...bounds, limit])).map(recordOf)

@@ -4,7 +4,7 @@ import { NO_REVISION, type StoredRecord } from '../record.ts'
 import { firstVisible, isExpired } from '../truncation.ts'
 import { caughtUpMessage, checkpointMessage, confirmationMessage, eventMessage, streamName } from './messages.ts'
 import type { Outlet } from './outlet.ts'
-import { type Options, filterIn, formOf, positionOf, revisionOf } from './read.ts'
+import { type Options, filterIn, formOf, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted } from './status.ts'
 
 const FIRST_PAGE_EVENTS = 64
@@ -101,7 +101,7 @@ async function* visibleBehind(log: Log, stream: string, revision: bigint): Async
     const recent = entry.recent[0] !== undefined && from >= entry.recent[0].revision
     const page = recent
       ? entry.recent.filter(record => record.revision >= from)
-      : await log.reader.streamPage(stream, 'forwards', from, head, FIRST_PAGE_EVENTS)
+      : await log.reader.streamPage({ stream, direction: 'forwards', from, to: head, limit: FIRST_PAGE_EVENTS })
     const last = page.at(-1)
     if (last === undefined) return
     for (const record of page) if (!isExpired(record, truncation, Date.now())) yield record

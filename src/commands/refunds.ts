@@ -1,0 +1,97 @@
+import { fold } from '../../projections/projection.ts'
+import type { PaymentRow } from '../../projections/payments/projection.ts'
+import { payments } from '../../projections/payments/projection.ts'
+import type { Claim } from '../../streams/claim.ts'
+import { reject } from '../../streams/decider.ts'
+import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
+import { refundable } from '../../streams/payment/index.ts'
+import type { RefundTerms } from '../../streams/refund/index.ts'
+import { claimIn, type Created, objectionTo } from './creation.ts'
+import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
+import { type Context, handle, type Ledger } from './handle.ts'
+
+/**
+ * A refund goes the way of a payment: claim (its own stream, which binds the key), decision (the payment's stream, where
+ * all refunds of a payment meet), consequence (the invoice's amounts). The answer is made from the payment's stream.
+ */
+export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: Claim }
+
+type Answer = Created<PaymentRow>
+
+/** Gives back a part of a payment, or all that is left; or finds what the same key gave back before. */
+export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
+  const { id, claim, payment_id, amount, reason } = asked
+  const { row, state } = await ledger.loader.load(paymentEntity, payment_id)
+  const visible = row?.tenant_id === context.tenant
+  const left = refundable(state)
+  if (!visible || left === 0n || (amount ?? left) > left) {
+    const refusal = visible
+      ? reject('payment_state_conflict', { state: row.state, refundable: left })
+      : reject('resource_not_found')
+    // A key that was used before answers as it did then, whatever is left now.
+    return (await answerOf(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
+  }
+  const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim }
+  const claimed = await handle(ledger, refundEntity, id, { command, context, isNew: true })
+  if (!claimed.ok) {
+    const replayed = await answerOf(ledger, asked, context)
+    return replayed ?? { kind: 'refused', rejection: reject('concurrent_modification') }
+  }
+  await finishRefund(ledger, id, { payment_id, amount, reason }, context)
+  const answer = await outcomeOf(ledger, id, payment_id)
+  return answer.kind === 'replayed' ? { ...answer, kind: 'created' } : answer
+}
+
+/** Drives a claimed refund to its end, from wherever it stands. */
+export const finishRefund = async (
+  ledger: Ledger,
+  refund_id: RefundId,
+  { payment_id, amount, reason }: RefundTerms,
+  context: Context,
+): Promise<void> => {
+  const command = { type: 'RefundPayment' as const, refund_id, amount, reason }
+  const decided = await handle(ledger, paymentEntity, payment_id, { command, context })
+  if (!decided.ok || decided.state.status !== 'succeeded')
+    throw new Error(`The payment of ${refund_id} could not be asked, though it was there before the claim.`)
+  const granted = decided.state.refunds.get(refund_id) ?? null
+  if (granted !== null)
+    await applyRefund(ledger, decided.state.terms.invoice_id, { payment_id, refund_id, amount: granted }, context)
+}
+
+/** The invoice follows what the payment's stream has granted. */
+export const applyRefund = async (
+  ledger: Ledger,
+  invoiceId: InvoiceId,
+  granted: { payment_id: PaymentId; refund_id: RefundId; amount: bigint },
+  context: Context,
+): Promise<void> => {
+  const applied = await handle(ledger, invoiceEntity, invoiceId, {
+    command: { type: 'ApplyRefund', ...granted },
+    context,
+  })
+  if (!applied.ok) throw new Error(`${invoiceId} did not take the refund ${granted.refund_id}.`)
+}
+
+const answerOf = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
+  const history = await ledger.loader.history(refundEntity, asked.id)
+  const first = history[0]
+  if (first === undefined) return undefined
+  const objection = objectionTo(asked.payment_id, asked.claim, claimIn(history), ledger.world.now())
+  if (objection) return objection
+  const { claim: _, ...terms } = first.event.data
+  await finishRefund(ledger, asked.id, terms, context)
+  return outcomeOf(ledger, asked.id, terms.payment_id)
+}
+
+/** The payment as it was when this refund was decided: the same for every retry, for ever. */
+const outcomeOf = async ({ loader }: Ledger, id: RefundId, paymentId: PaymentId): Promise<Answer> => {
+  let row: PaymentRow | undefined
+  for (const recorded of await loader.history(paymentEntity, paymentId)) {
+    row = fold(payments, row, recorded)
+    const { event, position, metadata } = recorded
+    if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'replayed', row, position }
+    if (event.type === 'RefundRefused' && event.data.refund_id === id)
+      return { kind: 'refused', rejection: reject(event.data.code), recordedFor: metadata.correlationId }
+  }
+  throw new Error(`The refund ${id} was driven to its end and has none.`)
+}

@@ -1,0 +1,39 @@
+import { reject } from '../../streams/decider.ts'
+import type { PaymentId } from '../../streams/ids.ts'
+import type { PaymentCommand, PaymentTerms } from '../../streams/payment/index.ts'
+import type { PaymentRow } from '../../projections/payments/projection.ts'
+import { invoiceEntity, paymentEntity } from './entities.ts'
+import { type Context, type Handled, handle, type Ledger } from './handle.ts'
+
+type Settled = Handled<unknown, PaymentRow, string>
+type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
+
+/**
+ * The settler's word on a deferred payment. The payment's stream takes it, once; the invoice follows, here or by the
+ * settlement process after a crash.
+ */
+export const settle = async (ledger: Ledger, id: PaymentId, command: Verdict, context: Context): Promise<Settled> => {
+  const { row } = await ledger.loader.load(paymentEntity, id)
+  if (row?.tenant_id !== context.tenant) return { ok: false, ...reject('resource_not_found') }
+  const handled = await handle(ledger, paymentEntity, id, { command, context })
+  if (handled.ok && handled.state.status !== 'none')
+    await followSettlement(
+      ledger,
+      id,
+      { terms: handled.state.terms, failed: handled.state.status === 'failed' },
+      context,
+    )
+  return handled
+}
+
+/** The invoice counts the amount as paid, or lets it go. Idempotent. */
+export const followSettlement = async (
+  ledger: Ledger,
+  payment_id: PaymentId,
+  { terms, failed }: { readonly terms: PaymentTerms; readonly failed: boolean },
+  context: Context,
+): Promise<void> => {
+  const type = failed ? 'ReleasePayment' : 'SettlePayment'
+  const followed = await handle(ledger, invoiceEntity, terms.invoice_id, { command: { type, payment_id }, context })
+  if (!followed.ok) throw new Error(`${terms.invoice_id} did not follow the settlement of ${payment_id}.`)
+}

@@ -1,0 +1,44 @@
+/** What a read asks for, in the words of this node. */
+
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import { type Filter, filterOf } from '../filter.ts'
+import type { Direction } from '../storage.ts'
+import type { UuidForm } from './messages.ts'
+
+export type Options = ReadReq.Options
+
+export const formOf = (options: Options): UuidForm =>
+  options.getUuidOption()?.hasString() === true ? 'string' : 'structured'
+
+export const directionOf = (options: Options): Direction =>
+  options.getReadDirection() === streams.ReadReq.Options.ReadDirection.BACKWARDS ? 'backwards' : 'forwards'
+
+export const countOf = (options: Options): number => Math.min(Number(options.getCount()), Number.MAX_SAFE_INTEGER)
+
+/** The revision asked for; `start` when nothing was said. */
+export const revisionOf = (options: Options): bigint | 'start' | 'end' => {
+  const asked = options.getStream()
+  if (asked?.hasRevision() === true) return BigInt(asked.getRevision())
+  return asked?.hasEnd() === true ? 'end' : 'start'
+}
+
+/** The commit position asked for; prepare and commit positions are the same here. */
+export const positionOf = (options: Options): bigint | 'start' | 'end' => {
+  const asked = options.getAll()
+  const position = asked?.getPosition()
+  if (position !== undefined) return BigInt(position.getCommitPosition())
+  return asked?.hasEnd() === true ? 'end' : 'start'
+}
+
+export const filterIn = (options: Options): Filter | undefined => {
+  const asked = options.getFilter()
+  const byStream = asked?.getStreamIdentifier()
+  const expression = byStream ?? asked?.getEventType()
+  if (expression === undefined) return undefined
+  const on = byStream === undefined ? 'type' : 'stream'
+  return filterOf({ on, regex: expression.getRegex(), prefixes: expression.getPrefixList() })
+}
+
+/** Only clients that say so understand the messages about the first and last position of a stream. */
+export const knowsPositions = (options: Options): boolean => (options.getControlOption()?.getCompatibility() ?? 0) >= 1

@@ -1,0 +1,30 @@
+import type { Claim } from '../claim.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { PaymentId } from '../ids.ts'
+import type { RefundEvent } from './events.ts'
+
+export type RefundTerms = { readonly payment_id: PaymentId; readonly amount: bigint | null; readonly reason: string }
+export type InitiateRefund = RefundTerms & { type: 'InitiateRefund'; claim: Claim }
+export type RefundCommand = InitiateRefund
+
+export type RefundCode = 'concurrent_modification'
+
+/** A refund is claimed once. Whether it is granted, the payment's stream decides, where all refunds of it meet. */
+export type RefundState = { readonly status: 'none' } | { readonly status: 'initiated'; readonly terms: RefundTerms }
+
+const decide = (
+  { type: _, ...initiated }: RefundCommand,
+  refund: RefundState,
+): readonly RefundEvent[] | Rejection<RefundCode> =>
+  refund.status === 'none' ? [{ type: 'RefundInitiated', data: initiated }] : reject('concurrent_modification')
+
+const evolve = (_: RefundState, { data: { claim: __, ...terms } }: RefundEvent): RefundState => ({
+  status: 'initiated',
+  terms,
+})
+
+export const refundDecider: Decider<RefundState, RefundCommand, RefundEvent, RefundCode> = {
+  initial: { status: 'none' },
+  decide,
+  evolve,
+}

@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type RefundCode, type RefundCommand, type RefundState, refundDecider } from './decider.ts'
+import { type RefundEvent, refundEvents } from './events.ts'
+import { refundFacts } from './facts.ts'
+import { refundUpcasters } from './upcasters.ts'
+
+export const refund: Aggregate<RefundState, RefundCommand, RefundEvent, RefundCode> = {
+  category: 'refund',
+  prefix: 'rfd',
+  decider: refundDecider,
+  codec: codecOf(refundEvents, refundUpcasters),
+  facts: refundFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type EventStoreDBClient,
+  type AllStreamSubscription,
+  type Filter,
+  eventTypeFilter,
+  streamNameFilter,
+} from '@eventstore/db-client'
+import { expect } from 'chai'
+import { type Raw, collect, failureOf, made, newStream, startRaw } from './eventStoreRaw.ts'
+import { until } from './processes.ts'
+
+describe('the embedded event store node: reading and subscribing', function () {
+  this.timeout(30_000)
+  let client: EventStoreDBClient
+  let append: Raw['append']
+  let revisionsOf: Raw['revisionsOf']
+  let stop: Raw['stop']
+
+  before(async () => {
+    ;({ client, append, revisionsOf, stop } = await startRaw())
+  })
+  after(() => stop())
+
+  describe('reading', () => {
+    it('says that a missing stream is not found', async () => {
+      const stream = newStream()
+      expect(await failureOf(collect(client.readStream(stream)))).to.deep.include({
+        type: 'stream-not-found',
+        streamName: stream,
+      })
+    })
+
+    it('reads $all backwards from the end and from a position, exclusively', async () => {
+      const { position } = await append(newStream(), 5)
+      const commit = position?.commit ?? 0n
+      const last = await collect(client.readAll({ direction: 'backwards', fromPosition: 'end', maxCount: 3 }))
+      expect(last.map(event => event.position?.commit)).to.deep.equal([commit, commit - 1n, commit - 2n])
+      const below = await collect(
+        client.readAll({ direction: 'backwards', fromPosition: { commit, prepare: commit }, maxCount: 2 }),
+      )
+      expect(below.map(event => event.position?.commit)).to.deep.equal([commit - 1n, commit - 2n])
+    })
+
+    it('reads $all forwards from a position, inclusively, and from the start without a gap', async () => {
+      const { position } = await append(newStream(), 3)
+      const commit = position?.commit ?? 0n
+      const from = await collect(client.readAll({ fromPosition: { commit: commit - 1n, prepare: commit - 1n } }))
+      expect(from.map(event => event.position?.commit)).to.deep.equal([commit - 1n, commit])
+      const whole = await collect(client.readAll())
+      expect(whole.map(event => Number(event.position?.commit))).to.deep.equal(
+        Array.from({ length: Number(commit) }, (_, n) => n + 1),
+      )
+    })
+  })
+
+  describe('stream metadata', () => {
+    it('is kept in a stream of its own, of which only the newest event shows', async () => {
+      const stream = newStream()
+      await client.setStreamMetadata(stream, { maxCount: 3, cacheControl: 60, owner: 'me' })
+      await client.setStreamMetadata(stream, { maxCount: 2, cacheControl: 60, owner: 'you' })
+      expect((await client.getStreamMetadata(stream)).metadata).to.deep.equal({
+        maxCount: 2,
+        cacheControl: 60,
+        owner: 'you',
+      })
+      expect(await revisionsOf(`$$${stream}`)).to.deep.equal([1])
+    })
+
+    it('shows no more than $maxCount events', async () => {
+      const stream = newStream()
+      await append(stream, 10)
+      await client.setStreamMetadata(stream, { maxCount: 3 })
+      expect(await revisionsOf(stream)).to.deep.equal([7, 8, 9])
+      expect(await revisionsOf(stream, { direction: 'backwards', fromRevision: 'end' })).to.deep.equal([9, 8, 7])
+      await append(stream, 1)
+      expect(await revisionsOf(stream)).to.deep.equal([8, 9, 10])
+    })
+
+    it('hides what is older than $maxAge', async () => {
+      const stream = newStream()
+      await append(stream, 2)
+      await client.setStreamMetadata(stream, { maxAge: 1 })
+      await sleep(1100)
+      await append(stream, 1)
+      expect(await revisionsOf(stream)).to.deep.equal([2])
+    })
+
+    it('hides what lies before $tb, but not from $all', async () => {
+      const stream = newStream()
+      const { position } = await append(stream, 5)
+      await client.setStreamMetadata(stream, { truncateBefore: 3 })
+      expect(await revisionsOf(stream)).to.deep.equal([3, 4])
+      const commit = (position?.commit ?? 0n) - 4n
+      const all = await collect(client.readAll({ fromPosition: { commit, prepare: commit }, maxCount: 5 }))
+      expect(all.map(({ streamId }) => streamId)).to.deep.equal(Array.from({ length: 5 }, () => stream))
+    })
+
+    it('is obeyed at once, also by readers of a stream that is in memory', async () => {
+      const stream = newStream()
+      await append(stream, 4)
+      expect(await revisionsOf(stream)).to.have.length(4)
+      await client.setStreamMetadata(stream, { truncateBefore: 2 })
+      expect(await revisionsOf(stream)).to.deep.equal([2, 3])
+    })
+  })
+
+  describe('subscribing', () => {
+    const open: { unsubscribe(): Promise<void> }[] = []
+    afterEach(async () => {
+      for (const subscription of open.splice(0)) await subscription.unsubscribe()
+    })
+
+    const follow = (subscription: AllStreamSubscription) => {
+      const got: string[] = []
+      open.push(subscription)
+      subscription.on('error', () => undefined)
+      subscription.on('data', ({ event }) => void (event !== undefined && got.push(event.id)))
+      return got
+    }
+    const filtered = (filter: Filter) => follow(client.subscribeToAll({ filter }))
+
+    it('goes on behind a revision of a stream', async () => {
+      const stream = newStream()
+      await append(stream, 5)
+      const got: bigint[] = []
+      const subscription = client.subscribeToStream(stream, { fromRevision: 2n })
+      open.push(subscription)
+      subscription.on('data', ({ event }) => void (event !== undefined && got.push(event.revision)))
+      await until(() => got.length === 2)
+      await append(stream, 2)
+      await until(() => got.length === 4)
+      expect(got).to.deep.equal([3n, 4n, 5n, 6n])
+    })
+
+    it('waits for a stream that does not exist yet', async () => {
+      const stream = newStream()
+      const got: bigint[] = []
+      const subscription = client.subscribeToStream(stream)
+      open.push(subscription)
+      subscription.on('data', ({ event }) => void (event !== undefined && got.push(event.revision)))
+      await append(stream, 2)
+      await until(() => got.length === 2)
+      expect(got).to.deep.equal([0n, 1n])
+    })
+
+    it('reports a stream that is tombstoned', async () => {
+      const stream = newStream()
+      await append(stream, 1)
+      await client.tombstoneStream(stream)
+      const refusal = await failureOf(collect(client.subscribeToStream(stream)))
+      expect(refusal.type).to.equal('stream-deleted')
+    })
+
+    it('delivers $all from the end, from a position, and from the start', async () => {
+      const fromEnd = follow(client.subscribeToAll({ fromPosition: 'end' }))
+      const before = await append(newStream(), 3)
+      const commit = before.position?.commit ?? 0n
+      const fromPosition = follow(client.subscribeToAll({ fromPosition: { commit, prepare: commit } }))
+      const fromStart = follow(client.subscribeToAll())
+      await until(() => fromEnd.length === 3)
+      await append(newStream(), 2)
+      await until(() => fromPosition.length === 2)
+      await until(() => fromStart.length === Number(commit) + 2)
+      expect(fromStart.slice(-2)).to.deep.equal(fromPosition)
+      expect(fromStart.slice(-5)).to.deep.equal(fromEnd)
+    })
+
+    it('filters by regex and by prefix, on streams and on types', async () => {
+      const category = `f${randomUUID().slice(0, 8)}`
+      const [red, blue] = [made(1, `${category}Red`), made(2, `${category}Blue`)]
+      const byPrefix = filtered(streamNameFilter({ prefixes: [`${category}a-`, `${category}b-`] }))
+      const byRegex = filtered(streamNameFilter({ regex: `^${category}[bc]-` }))
+      const byType = filtered(eventTypeFilter({ prefixes: [`${category}R`] }))
+      const byTypeRegex = filtered(eventTypeFilter({ regex: `^${category}.*ue$` }))
+      await client.appendToStream(newStream(`${category}a`), red)
+      await client.appendToStream(newStream(`${category}b`), blue)
+      await until(
+        () => byPrefix.length === 2 && byRegex.length === 1 && byType.length === 1 && byTypeRegex.length === 1,
+      )
+      expect(byPrefix).to.deep.equal([red.id, blue.id])
+      expect([byRegex, byType, byTypeRegex]).to.deep.equal([[blue.id], [red.id], [blue.id]])
+    })
+
+    it('gives checkpoints at the interval asked for while nothing matches', async () => {
+      const checkpoints: bigint[] = []
+      const { position } = await append(newStream(), 1)
+      const start = position?.commit ?? 0n
+      const filter = streamNameFilter({
+        prefixes: ['none-'],
+        maxSearchWindow: 10,
+        checkpointInterval: 2,
+        checkpointReached: (_, { commit }) => void checkpoints.push(commit),
+      })
+      await append(newStream(), 100)
+      follow(client.subscribeToAll({ filter, fromPosition: { commit: start, prepare: start } }))
+      await until(() => checkpoints.length >= 5)
+      expect(checkpoints).to.deep.equal([20n, 40n, 60n, 80n, 100n].map(offset => start + offset))
+    })
+
+    it('refuses a regex that cannot be read', async () => {
+      const refusal = await failureOf(collect(client.subscribeToAll({ filter: streamNameFilter({ regex: '(' }) })))
+      expect(refusal.type).to.equal('unknown')
+    })
+  })
+})
