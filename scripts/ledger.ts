@@ -1,9 +1,39 @@
 import { Command } from 'commander'
+import { ConfigError } from '../src/config.ts'
+import { Refusal } from '../src/embedded/refusal.ts'
+import { Unavailable } from '../src/ports.ts'
+import { doctorCommand } from './ledger/doctor.ts'
+import { streamsCommand } from './ledger/streams.ts'
 import { tokenCommand } from './ledger/token.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
-await new Command('ledger')
+const ledger = new Command('ledger')
   .description('Commands for those who run and audit the ledger.')
+  .addCommand(doctorCommand)
+  .addCommand(streamsCommand)
   .addCommand(tokenCommand)
-  .parseAsync()
+  .addHelpText(
+    'after',
+    '\nEvery command reads the same settings as the service: LEDGER_DATA_DIR (.data) names the one that is meant, and\n' +
+      'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS, OIDC_ISSUER the real parts. All take --json. Exit code 1: something\n' +
+      'was found, or the command could not be carried out; the reason is a sentence on stderr.\n' +
+      '\nWith npm:  npm run -s ledger -- doctor',
+  )
+  .showSuggestionAfterError()
+
+/** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
+const sentenceOf = (error: unknown): string => {
+  if (error instanceof Refusal || error instanceof ConfigError) return error.message
+  if (error instanceof Unavailable) return `${error.message} See npm run ledger -- doctor.`
+  return error instanceof Error ? String(error.stack) : String(error)
+}
+
+// Whoever reads our output may have seen enough: `… | head`.
+process.stdout.on('error', () => process.exit(0))
+try {
+  await ledger.parseAsync()
+} catch (error) {
+  process.stderr.write(`${sentenceOf(error)}\n`)
+  process.exitCode = 1
+}

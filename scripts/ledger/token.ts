@@ -1,9 +1,9 @@
 import { Command } from 'commander'
-import { readAddresses } from '../../src/addresses.ts'
-import { readConfig } from '../../src/config.ts'
-import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { mintDevToken, USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/devToken.ts'
+import { print, printJson } from './print.ts'
+import { findWhereabouts } from './whereabouts.ts'
 
-type Options = { tenant: string; subject: string; scope: string; user?: boolean }
+type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
 
 /** A token of the embedded issuer, alone on stdout. */
 export const tokenCommand = new Command('token')
@@ -11,13 +11,16 @@ export const tokenCommand = new Command('token')
   .requiredOption('--tenant <tenant>', 'the tenant that the token is for')
   .requiredOption('--subject <subject>', 'who calls')
   .requiredOption('--scope <scopes>', 'scopes, separated by spaces: "orders:read orders:write"')
-  .option('--user', 'a user who delegated to the command line (15 minutes), not a workload (5 minutes)')
+  .option('--user', 'a user who delegated to the command line (15 minutes), not a workload (5 minutes)', false)
+  .option('--json', 'as the answer of a token endpoint (RFC 6749): access_token, token_type, expires_in, scope', false)
   .addHelpText('after', '\nThe service need not run. With OIDC_ISSUER set, ask that issuer instead.')
-  .action(async ({ tenant, subject, scope, user = false }: Options) => {
-    const config = readConfig()
-    const running = await readAddresses(config.dataDir)
+  .action(async ({ tenant, subject, scope, user, json }: Options) => {
+    const { config, running } = await findWhereabouts()
+    const { dataDir, audience } = config
     const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
     const scopes = scope.split(/\s+/).filter(Boolean)
-    const { dataDir, audience } = config
-    process.stdout.write(`${await mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes, user })}\n`)
+    const token = await mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes, user })
+    const expires_in = user ? USER_LIFETIME_SECONDS : WORKLOAD_LIFETIME_SECONDS
+    if (json) printJson({ access_token: token, token_type: 'Bearer', expires_in, scope: scopes.join(' ') })
+    else print(token)
   })

@@ -9,7 +9,9 @@ import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
 import { claimFor } from './idempotency.ts'
-import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, readPage } from './resource.ts'
+import { mergePatch } from './mergePatch.ts'
+import { Problem } from './problem.ts'
+import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, readPage, visible } from './resource.ts'
 import { type AnyRoute, route } from './route.ts'
 import {
   amountSchema,
@@ -22,6 +24,7 @@ import {
   resourceShape,
   textSchema,
 } from './schemas.ts'
+import { violationsOf } from './violations.ts'
 
 const LINES_MAX = 200
 const QUANTITY_MAX = 1_000_000
@@ -158,6 +161,53 @@ const listOrders = route({
   handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 
+// A member that is null is removed (RFC 7396): of the nullable members nothing remains but null. Lines cannot be removed.
+const orderPatch = z
+  .strictObject({
+    customer_reference: textSchema.nullable().optional(),
+    description: textSchema.nullable().optional(),
+    lines: newLines.optional(),
+    metadata: z.record(z.string(), z.string().nullable()).nullable().optional(),
+  })
+  .meta({ id: 'OrderPatch' })
+
+/** The annotations after the patch, held against their limits as a whole. */
+const patchedMetadata = (current: OrderRow['metadata'], patch: z.output<typeof orderPatch>['metadata']) => {
+  const merged = metadataSchema.safeParse(patch === null ? {} : mergePatch(current, patch))
+  if (merged.success) return merged.data
+  throw new Problem('validation_failed', { errors: violationsOf(merged.error, '', ['metadata']) })
+}
+
+const changeOrder = route({
+  ...common,
+  method: 'PATCH',
+  path: `${PATH}/{id}`,
+  operationId: 'change_order',
+  summary: 'Change named members of an order',
+  scope: 'orders:write',
+  params: byId,
+  body: orderPatch,
+  bodyType: 'application/merge-patch+json',
+  ifMatch: 'required',
+  responses: { 200: { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } },
+  errors: ['order_state_conflict'],
+  handle: async call => {
+    const { metadata, lines, customer_reference, description } = call.body
+    const { row } = await call.ledger.loader.load(orderEntity, call.params.id)
+    // What is merged into here is what If-Match names: had it moved on, the precondition would fail.
+    const current = visible(call, row)
+    const command = {
+      type: 'ChangeOrder' as const,
+      ...(customer_reference === undefined ? {} : { customer_reference }),
+      ...(description === undefined ? {} : { description }),
+      ...(lines === undefined ? {} : { lines: storedLines(lines) }),
+      ...(metadata === undefined ? {} : { metadata: patchedMetadata(current.metadata, metadata) }),
+    }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    return answer(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
+  },
+})
+
 const cancelOrder = route({
   ...common,
   method: 'POST',
@@ -200,4 +250,11 @@ const deleteOrder = route({
   },
 })
 
-export const orderRoutes: readonly AnyRoute[] = [createOrder, listOrders, readOrder, cancelOrder, deleteOrder]
+export const orderRoutes: readonly AnyRoute[] = [
+  createOrder,
+  listOrders,
+  readOrder,
+  changeOrder,
+  cancelOrder,
+  deleteOrder,
+]

@@ -7,14 +7,15 @@ const escaped = (name: PropertyKey): string => String(name).replaceAll('~', '~0'
 const pointerOf = (path: readonly PropertyKey[], root: string): string =>
   root === '?' ? `?${path.map(String).join('.')}` : path.map(name => `/${escaped(name)}`).join('')
 
-/** Every violation that the schema found, in the order of the document. */
-export const violationsOf = (error: z.ZodError, root: string): Violation[] =>
+/** Every violation that the schema found, in the order of the document. `within` is where the checked value lies. */
+export const violationsOf = (error: z.ZodError, root: string, within: readonly string[] = []): Violation[] =>
   error.issues.flatMap(issue => {
-    if (issue.code === 'unrecognized_keys')
-      return issue.keys.map(key => ({
-        pointer: pointerOf([...issue.path, key], root),
-        code: 'unrecognized_member',
-        detail: 'There is no such member.',
-      }))
-    return [{ pointer: pointerOf(issue.path, root), code: issue.code, detail: issue.message }]
+    const path = [...within, ...issue.path]
+    if (issue.code !== 'unrecognized_keys')
+      return [{ pointer: pointerOf(path, root), code: issue.code, detail: issue.message }]
+    return issue.keys.map(key => ({
+      pointer: pointerOf([...path, key], root),
+      code: 'unrecognized_member',
+      detail: 'There is no such member.',
+    }))
   })

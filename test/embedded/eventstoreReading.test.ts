@@ -7,7 +7,9 @@ import {
   eventTypeFilter,
   streamNameFilter,
 } from '@eventstore/db-client'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
+import { eventMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
 import { type Raw, collect, failureOf, made, newStream, startRaw } from './eventStoreRaw.ts'
 import { until } from './processes.ts'
 
@@ -22,6 +24,39 @@ describe('the embedded event store node: reading and subscribing', function () {
     ;({ client, append, revisionsOf, stop } = await startRaw())
   })
   after(() => stop())
+
+  describe('the encoding of an event', () => {
+    const record = {
+      position: 9_007_199_254_740_993n,
+      stream: 'räd-1',
+      revision: 9_223_372_036_854_775_807n,
+      id: 'ff0102ac-0304-4506-8708-090a0b0c0d0e',
+      type: 'Größe',
+      isJson: true,
+      data: Buffer.from(JSON.stringify({ text: 'x'.repeat(20_000) })),
+      metadata: Buffer.alloc(0),
+      createdTicks: 17_952_306_410_549_183n,
+    }
+
+    for (const form of ['string', 'structured'] as const)
+      it(`is what the definitions of the protocol read, with the id as ${form}`, () => {
+        const event = streams.ReadResp.deserializeBinary(eventMessage(record, form)).getEvent()
+        const recorded = event?.getEvent()
+        expect(event?.getCommitPosition()).to.equal(record.position.toString())
+        expect(recorded?.getId()?.hasStructured()).to.equal(form === 'structured')
+        expect(uuidText(recorded?.getId())).to.equal(record.id)
+        expect(streamName(recorded?.getStreamIdentifier())).to.equal(record.stream)
+        expect(recorded?.getStreamRevision()).to.equal(record.revision.toString())
+        expect(recorded?.getPreparePosition()).to.equal(record.position.toString())
+        expect(Object.fromEntries(recorded?.getMetadataMap().toObject() ?? [])).to.deep.equal({
+          type: record.type,
+          created: record.createdTicks.toString(),
+          'content-type': 'application/json',
+        })
+        expect(Buffer.from(recorded?.getData_asU8() ?? [])).to.deep.equal(record.data)
+        expect(recorded?.getCustomMetadata_asU8()).to.have.length(0)
+      })
+  })
 
   describe('reading', () => {
     it('says that a missing stream is not found', async () => {

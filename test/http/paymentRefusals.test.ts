@@ -11,10 +11,9 @@ import {
   newKey,
   pay,
 } from '../support/client.ts'
-import { sharedService, type TestService } from '../support/service.ts'
+import { quietHead, sharedService, type TestService } from '../support/service.ts'
 
 const TENANT = 'refusals'
-const QUIET_MS = 300
 const MISSING = 'inv_00000000000000000000000000'
 
 describe('POST /payments refuses', function () {
@@ -35,19 +34,9 @@ describe('POST /payments refuses', function () {
     return answer
   }
 
-  /** The position of the store once nothing moves it any more: an order completes a little after its invoice is paid. */
-  const quietHead = async (): Promise<bigint> => {
-    for (let head = await store.head(); ; ) {
-      await new Promise(resolve => setTimeout(resolve, QUIET_MS))
-      const now = await store.head()
-      if (now === head) return head
-      head = now
-    }
-  }
-
   it('amounts that are no whole number of minor units between 1 and 999,999,999,999', async () => {
     const { invoiceId } = await approvedInvoice(client, 500)
-    const before = await quietHead()
+    const before = await quietHead(store)
     for (const amount of [
       ...['0', '-0', '-1', '0.5', '1.5', '100.00000000000000000001', '0.99999999999999999999', '1e-1', '1e400'],
       ...['-1e400', '1000000000000', '9007199254740993', '1e21', '"100"', 'null', 'true', '[100]', '{}', '"1e2"'],
@@ -107,7 +96,7 @@ describe('POST /payments refuses', function () {
     const reference = `order of ${newKey()}`
     const first = await pay(client, aPayment(invoiceId, { reference }))
     expect(first.status).to.equal(201)
-    const before = await quietHead()
+    const before = await quietHead(store)
     const refused = await refuses(aPayment(invoiceId, { reference }), 409, 'payment_reference_conflict')
     expect(refused.body.detail).to.include(first.body.id)
     expect(await store.head()).to.equal(before)
@@ -137,7 +126,7 @@ describe('POST /payments refuses', function () {
   it('without a trace: the key is free for the corrected request', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
-    const before = await quietHead()
+    const before = await quietHead(store)
     const reader = clientOf(service.api, await service.token({ tenant: TENANT, scopes: ['payments:read'] }))
     const statuses = [
       await pay(clientOf(service.api), aPayment(invoiceId), key),

@@ -93,13 +93,9 @@ describe('what was written can be read', function () {
     })
 
     it('but is sent whole for any other tag', async () => {
-      for (const other of [
-        '"x"',
-        `"x", W/"y"`,
-        `"${etag.slice(1, -1)} "`.replace(' ', '~'),
-        etag.toUpperCase() + ',"q"',
-      ])
-        expect((await ask(other.replace(etag, '"z"'))).status, other).to.equal(200)
+      const text = etag.slice(1, -1)
+      for (const other of ['"x"', `"${text}x"`, `"x${text}", W/"${text.slice(1)}"`, `W/"${text.toUpperCase()}~"`])
+        expect((await ask(other)).status, other).to.equal(200)
     })
 
     it('and a malformed tag is refused', async () => {

@@ -122,3 +122,6 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Pro
     await new Promise(resolve => setTimeout(resolve, LOOK_EVERY_MS))
   }
 }
+
+/** A problem without what differs from one request to the next: two that say the same are equal. */
+export const wordsOf = ({ body: { correlation_id: _id, instance: _instance, ...words } }: Answer): object => words

@@ -3,10 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Addresses, readAddresses } from '../../src/addresses.ts'
 import { compose, type Service } from '../../src/compose.ts'
 import { readConfig } from '../../src/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import type { EventStore } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 
 /** The whole service, for tests: every part real, in a directory of its own. */
@@ -33,7 +35,7 @@ let shared: Promise<{ service: Service; test: TestService }> | undefined
 
 const startShared = async () => {
   const dataDir = await temporaryDirectory()
-  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, LOG_LEVEL: 'error' }))
+  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir }))
   const { addresses } = service
   const test = { api: addresses.api, addresses, dataDir, token: tokensOf(dataDir, addresses.issuer) }
   return { service, test }
@@ -48,6 +50,18 @@ export const closeSharedService = async (): Promise<void> => {
   const { service, test } = await shared
   await service.close()
   await rm(test.dataDir, { recursive: true, force: true })
+}
+
+const QUIET_MS = 300
+
+/** The position of the store once nothing moves it any more: an order completes a little after its invoice is paid. */
+export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint> => {
+  for (let head = await store.head(); ; ) {
+    await sleep(QUIET_MS)
+    const now = await store.head()
+    if (now === head) return head
+    head = now
+  }
 }
 
 export type ServiceProcess = TestService & {

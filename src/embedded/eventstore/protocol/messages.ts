@@ -4,6 +4,7 @@ import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/sha
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
+import { type Parts, bytes, entry, integer, nested, text } from './wire.ts'
 
 export type UuidForm = 'string' | 'structured'
 
@@ -23,46 +24,51 @@ export const identifierOf = (stream: string): StreamIdentifier => {
 export const uuidText = (uuid: UUID | undefined): string | undefined => {
   const structured = uuid?.getStructured()
   if (structured === undefined) return uuid?.getString().toLowerCase()
-  const bytes = Buffer.alloc(16)
-  bytes.writeBigInt64BE(BigInt(structured.getMostSignificantBits()), 0)
-  bytes.writeBigInt64BE(BigInt(structured.getLeastSignificantBits()), 8)
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  const binary = Buffer.alloc(16)
+  binary.writeBigInt64BE(BigInt(structured.getMostSignificantBits()), 0)
+  binary.writeBigInt64BE(BigInt(structured.getLeastSignificantBits()), 8)
+  return binary.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
 export const uuidMessage = (id: string, form: UuidForm): UUID => {
   const uuid = new shared.UUID()
   if (form === 'string') return uuid.setString(id)
-  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  const { high, low } = halvesOf(id)
   const structured = new shared.UUID.Structured()
-  structured.setMostSignificantBits(bytes.readBigInt64BE(0).toString())
-  structured.setLeastSignificantBits(bytes.readBigInt64BE(8).toString())
+  structured.setMostSignificantBits(high.toString())
+  structured.setLeastSignificantBits(low.toString())
   return uuid.setStructured(structured)
+}
+
+const halvesOf = (id: string): { high: bigint; low: bigint } => {
+  const binary = Buffer.from(id.replaceAll('-', ''), 'hex')
+  return { high: binary.readBigInt64BE(0), low: binary.readBigInt64BE(8) }
 }
 
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
-const recordedMessage = (record: StoredRecord, form: UuidForm) => {
-  const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
-  const position = record.position.toString()
-  recorded.setId(uuidMessage(record.id, form))
-  recorded.setStreamIdentifier(identifierOf(record.stream))
-  recorded.setStreamRevision(record.revision.toString())
-  recorded.setPreparePosition(position)
-  recorded.setCommitPosition(position)
-  recorded.getMetadataMap().set('type', record.type)
-  recorded.getMetadataMap().set('created', record.createdTicks.toString())
-  recorded.getMetadataMap().set('content-type', contentTypeOf(record))
-  recorded.setCustomMetadata(record.metadata)
-  recorded.setData(record.data)
-  return recorded
+const uuidParts = (id: string, form: UuidForm): Parts => {
+  if (form === 'string') return text(2, id)
+  const { high, low } = halvesOf(id)
+  return nested(1, integer(1, high), integer(2, low))
 }
 
-/** A `ReadResp` with one event, ready for the wire. */
-export const eventMessage = (record: StoredRecord, form: UuidForm): Uint8Array => {
-  const event = new streams.ReadResp.ReadEvent()
-  event.setEvent(recordedMessage(record, form))
-  event.setCommitPosition(record.position.toString())
-  return new streams.ReadResp().setEvent(event).serializeBinary()
+/** A `ReadResp` with one `ReadEvent` with one `RecordedEvent`, ready for the wire; the numbers are those of streams.proto. */
+export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
+  const recorded = nested(
+    1,
+    nested(1, uuidParts(record.id, form)),
+    nested(2, text(3, record.stream)),
+    integer(3, record.revision),
+    integer(4, record.position),
+    integer(5, record.position),
+    entry(6, 'type', record.type),
+    entry(6, 'created', record.createdTicks.toString()),
+    entry(6, 'content-type', contentTypeOf(record)),
+    bytes(7, record.metadata),
+    bytes(8, record.data),
+  )
+  return Buffer.concat(nested(1, recorded, integer(3, record.position)))
 }
 
 export const confirmationMessage = (subscriptionId: string): Uint8Array => {
@@ -98,7 +104,7 @@ type ProposedMessage = Pick<
   'getId' | 'getMetadataMap' | 'getData_asU8' | 'getCustomMetadata_asU8'
 >
 
-const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+const bufferOf = (view: Uint8Array): Buffer => Buffer.from(view.buffer, view.byteOffset, view.byteLength)
 
 /** An event as proposed by either form of append; undefined id or type when they are missing. */
 export const proposedOf = (message: ProposedMessage): Partial<ProposedEvent> & Omit<ProposedEvent, 'id' | 'type'> => {

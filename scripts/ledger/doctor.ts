@@ -1,0 +1,94 @@
+import { Command } from 'commander'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { examineFeeds, type FeedReport } from './doctor/feeds.ts'
+import { type Check, finding } from './doctor/finding.ts'
+import { examineMachine, type Machine } from './doctor/machine.ts'
+import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+import { findWhereabouts, howToStart, type KnownAddresses, type Whereabouts } from './whereabouts.ts'
+
+/** What `--json` prints. */
+type Diagnosis = Machine & {
+  readonly ok: boolean
+  readonly at: string
+  readonly addresses: KnownAddresses
+  readonly checks: readonly Check[]
+  readonly feeds: readonly FeedReport[]
+}
+
+type Examined = { readonly checks: readonly Check[]; readonly feeds: readonly FeedReport[] }
+
+const unknown = (check: string, setting: string): Check =>
+  finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
+
+/** The store and the database, and then, if both answer, how the feeds between them stand. */
+const examineStores = async ({ event_store, postgres, kafka }: KnownAddresses): Promise<Examined> => {
+  const store = event_store === null ? undefined : openEventStore({ connectionString: event_store })
+  const database =
+    postgres === null ? undefined : openDatabase({ connectionString: postgres, applicationName: 'ledger-doctor' })
+  try {
+    const [stored, kept] = await Promise.all([
+      store ? checkStore(event_store ?? '', store) : { check: unknown('event store', 'EVENTSTORE_URL') },
+      database ? checkPostgres(postgres ?? '', database) : unknown('Postgres', 'DATABASE_URL'),
+    ])
+    const checks = [stored.check, kept]
+    if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
+    const examined = await examineFeeds({ store, database, hasKafka: kafka !== null }, stored.head)
+    return { checks: [...checks, ...examined.checks], feeds: examined.feeds }
+  } finally {
+    await Promise.all([store?.close(), database?.close()])
+  }
+}
+
+const examineParts = async ({ config, addresses }: Whereabouts): Promise<Examined> => {
+  const { api, kafka, issuer } = addresses
+  const [reached, stores, brokers, keys] = await Promise.all([
+    api === null ? unknown('API', 'LEDGER_DATA_DIR') : checkApi(api),
+    examineStores(addresses),
+    checkKafka(kafka, config),
+    issuer === null ? unknown('issuer', 'OIDC_ISSUER') : checkIssuer(issuer),
+  ])
+  return { checks: [reached, ...stores.checks, brokers, keys], feeds: stores.feeds }
+}
+
+const examine = async (): Promise<Diagnosis> => {
+  const whereabouts = await findWhereabouts()
+  const { config, addresses } = whereabouts
+  const { machine, checks } = await examineMachine(config.dataDir)
+  const nothingThere = Object.values(addresses).every(address => address === null)
+  const parts = nothingThere
+    ? { checks: [finding('service', 'It does not run.', howToStart(config.dataDir))], feeds: [] }
+    : await examineParts(whereabouts)
+  const all = [...checks, ...parts.checks]
+  const isWell = all.every(({ status }) => status !== 'finding')
+  return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: parts.feeds }
+}
+
+const WORDS: Readonly<Record<Check['status'], string>> = { ok: 'ok', not_used: '-', finding: 'FINDING' }
+
+const printTable = ({ checks }: Diagnosis): void => {
+  for (const line of aligned(checks.map(({ check, status, detail }) => [WORDS[status], check, detail]))) print(line)
+  print()
+  const findings = checks.filter(check => check.status === 'finding')
+  for (const { check, way_out } of findings) print(`${check}: ${way_out}`)
+  if (findings.length === 0) print('Nothing was found wrong.')
+}
+
+export const doctorCommand = new Command('doctor')
+  .description('Looks at every part of the ledger and says what is wrong, and the way out of it.')
+  .option('--json', 'one JSON document: {ok, addresses, node, data_directory, checks, feeds}', false)
+  .addHelpText(
+    'after',
+    '\nChecks Node, the data directory and its disk, the API, the event store, Postgres, Kafka and the issuer, and how far\n' +
+      'the projections, the processes and the publisher are behind the log. Exit code 1 when anything is down or behind.\n' +
+      'addresses: {api, event_store, postgres, kafka, issuer}, as they are now; with --json the one of Postgres has its\n' +
+      'password in it, so mind where the output goes.',
+  )
+  .action(async ({ json }: { readonly json: boolean }) => {
+    const diagnosis = await examine()
+    if (json) printJson(diagnosis)
+    else printTable(diagnosis)
+    process.exitCode = diagnosis.ok ? 0 : 1
+  })

@@ -1,0 +1,38 @@
+/** The outcome of one check. A finding always says the way out. */
+export type Check =
+  | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
+  | { readonly check: string; readonly status: 'finding'; readonly detail: string; readonly way_out: string }
+
+export const ok = (check: string, detail: string): Check => ({ check, status: 'ok', detail })
+
+export const notUsed = (check: string, detail: string): Check => ({ check, status: 'not_used', detail })
+
+export const finding = (check: string, detail: string, way_out: string): Check => ({
+  check,
+  status: 'finding',
+  detail,
+  way_out,
+})
+
+/** The innermost reason: what the libraries wrap around it says less. */
+export const reasonOf = (error: unknown): string => {
+  let reason = error
+  while (reason instanceof Error && reason.cause instanceof Error) reason = reason.cause
+  if (reason instanceof AggregateError && reason.errors[0] instanceof Error) return reason.errors[0].message
+  return reason instanceof Error ? reason.message : String(reason)
+}
+
+const CHECK_MAX_MS = 8_000
+
+/** Fails when the work takes longer than any healthy part would. */
+export const within = async <T>(work: Promise<T>): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${CHECK_MAX_MS} ms`)), CHECK_MAX_MS)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

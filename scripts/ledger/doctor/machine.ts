@@ -1,0 +1,78 @@
+import { readFile, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Check, finding, ok } from './finding.ts'
+
+/** What the service stands on: Node, its directory, the disk. */
+
+const NODE_MAJOR_MIN = 24
+const GIB = 1024 ** 3
+const FREE_MIN_BYTES = GIB
+
+const checkNode = (version: string): Check =>
+  Number(version.split('.')[0]) >= NODE_MAJOR_MIN
+    ? ok('node', version)
+    : finding('node', `${version} is too old.`, `Use Node ${NODE_MAJOR_MIN} or newer: npm ci brings it along.`)
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // Somebody else's process is alive too.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
+/** The pid beside the lock. The lock itself is not touched: to try it is to take it from a service that starts. */
+const holderOf = async (dataDir: string): Promise<number | undefined> => {
+  const pid = Number(await readFile(join(dataDir, 'lock.pid'), 'utf8').catch(() => ''))
+  return Number.isInteger(pid) && pid > 0 && isAlive(pid) ? pid : undefined
+}
+
+type Directory = { readonly path: string; readonly exists: boolean; readonly holder_pid: number | null }
+
+const readDirectory = async (path: string): Promise<Directory> => ({
+  path,
+  exists: await stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  ),
+  holder_pid: (await holderOf(path)) ?? null,
+})
+
+const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
+  if (!exists) return ok('data directory', `${path} is not there yet`)
+  return ok(
+    'data directory',
+    `${path}, ${holder_pid === null ? 'held by nobody' : `held by the process ${holder_pid}`}`,
+  )
+}
+
+/** Of the file system that the directory is on, or will be on. */
+const freeBytesOn = async (path: string): Promise<number> => {
+  try {
+    const { bavail, bsize } = await statfs(path)
+    return bavail * bsize
+  } catch (error) {
+    if (dirname(path) === path) throw error
+    return await freeBytesOn(dirname(path))
+  }
+}
+
+const checkDisk = (freeBytes: number): Check => {
+  const free = `${(freeBytes / GIB).toFixed(1)} GiB free`
+  if (freeBytes >= FREE_MIN_BYTES) return ok('disk', free)
+  return finding('disk', `Only ${free}.`, `Make room: Postgres and the event store stop when the disk is full.`)
+}
+
+export type Machine = { readonly node: string; readonly data_directory: Directory & { readonly free_bytes: number } }
+
+export const examineMachine = async (dataDir: string): Promise<{ machine: Machine; checks: readonly Check[] }> => {
+  const node = process.versions.node
+  const directory = await readDirectory(dataDir)
+  const free_bytes = await freeBytesOn(dataDir)
+  return {
+    machine: { node, data_directory: { ...directory, free_bytes } },
+    checks: [checkNode(node), checkDirectory(directory), checkDisk(free_bytes)],
+  }
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { openClient, refusalOf } from '../../../src/adapters/kafkaClient.ts'
+import type { Config } from '../../../src/config.ts'
+import { jwksOverHttp } from '../../../src/identity/jwksOverHttp.ts'
+import type { Database, EventStore } from '../../../src/ports.ts'
+import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
+
+/** Whether each part answers, asked as the service itself asks it. */
+
+type Tried<T> = { readonly value: T; readonly took: string } | { readonly failed: string }
+
+const tryIt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Tried<T>> => {
+  const startedAtMs = performance.now()
+  try {
+    const value = await within(work())
+    return { value, took: `${Math.round(performance.now() - startedAtMs)} ms` }
+  } catch (error) {
+    return { failed: explain(error) }
+  }
+}
+
+/** A connection string without its password. */
+export const withoutPassword = (address: string): string => address.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')
+
+const get = async (url: string): Promise<{ status: number; body: unknown }> => {
+  const response = await fetch(url, { redirect: 'error' })
+  return { status: response.status, body: await response.json().catch(() => undefined) }
+}
+
+const liveSchema = z.object({ status: z.literal('ok') })
+const readySchema = z.object({ status: z.string(), checks: z.record(z.string(), z.string()) })
+const WELL: ReadonlySet<string> = new Set(['ok', 'waiting', 'catching_up', 'live'])
+
+const ill = (body: unknown): string => {
+  const parsed = readySchema.safeParse(body)
+  if (!parsed.success) return 'it does not say why'
+  const named = Object.entries(parsed.data.checks).filter(([, state]) => !WELL.has(state))
+  return named.map(([name, state]) => `${name}: ${state}`).join('; ')
+}
+
+export const checkApi = async (api: string): Promise<Check> => {
+  const live = await tryIt(() => get(`${api}/livez`))
+  const wayOut = 'See its log; start it again with npm start.'
+  if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}.`, wayOut)
+  if (!liveSchema.safeParse(live.value.body).success)
+    return finding(
+      'API',
+      `What answers at ${api} is not this service.`,
+      'Set PORT or LEDGER_DATA_DIR to those of the service.',
+    )
+  const ready = await tryIt(() => get(`${api}/readyz`))
+  if ('failed' in ready)
+    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}.`, wayOut)
+  if (ready.value.status === 200) return ok('API', `${api} is ready, ${ready.took}`)
+  return finding(
+    'API',
+    `${api} is not ready: ${ill(ready.value.body)}.`,
+    'Heal the part that it names; it goes on by itself.',
+  )
+}
+
+/** Beside the check the position of its newest event, if it answers. */
+export const checkStore = async (
+  address: string,
+  store: EventStore,
+): Promise<{ check: Check } | { check: Check; head: bigint }> => {
+  const tried = await tryIt(() => store.head())
+  if ('value' in tried)
+    return {
+      check: ok('event store', `${withoutPassword(address)} at position ${tried.value}, ${tried.took}`),
+      head: tried.value,
+    }
+  const detail = `${withoutPassword(address)} does not answer: ${tried.failed}.`
+  return {
+    check: finding('event store', detail, 'Start it, or correct EVENTSTORE_URL; until then nothing can be written.'),
+  }
+}
+
+export const checkPostgres = async (address: string, database: Database): Promise<Check> => {
+  const tried = await tryIt(() => database.sql('select 1 as one'))
+  if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
+  return finding(
+    'Postgres',
+    `${withoutPassword(address)} does not answer: ${tried.failed}.`,
+    'Start it, or correct DATABASE_URL; commands go on meanwhile, lists do not.',
+  )
+}
+
+const silent = { warn: () => undefined, info: () => undefined, debug: () => undefined }
+
+export const checkKafka = async (address: string | null, { kafka }: Config): Promise<Check> => {
+  if (address === null) return notUsed('Kafka', 'none is configured; the same facts are at GET /events')
+  const options = {
+    brokers: address.split(','),
+    ssl: kafka?.ssl,
+    sasl: kafka?.sasl,
+    clientId: 'doctor',
+    logger: silent,
+  }
+  const client = openClient(options)
+  const describe = async (): Promise<number> => {
+    const admin = client.admin()
+    await admin.connect()
+    return (await admin.describeCluster()).brokers.length
+  }
+  try {
+    const tried = await tryIt(describe, error => refusalOf(error, options) ?? `${reasonOf(error)}.`)
+    if ('value' in tried) return ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
+    return finding(
+      'Kafka',
+      `${address} does not answer: ${tried.failed}`,
+      'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API goes on meanwhile, and the publisher catches up.',
+    )
+  } finally {
+    client.drop()
+  }
+}
+
+const keysSchema = z.object({ keys: z.array(z.object({ kid: z.string() })).min(1) })
+
+export const checkIssuer = async (issuer: string): Promise<Check> => {
+  const tried = await tryIt(async () => keysSchema.parse(await jwksOverHttp(issuer)()).keys.length)
+  if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
+  return finding(
+    'issuer',
+    `The keys of ${issuer} cannot be had: ${tried.failed}.`,
+    'Start it, or correct OIDC_ISSUER; tokens with keys that are known already are taken meanwhile.',
+  )
+}

@@ -1,0 +1,116 @@
+import { Command } from 'commander'
+import { z } from 'zod'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import type { JsonObject, StoredEvent } from '../../src/ports.ts'
+import { streamOf } from '../../streams/aggregate.ts'
+import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
+import { aggregates } from '../../streams/index.ts'
+import { print, printJson } from './print.ts'
+import { findWhereabouts, howToStart } from './whereabouts.ts'
+
+/** What an auditor reads: the stored event itself, not what this build would make of it. */
+type Entry = {
+  readonly revision: bigint
+  readonly position: bigint
+  readonly event_id: string
+  readonly type: string
+  readonly schema_version: number | null
+  /** When it was decided, by the clock of the service; `stored_at` by that of the store. */
+  readonly at: string
+  readonly stored_at: string
+  readonly tenant: string | null
+  readonly subject: string | null
+  readonly client: string | null
+  /** The scope, or the process, by whose right. */
+  readonly authority: string | null
+  readonly correlation_id: string | null
+  readonly causation_id: string | null
+  readonly data: JsonObject
+}
+
+/** Every member may be missing: an event that this service did not write must be shown too, and above all. */
+const text = z.string().nullable().catch(null).default(null)
+const metadataSchema = z.object({
+  tenant: text,
+  subject: text,
+  client: text,
+  authority: text,
+  $correlationId: text,
+  $causationId: text,
+  at: text,
+  schemaVersion: z.int().nullable().catch(null).default(null),
+})
+
+const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: StoredEvent): Entry => {
+  const { $correlationId, $causationId, schemaVersion, at, ...who } = metadataSchema.parse(metadata)
+  return {
+    revision,
+    position,
+    event_id: id,
+    type,
+    schema_version: schemaVersion,
+    at: at ?? storedAt,
+    stored_at: storedAt,
+    ...who,
+    correlation_id: $correlationId,
+    causation_id: $causationId,
+    data,
+  }
+}
+
+const AGGREGATES = Object.values(aggregates)
+
+/** The stream that an id belongs to. Throws a Refusal for what is no id of any aggregate. */
+const streamNamed = (id: string): string => {
+  const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
+  if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
+  const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
+  throw new Refusal(`${JSON.stringify(id)} is no id of a stream: ${forms}, with 26 characters behind.`)
+}
+
+const INDENT = '   '
+
+const printEntry = (entry: Entry): void => {
+  const { revision, at, type, subject, client, authority, correlation_id, causation_id, data } = entry
+  const by = client === null || client === subject ? '' : ` through ${client}`
+  print(`${revision}  ${at}  ${type}`)
+  print(`${INDENT}who          ${subject ?? 'not said'}${by}, by ${authority ?? 'no authority said'}`)
+  print(`${INDENT}correlation  ${correlation_id ?? 'none'}, caused by ${causation_id ?? 'nothing said'}`)
+  print(JSON.stringify(data, null, 2).replaceAll(/^/gm, INDENT))
+  print()
+}
+
+const show = async (id: string, { json }: { readonly json: boolean }): Promise<void> => {
+  const stream = streamNamed(id)
+  const { config, addresses } = await findWhereabouts()
+  if (addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
+  const store = openEventStore({ connectionString: addresses.event_store })
+  try {
+    const entries: Entry[] = []
+    for await (const event of store.readStream(stream)) entries.push(entryOf(event))
+    if (entries.length === 0)
+      throw new Refusal(`There is no stream ${stream} in the store at ${addresses.event_store}.`)
+    if (json) return printJson({ stream, id, events: entries })
+    print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${entries[0]?.tenant}`)
+    print()
+    for (const entry of entries) printEntry(entry)
+  } finally {
+    await store.close()
+  }
+}
+
+export const streamsCommand = new Command('streams')
+  .description('The streams of the event store, as they are stored.')
+  .addCommand(
+    new Command('show')
+      .description('Prints every event of one stream: revision, time, type, who, by what right, correlation id, data.')
+      .argument('<id>', `of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…`)
+      .option('--json', 'one JSON document: {stream, id, events: [{revision, position, type, at, subject, …}]}', false)
+      .addHelpText(
+        'after',
+        '\nThe data is what was stored, in the version of its time (schema_version), not brought up to date.\n' +
+          'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 1 when there is no such stream.',
+      )
+      .action(show),
+  )

@@ -1,0 +1,44 @@
+import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+
+/** Where everything is: of the service that runs on the data directory, else as configured. */
+export type Whereabouts = {
+  readonly config: Config
+  /** The service that runs on the data directory; undefined when none does. */
+  readonly running: Addresses | undefined
+  readonly addresses: KnownAddresses
+}
+
+export type KnownAddresses = { readonly [Part in Exclude<keyof Addresses, 'pids'>]: string | null }
+
+const configuredAddresses = (config: Config): KnownAddresses => ({
+  // Beside real parts only, the service writes no address file; then it is where PORT says.
+  api: isConfigured(config) ? `http://localhost:${config.port}` : null,
+  event_store: config.eventStoreUrl ?? null,
+  postgres: config.databaseUrl ?? null,
+  kafka: config.kafka?.brokers.join(',') ?? null,
+  issuer: config.issuer ?? null,
+})
+
+/** Whether any real part is named in the environment. */
+const isConfigured = ({ eventStoreUrl, databaseUrl, kafka, issuer }: Config): boolean =>
+  [eventStoreUrl, databaseUrl, kafka, issuer].some(setting => setting !== undefined)
+
+const runningOn = (dataDir: string): Promise<Addresses | undefined> =>
+  readAddresses(dataDir).catch((error: unknown) => {
+    throw new Refusal(`The addresses in ${dataDir} cannot be read: restart the service.`, error)
+  })
+
+/** Reads the environment and the data directory. Throws a Refusal or a ConfigError. */
+export const findWhereabouts = async (): Promise<Whereabouts> => {
+  const config = readConfig()
+  const running = await runningOn(config.dataDir)
+  if (running === undefined) return { config, running, addresses: configuredAddresses(config) }
+  const { pids: _, ...addresses } = running
+  return { config, running, addresses }
+}
+
+/** What to do when there is nothing to talk to. */
+export const howToStart = (dataDir: string): string =>
+  `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { type EventStore, Unavailable } from '../../src/ports.ts'
+import { all, caughtUp, event, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreKit.ts'
+import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
+
+const DEADLINE_MS = 1000
+const SLACK_MS = 700
+const HEAL_MAX_MS = 10_000
+
+const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describe('the EventStoreDB adapter, when the store does not answer', function () {
+  this.timeout(60_000)
+  let node: TestNode
+  let store: EventStore
+
+  before(async () => {
+    node = await startTestNode()
+    store = openEventStore({ connectionString: node.address, appendDeadlineMs: DEADLINE_MS })
+  })
+  after(async () => {
+    await store.close()
+    await node.stop()
+  })
+
+  it('says that nothing happened when nobody listens', async () => {
+    const nobody = openEventStore({ connectionString: 'esdb://127.0.0.1:1?tls=false', appendDeadlineMs: DEADLINE_MS })
+    const failures = [
+      await failureOf(nobody.append(newStream(), [event()], 'no_stream')),
+      await failureOf(all(nobody.readStream(newStream()))),
+      await failureOf(nobody.head()),
+    ]
+    for (const failure of failures)
+      expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect: 'none' })
+    await nobody.close()
+  })
+
+  it('gives up a hung append at the deadline, as unknown, and the same ids settle it afterwards', async () => {
+    const stream = newStream()
+    const sent = [event()]
+    await store.append(newStream(), [event()], 'no_stream')
+    process.kill(node.pid(), 'SIGSTOP')
+    const startedAt = performance.now()
+    const failure = await failureOf(store.append(stream, sent, 'no_stream'))
+    const tookMs = performance.now() - startedAt
+    process.kill(node.pid(), 'SIGCONT')
+    expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'unknown' })
+    expect(tookMs).to.be.within(DEADLINE_MS - 50, DEADLINE_MS + SLACK_MS)
+    expect(await store.append(stream, sent, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
+    expect(idsOf(await all(store.readStream(stream)))).to.deep.equal(idsOf(sent))
+  })
+
+  it('gives up a hung read, and heals', async () => {
+    const stream = newStream()
+    await store.append(stream, [event()], 'no_stream')
+    process.kill(node.pid(), 'SIGSTOP')
+    const failure = await failureOf(all(store.readStream(stream)))
+    process.kill(node.pid(), 'SIGCONT')
+    expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'none' })
+    expect(await all(store.readStream(stream))).to.have.length(1)
+  })
+
+  it('resends a torn append by itself, once, and nothing is stored twice', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const sends = Array.from({ length: 20 }, () => ({ stream: newStream(), sent: [event(), event()] }))
+      const outcomes = sends.map(({ stream, sent }) => failureOf(store.append(stream, sent, 'no_stream')))
+      node.kill()
+      for (const outcome of await Promise.all(outcomes))
+        if (outcome !== undefined) expect(outcome).to.be.instanceOf(Unavailable)
+      await heal()
+      for (const { stream, sent } of sends) {
+        await store.append(stream, sent, 'no_stream')
+        expect(idsOf(await all(store.readStream(stream)))).to.deep.equal(idsOf(sent))
+      }
+    }
+  })
+
+  it('goes on with a feed behind the last event when the store hangs, dies, and comes back', async () => {
+    const category = newCategory()
+    const received = feed(store, { after: await store.head(), categories: [category] })
+    await received.until(caughtUp)
+    const sent = [event(), event(), event()]
+    await store.append(newStream(category), sent.slice(0, 1), 'no_stream')
+    process.kill(node.pid(), 'SIGSTOP')
+    await sleep(500)
+    node.kill()
+    await heal()
+    await store.append(newStream(category), sent.slice(1), 'no_stream')
+    await received.until(({ events }) => events.length === sent.length)
+    await received.stop()
+    expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
+  })
+
+  const heal = async (): Promise<void> => {
+    for (const startedAt = performance.now(); performance.now() - startedAt < HEAL_MAX_MS; await sleep(50))
+      if ((await failureOf(store.append(newStream(), [event()], 'no_stream'))) === undefined) return
+    throw new Error('The store did not heal in time.')
+  }
+})

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { importsOf, type Source } from './source.ts'
+
+/** The rules that need to see more than one file: what is where, and whether the lists are whole. */
+
+export const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Made, not written: `.gitignore` says the same. */
+const IGNORED = new Set(['node_modules', '.git', '.data', '.kafka', 'coverage', 'dist'])
+
+/** The owner fixed the top level; files whose name begins with a dot configure tools. */
+const TOP_LEVEL = new Set([
+  ...['package.json', 'package-lock.json', 'tsconfig.json', 'biome.json', 'docker-compose.yml', 'Dockerfile', '.ci'],
+  ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'],
+  ...['src', 'projections', 'streams', 'scripts', 'test'],
+])
+const DOTFILE = /^\.[a-z]+(?:\.json)?$/
+
+export const AGGREGATE_FILES = ['decider.ts', 'events.ts', 'facts.ts', 'index.ts', 'upcasters.ts']
+export const PROJECTION_FILES = ['projection.ts', 'queries.ts', 'table.sql']
+
+/** Paths from the root of the repository, sorted. */
+export const filesUnder = (folder: string): string[] =>
+  readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => !IGNORED.has(name))
+    .flatMap(entry => {
+      const path = join(folder, entry.name)
+      return entry.isDirectory() ? filesUnder(path) : [path]
+    })
+    .toSorted()
+
+export const sourceOf = (path: string): Source => ({ path, text: readFileSync(join(root, path), 'utf8') })
+
+export const sources = (): Source[] =>
+  filesUnder('')
+    .filter(path => /\.tsx?$/.test(path))
+    .map(sourceOf)
+
+export const topLevel = (): string[] => readdirSync(root).filter(name => !IGNORED.has(name) && !name.endsWith('.log'))
+
+export const strangersIn = (names: readonly string[]): string[] =>
+  names.filter(name => !TOP_LEVEL.has(name) && !(DOTFILE.test(name) && statSync(join(root, name)).isFile()))
+
+/** By folder: which files are missing there, and which are too many. */
+export const unevenFolders = (paths: readonly string[], files: readonly string[]): string[] => {
+  const folders = Map.groupBy(
+    paths.filter(path => path.split('/').length > 2),
+    path => path.slice(0, path.lastIndexOf('/')),
+  )
+  return [...folders].flatMap(([folder, found]) => {
+    const names = found.map(path => path.slice(folder.length + 1))
+    return [
+      ...files.filter(name => !names.includes(name)).map(name => `${folder} lacks ${name}`),
+      ...names.filter(name => !files.includes(name)).map(name => `${folder} has ${name} beside the common files`),
+    ]
+  })
+}
+
+/** The folders that the list does not import. */
+export const unlistedFolders = (paths: readonly string[], list: Source): string[] => {
+  const folders = new Set(paths.filter(path => path.split('/').length > 2).map(path => path.split('/')[1] ?? ''))
+  const listed = new Set(importsOf(list).map(({ target }) => target.split('/')[1] ?? ''))
+  return [...folders].filter(folder => !listed.has(folder))
+}
+
+type Manifest = {
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+
+const EXACT = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
+
+export const inexactVersions = ({ dependencies = {}, devDependencies = {} }: Manifest): string[] =>
+  Object.entries({ ...dependencies, ...devDependencies })
+    .filter(([, version]) => !EXACT.test(version))
+    .map(([name, version]) => `${name} ${version}`)
+
+/** What the image runs must be among the dependencies; tests and scripts may use the others too. */
+export const undeclaredPackages = (source: Source, { dependencies = {}, devDependencies = {} }: Manifest): string[] => {
+  const isShipped = /^(?:src|streams|projections)\//.test(source.path)
+  const declared = isShipped ? dependencies : { ...dependencies, ...devDependencies }
+  return importsOf(source)
+    .filter(({ specifier, typeOnly }) => !typeOnly && !specifier.startsWith('.') && !specifier.startsWith('node:'))
+    .filter(({ target }) => !Object.hasOwn(declared, target))
+    .map(({ target }) => `${target} is no dependency`)
+}

@@ -1,0 +1,126 @@
+import type { Import, Source } from './source.ts'
+import { importsOf } from './source.ts'
+
+/** Who may import whom: the table of the house. A file that belongs to no row is in the wrong place. */
+
+type Room = {
+  readonly name: string
+  readonly files: RegExp
+  /** Targets that a file of this room may import; `$1` stands for the first group of `files`. */
+  readonly may: readonly string[]
+  /** Targets of which it may import types alone. */
+  readonly mayTypes?: readonly string[]
+}
+
+/** Streams by their doors: the shared files, and the index of an aggregate. */
+const STREAMS = ['streams/[^/]+\\.ts', 'streams/[^/]+/index\\.ts']
+const PROJECTIONS = ['projections/.+']
+const NODE = 'node:[a-z_/]+'
+const PORTS = 'src/ports\\.ts'
+const TELEMETRY_API = '@opentelemetry/api'
+/** The stored form of an event: what writes it and what reads it must agree. */
+const RECORDED = 'src/commands/recorded\\.ts'
+
+export const rooms: readonly Room[] = [
+  { name: 'the list of aggregates', files: /^streams\/index\.ts$/, may: ['streams/[^/]+/index\\.ts'] },
+  {
+    name: 'what aggregates share',
+    files: /^streams\/[^/]+\.ts$/,
+    may: ['zod', 'streams/(?!index\\.ts)[^/]+\\.ts'],
+  },
+  {
+    name: 'an aggregate',
+    files: /^streams\/([^/]+)\/[^/]+\.ts$/,
+    may: ['zod', 'streams/(?!index\\.ts)[^/]+\\.ts', 'streams/$1/[^/]+\\.ts'],
+  },
+  { name: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
+  { name: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
+  { name: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
+  { name: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
+  { name: 'the configuration', files: /^src\/config\.ts$/, may: ['zod', PORTS, NODE] },
+  { name: 'the addresses', files: /^src\/addresses\.ts$/, may: ['zod', NODE] },
+  { name: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
+  {
+    name: 'commands',
+    files: /^src\/commands\//,
+    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/commands/.+', 'zod', 'node:crypto', TELEMETRY_API],
+  },
+  {
+    name: 'feeds',
+    files: /^src\/feeds\//,
+    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/feeds/.+', RECORDED, 'node:fs/promises', TELEMETRY_API],
+  },
+  {
+    name: 'processes',
+    files: /^src\/processes\//,
+    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/(processes|commands|feeds)/.+', TELEMETRY_API],
+  },
+  {
+    name: 'http',
+    files: /^src\/http\//,
+    // Of the feeds only how far they have got: a list says what it is as of.
+    may: [
+      ...[...STREAMS, ...PROJECTIONS, PORTS, 'src/(http|identity|commands)/.+', 'src/feeds/checkpoints\\.ts'],
+      ...['express', 'zod', 'zod-openapi', 'jose', NODE, TELEMETRY_API],
+    ],
+  },
+  {
+    name: 'identity',
+    files: /^src\/identity\//,
+    may: [...STREAMS, PORTS, 'src/identity/.+', 'zod', 'jsonwebtoken', 'jwks-rsa', 'jose', NODE, TELEMETRY_API],
+  },
+  ...(
+    [
+      ['eventstoredb', '@eventstore/db-client'],
+      ['kafka', 'kafkajs'],
+      ['postgres', 'pg'],
+    ] as const
+  ).map(([prefix, vendor]) => ({
+    name: `the adapter ${prefix}`,
+    files: new RegExp(`^src/adapters/${prefix}\\w*\\.ts$`),
+    may: [PORTS, `src/adapters/${prefix}\\w*\\.ts`, vendor, NODE],
+    mayTypes: [...STREAMS, ...PROJECTIONS],
+  })),
+  {
+    name: 'the embedded parts',
+    files: /^src\/embedded\//,
+    // The issuer writes the claims that the identity room reads, so their names are shared.
+    may: ['src/embedded/.+', 'src/identity/principal\\.ts', '(?!src/|streams/|projections/|express$|kafkajs$).+'],
+  },
+  {
+    name: 'the composition',
+    files: /^src\/(compose|main)\.ts$/,
+    may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
+  },
+  { name: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
+  {
+    name: 'scripts',
+    files: /^scripts\//,
+    may: [
+      ...[
+        'src/(compose|config|addresses|ports|world)\\.ts',
+        'src/(adapters|embedded)/.+',
+        'src/identity/principal\\.ts',
+      ],
+      ...[...STREAMS, ...PROJECTIONS, RECORDED, 'src/feeds/checkpoints\\.ts', 'scripts/.+', '(?!src/|test/).+'],
+    ],
+  },
+  { name: 'tests', files: /^test\//, may: ['.+'] },
+]
+
+const isCovered = (patterns: readonly string[], target: string, own: string): boolean =>
+  patterns.some(pattern => new RegExp(`^(?:${pattern.replaceAll('$1', own)})$`).test(target))
+
+const mayImport = (room: Room, path: string, { target, typeOnly }: Import): boolean => {
+  const own = room.files.exec(path)?.[1] ?? ''
+  return isCovered(room.may, target, own) || (typeOnly && isCovered(room.mayTypes ?? [], target, own))
+}
+
+/** Every import that the table does not permit, and every file that has no row. */
+export const importViolations = (source: Source): string[] => {
+  const room = rooms.find(({ files }) => files.test(source.path))
+  if (room === undefined) return ['belongs to no row of the import table']
+  return importsOf(source)
+    .filter(found => !mayImport(room, source.path, found))
+    .map(({ specifier }) => `${room.name} may not import ${specifier}`)
+}
