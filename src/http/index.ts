@@ -2,10 +2,12 @@ import { contractRoute } from './contract.ts'
 import { eventRoutes } from './events.ts'
 import { healthRoutes } from './health.ts'
 import { invoiceRoutes } from './invoices.ts'
+import { keyRoutes } from './keys.ts'
 import { operationRoutes } from './operations.ts'
 import { orderRoutes } from './orders.ts'
 import { paymentActionRoutes } from './paymentActions.ts'
 import { paymentRoutes } from './payments.ts'
+import { problemRoutes } from './problems.ts'
 import { wellKnownRoutes } from './wellKnown.ts'
 import type { AnyRoute } from './route.ts'
 
@@ -15,9 +17,11 @@ const resources: readonly AnyRoute[] = [
   ...paymentRoutes,
   ...paymentActionRoutes,
   ...operationRoutes,
+  ...keyRoutes,
   ...eventRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
+  ...problemRoutes,
 ]
 
 /** Every endpoint of the service, in one list. */

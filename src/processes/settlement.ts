@@ -38,8 +38,8 @@ export const settlement = (ledger: Ledger): Process => ({
 
 type Work = { readonly key: string; readonly finish: (context: Context) => Promise<void> }
 
-const workOf = (ledger: Ledger, { id, event: any }: Recorded<AnyEvent>): Work | undefined => {
-  const event = any as Event
+const workOf = (ledger: Ledger, { id, event: recorded }: Recorded<AnyEvent>): Work | undefined => {
+  const event = recorded as Event
   if (event.type === 'RefundInitiated' && isId('rfd', id))
     return { key: id, finish: context => finishRefund(ledger, id, event.data, context) }
   if (!isId('pay', id)) return undefined

@@ -97,12 +97,8 @@ export const rooms: readonly Room[] = [
     name: 'scripts',
     files: /^scripts\//,
     may: [
-      ...[
-        'src/(compose|config|addresses|ports|world)\\.ts',
-        'src/(adapters|embedded)/.+',
-        'src/identity/principal\\.ts',
-      ],
-      ...[...STREAMS, ...PROJECTIONS, RECORDED, 'src/feeds/checkpoints\\.ts', 'scripts/.+', '(?!src/|test/).+'],
+      ...[...STREAMS, ...PROJECTIONS, 'src/(adapters|embedded|identity)/.+', 'scripts/.+', '(?!src/|test/).+'],
+      ...['src/(compose|config|addresses|ports|world|releasers)\\.ts', 'src/feeds/checkpoints\\.ts', RECORDED],
     ],
   },
   { name: 'tests', files: /^test\//, may: ['.+'] },

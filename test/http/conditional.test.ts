@@ -23,10 +23,6 @@ describe('If-Match', function () {
   }
   const approve = (id: string, ifMatch?: string, who = client): Promise<Answer> =>
     who.post(`/invoices/${id}:approve`, {}, ifMatch === undefined ? {} : { 'if-match': ifMatch })
-  const change = (path: string, ifMatch: string, body: object = {}): Promise<Answer> =>
-    client.post(path, body, { 'if-match': ifMatch })
-  const remove = (id: string, ifMatch: string): Promise<Answer> =>
-    client.request('DELETE', `/orders/${id}`, { headers: { 'if-match': ifMatch } })
 
   it('is required, and has a grammar', async () => {
     const { id, etag } = await draft()

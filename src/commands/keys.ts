@@ -1,0 +1,60 @@
+import type { InvoiceId, OrderId, PaymentId, RefundId } from '../../streams/ids.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { claimIn } from './creation.ts'
+import { invoiceEntity, orderEntity, paymentEntity, refundEntity } from './entities.ts'
+import type { Ledger } from './handle.ts'
+import { idOfKey, type ScopedKey } from './identifiers.ts'
+
+/** The operations that a key can belong to. */
+export const KEYED_OPERATIONS = ['create_payment', 'refund_payment', 'create_order', 'raise_invoice'] as const
+export type KeyedOperation = (typeof KEYED_OPERATIONS)[number]
+
+/** What became of a key. `href` is where its result is, or will be. */
+export type KeyOutcome =
+  | { readonly status: 'never_seen' }
+  | {
+      readonly status: 'in_progress' | 'succeeded' | 'rejected' | 'expired'
+      readonly href: string
+      readonly expiresAt: string
+    }
+
+type Found = { readonly history: readonly Recorded<AnyEvent>[]; readonly href: string; readonly verdict: Verdict }
+type Verdict = 'in_progress' | 'succeeded' | 'rejected'
+
+/** Looks without touching: an unfinished payment is not driven on by being asked about. */
+export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, key: ScopedKey): Promise<KeyOutcome> => {
+  const { history, href, verdict } = await find[operation](ledger, key)
+  const claim = claimIn(history)
+  if (claim === undefined) return { status: 'never_seen' }
+  const expired = Date.parse(claim.expires_at) <= ledger.world.now()
+  return { status: expired ? 'expired' : verdict, href, expiresAt: claim.expires_at }
+}
+
+const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {
+  create_payment: async ({ loader }, key) => {
+    const id: PaymentId = idOfKey('pay', key)
+    const history = await loader.history(paymentEntity, id)
+    const outcome = history[1]?.event.type
+    const verdict = outcome === undefined ? 'in_progress' : outcome === 'PaymentFailed' ? 'rejected' : 'succeeded'
+    return { history, href: `/payments/${id}`, verdict }
+  },
+  refund_payment: async ({ loader }, key) => {
+    const id: RefundId = idOfKey('rfd', key)
+    const history = await loader.history(refundEntity, id)
+    const paymentId = history[0]?.event.data.payment_id
+    if (paymentId === undefined) return { history, href: '', verdict: 'in_progress' }
+    const { state } = await loader.load(paymentEntity, paymentId)
+    const amount = state.status === 'succeeded' ? state.refunds.get(id) : undefined
+    const verdict = amount === undefined ? 'in_progress' : amount === null ? 'rejected' : 'succeeded'
+    return { history, href: `/payments/${paymentId}`, verdict }
+  },
+  create_order: async ({ loader }, key) => {
+    const id: OrderId = idOfKey('ord', key)
+    return { history: await loader.history(orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
+  },
+  raise_invoice: async ({ loader }, key) => {
+    const id: InvoiceId = idOfKey('inv', key)
+    return { history: await loader.history(invoiceEntity, id), href: `/invoices/${id}`, verdict: 'succeeded' }
+  },
+}

@@ -1,0 +1,156 @@
+import type { Annotations, Claim } from '../claim.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { ExportFormat, ExportResource, OperationEvent } from './events.ts'
+
+export type ExportTerms = {
+  readonly resource: ExportResource
+  readonly format: ExportFormat
+  readonly filters: Readonly<Record<string, string>>
+  /** RFC 3339. */
+  readonly expires_at: string
+}
+
+/** What a finished file says of itself. */
+export type FileSummary = {
+  readonly row_count: number
+  readonly byte_count: number
+  readonly sha256: string
+  readonly from_position: bigint
+  readonly to_position: bigint
+}
+
+export type RequestExport = ExportTerms & { type: 'RequestExport'; metadata: Annotations; claim: Claim | null }
+export type StartAttempt = { type: 'StartAttempt'; run: string }
+export type FailAttempt = { type: 'FailAttempt'; run: string; code: string }
+export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string }
+export type CancelOperation = { type: 'CancelOperation' }
+/** `at` is now: an operation whose time has not come stays as it is. */
+export type ExpireOperation = { type: 'ExpireOperation'; at: string }
+export type OperationCommand =
+  | RequestExport
+  | StartAttempt
+  | FailAttempt
+  | CompleteExport
+  | CancelOperation
+  | ExpireOperation
+
+export type OperationCode = 'resource_not_found' | 'concurrent_modification'
+
+/** An error that comes again and again is a bug; trying for ever would only hide it. */
+const FAILURES_MAX = 3
+/** Crashes leave no word, so they are counted by the attempts: whatever brings every worker down must end, too. */
+const ATTEMPTS_MAX = 20
+const NO_WORD_CODE = 'internal_error'
+
+type At = { readonly terms: ExportTerms; readonly attempt: number }
+
+/**
+ * pending ─▶ running ─▶ succeeded, failed or cancelled; succeeded ─▶ expired.
+ * While it runs there may be many attempts, one after the other. Only the newest may end it, so that of two workers at
+ * most one does, and a file is never made of the parts of two attempts. `run` is null between two attempts.
+ */
+export type OperationState =
+  | { readonly status: 'none' }
+  | (At & { readonly status: 'pending' })
+  | (At & { readonly status: 'running'; readonly run: string | null; readonly failures: number })
+  | (At & { readonly status: 'succeeded'; readonly run: string })
+  | (At & { readonly status: 'failed' | 'cancelled' | 'expired' })
+
+type Decision = readonly OperationEvent[] | Rejection<OperationCode>
+const NOTHING: readonly OperationEvent[] = []
+
+const request = ({ type: _, ...terms }: RequestExport, operation: OperationState): Decision =>
+  operation.status === 'none' ? [{ type: 'ExportRequested', data: terms }] : reject('concurrent_modification')
+
+const start = ({ run }: StartAttempt, operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  if (operation.status !== 'pending' && operation.status !== 'running') return NOTHING
+  if (operation.status === 'running' && operation.run === run) return NOTHING
+  const { attempt } = operation
+  if (attempt === ATTEMPTS_MAX) return [{ type: 'OperationFailed', data: { attempt, code: NO_WORD_CODE } }]
+  return [{ type: 'OperationStarted', data: { attempt: attempt + 1, run } }]
+}
+
+const fail = ({ run, code }: FailAttempt, operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  if (operation.status !== 'running' || operation.run !== run) return NOTHING
+  const { attempt, failures } = operation
+  if (failures + 1 >= FAILURES_MAX) return [{ type: 'OperationFailed', data: { attempt, code } }]
+  return [{ type: 'OperationAttemptFailed', data: { attempt, run, code } }]
+}
+
+const complete = ({ type: _, run, ...summary }: CompleteExport, operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  if (operation.status === 'succeeded' && operation.run === run) return NOTHING
+  if (operation.status !== 'running' || operation.run !== run) return reject('concurrent_modification')
+  const { attempt, terms } = operation
+  return [{ type: 'ExportCompleted', data: { ...terms, attempt, run, ...summary } }]
+}
+
+// There is no conflict in cancelling what has ended: the caller is shown how it ended.
+const cancel = (operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  const isOpen = operation.status === 'pending' || operation.status === 'running'
+  return isOpen ? [{ type: 'OperationCancelled', data: {} }] : NOTHING
+}
+
+const expire = ({ at }: ExpireOperation, operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  const hasEnded = operation.status !== 'pending' && operation.status !== 'running' && operation.status !== 'succeeded'
+  if (hasEnded || Date.parse(at) < Date.parse(operation.terms.expires_at)) return NOTHING
+  return [{ type: 'OperationExpired', data: {} }]
+}
+
+const decide = (command: OperationCommand, state: OperationState): Decision => {
+  switch (command.type) {
+    case 'RequestExport':
+      return request(command, state)
+    case 'StartAttempt':
+      return start(command, state)
+    case 'FailAttempt':
+      return fail(command, state)
+    case 'CompleteExport':
+      return complete(command, state)
+    case 'CancelOperation':
+      return cancel(state)
+    case 'ExpireOperation':
+      return expire(command, state)
+  }
+}
+
+const failuresOf = (operation: OperationState): number => (operation.status === 'running' ? operation.failures : 0)
+
+const evolve = (operation: OperationState, event: OperationEvent): OperationState => {
+  if (event.type === 'ExportRequested') {
+    const { metadata: _metadata, claim: _claim, ...terms } = event.data
+    return { status: 'pending', terms, attempt: 0 }
+  }
+  if (operation.status === 'none') return operation
+  const { terms } = operation
+  switch (event.type) {
+    case 'OperationStarted':
+      return { status: 'running', terms, ...event.data, failures: failuresOf(operation) }
+    case 'OperationAttemptFailed':
+      return {
+        status: 'running',
+        terms,
+        attempt: event.data.attempt,
+        run: null,
+        failures: failuresOf(operation) + 1,
+      }
+    case 'ExportCompleted':
+      return { status: 'succeeded', terms, attempt: event.data.attempt, run: event.data.run }
+    case 'OperationFailed':
+      return { status: 'failed', terms, attempt: event.data.attempt }
+    case 'OperationCancelled':
+      return { status: 'cancelled', terms, attempt: operation.attempt }
+    case 'OperationExpired':
+      return { status: 'expired', terms, attempt: operation.attempt }
+  }
+}
+
+export const operationDecider: Decider<OperationState, OperationCommand, OperationEvent, OperationCode> = {
+  initial: { status: 'none' },
+  decide,
+  evolve,
+}

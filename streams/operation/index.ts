@@ -1,0 +1,18 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type OperationCode, type OperationCommand, type OperationState, operationDecider } from './decider.ts'
+import { type OperationEvent, operationEvents } from './events.ts'
+import { operationFacts } from './facts.ts'
+import { operationUpcasters } from './upcasters.ts'
+
+export const operation: Aggregate<OperationState, OperationCommand, OperationEvent, OperationCode> = {
+  category: 'operation',
+  prefix: 'op',
+  decider: operationDecider,
+  codec: codecOf(operationEvents, operationUpcasters),
+  facts: operationFacts,
+}
+
+export { EXPORT_FORMATS, EXPORT_RESOURCES } from './events.ts'
+export type * from './decider.ts'
+export type * from './events.ts'

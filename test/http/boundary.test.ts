@@ -1,0 +1,264 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { anOrder, type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
+import { eventually, newKey, pay, wordsOf } from '../support/client.ts'
+import { sharedService, type TestService } from '../support/service.ts'
+
+const TENANT = 'boundary'
+const SUFFIX = '00000000000000000000000000'
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+describe('the boundary', function () {
+  this.timeout(30_000)
+  let service: TestService
+  let client: Client
+  let nobody: Client
+  before(async () => {
+    service = await sharedService()
+    nobody = clientOf(service.api)
+    client = clientOf(service.api, await service.token({ tenant: TENANT }))
+  })
+
+  describe('asks who is calling', () => {
+    it('and says how to tell', async () => {
+      for (const [headers, code] of [
+        [{}, 'unauthenticated'],
+        [{ authorization: '' }, 'token_invalid'],
+        [{ authorization: 'Bearer' }, 'token_invalid'],
+        [{ authorization: 'Bearer a.b.c' }, 'token_invalid'],
+        [{ authorization: 'Bearer one two' }, 'token_invalid'],
+        [{ authorization: 'Basic YTpi' }, 'token_invalid'],
+        [{ 'x-api-key': 'lk_test_x_y_z' }, 'api_key_invalid'],
+      ] as const) {
+        const answer = await nobody.get('/orders', headers)
+        expect(answer.body, JSON.stringify(headers)).to.include({ status: 401, code })
+        expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
+      }
+    })
+
+    it('and takes one credential at most', async () => {
+      const answer = await client.get('/orders', { 'x-api-key': 'lk_test_x_y_z' })
+      expect(answer.body).to.include({ status: 400, code: 'multiple_credentials' })
+    })
+
+    it('before it looks at anything else', async () => {
+      const raw = '{"broken'
+      const answers = [
+        await nobody.request('POST', '/orders', { raw }),
+        await nobody.request('POST', '/payments', { raw, headers: { 'api-version': '1999-01-01' } }),
+        await nobody.get(`/orders/nonsense?x=1`),
+        await nobody.post(`/invoices/inv_${SUFFIX}:approve`, {}),
+      ]
+      for (const { body } of answers) expect(body).to.include({ status: 401, code: 'unauthenticated' })
+    })
+
+    it('and whether they may, each operation by its own scope', async () => {
+      const one = (scope: string) =>
+        service.token({ tenant: TENANT, scopes: [scope] }).then(token => clientOf(service.api, token))
+      const writer = await one('orders:write')
+      expect((await writer.post('/orders', anOrder())).status).to.equal(201)
+      const reader = await one('orders:read')
+      const ifMatch = { headers: { 'if-match': '*' } }
+      for (const [who, method, path] of [
+        [writer, 'GET', '/orders'],
+        [writer, 'GET', `/orders/ord_${SUFFIX}`],
+        [reader, 'POST', '/orders'],
+        [reader, 'DELETE', `/orders/ord_${SUFFIX}`],
+        [reader, 'POST', `/orders/ord_${SUFFIX}:cancel`],
+        [reader, 'GET', '/invoices'],
+        [writer, 'POST', '/invoices'],
+        [await one('invoices:write'), 'POST', `/invoices/inv_${SUFFIX}:approve`],
+        [await one('invoice:approve'), 'POST', `/invoices/inv_${SUFFIX}:void`],
+        [await one('payments:read'), 'POST', '/payments'],
+        [await one('payments:write'), 'GET', '/payments'],
+        [await one('payments:write'), 'GET', `/operations/op_${SUFFIX}`],
+        [reader, 'GET', '/events'],
+      ] as const) {
+        const { body } = await who.request(method, path, { ...ifMatch, ...(method === 'POST' ? { body: {} } : {}) })
+        expect(body, `${method} ${path}`).to.include({ status: 403, code: 'insufficient_scope' })
+      }
+    })
+
+    it('and believes the credential alone', async () => {
+      const forged = { 'x-tenant-id': 'other', 'x-role': 'admin', 'x-forwarded-user': 'root' }
+      const order = await client.post('/orders', anOrder(), forged)
+      expect(order.body).to.include({ tenant_id: TENANT, created_by: 'tester' })
+      const said = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
+      expect(said.body).to.include({ status: 400, code: 'validation_failed' })
+    })
+  })
+
+  describe('knows its paths to the letter', () => {
+    it('and has a problem for every other', async () => {
+      for (const path of [
+        '/',
+        '/Orders',
+        '/orders/',
+        '/orders//',
+        '//orders',
+        '/order',
+        '/v1/orders',
+        '/invoices/x/y',
+        '/%',
+        '/orders%2F',
+        '/ord%65rs/',
+      ]) {
+        const answer = await client.get(path)
+        expect(answer.body, path).to.include({ status: 404, code: 'route_not_found' })
+      }
+    })
+
+    it('and tells which methods a path has', async () => {
+      for (const [method, path, allow] of [
+        ['PUT', '/orders', ['POST', 'GET', 'HEAD']],
+        ['DELETE', '/payments', ['POST', 'GET', 'HEAD']],
+        ['OPTIONS', '/invoices', ['POST', 'GET', 'HEAD']],
+        ['POST', `/payments/pay_${SUFFIX}`, ['GET', 'HEAD']],
+        ['GET', `/invoices/inv_${SUFFIX}:approve`, ['POST']],
+        ['DELETE', `/orders/ord_${SUFFIX}:cancel`, ['POST']],
+        ['POST', '/livez', ['GET', 'HEAD']],
+        ['POST', '/openapi.json', ['GET', 'HEAD']],
+      ] as const) {
+        const answer = await client.request(method, path)
+        expect(answer.body, path).to.include({ status: 405, code: 'method_not_allowed' })
+        expect(answer.headers.get('allow')?.split(', '), path).to.have.members([...allow])
+      }
+    })
+
+    it('and ids to the letter: what cannot be one is not there', async () => {
+      const { body: order } = await client.post('/orders', anOrder())
+      const missing = await client.get(`/orders/ord_${SUFFIX}`)
+      expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
+      for (const id of [
+        ...['x', 'ord_', `ord_${SUFFIX}0`, `ord_${SUFFIX.slice(1)}`, `inv_${SUFFIX}`, `ord_${SUFFIX.slice(1)}I`],
+        ...[
+          order.id.toLowerCase(),
+          ` ${order.id}`,
+          `${order.id}%20`,
+          `${order.id}%00`,
+          `..%2f${order.id}`,
+          `${order.id}.json`,
+        ],
+      ])
+        expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
+    })
+
+    it('and takes an encoded colon for the colon, and one action for one action', async () => {
+      const order = await client.post('/orders', anOrder())
+      const invoice = await client.post('/invoices', { order_id: order.body.id })
+      const act = (action: string) => client.post(`/invoices/${invoice.body.id}${action}`, {}, { 'if-match': '*' })
+      for (const action of [
+        ':approve:approve',
+        '%3Aapprove%3Aapprove',
+        ':approve%3aapprove',
+        '%253Aapprove',
+        ':Approve',
+        ':approve/',
+        '::approve',
+      ])
+        expect((await act(action)).body, action).to.include({ status: 404 })
+      expect((await client.get(`/invoices/${invoice.body.id}`)).body.state).to.equal('draft')
+      expect((await act('%3Aapprove')).body).to.include({ state: 'approved' })
+      expect((await act('%3aapprove')).body).to.include({ code: 'invoice_state_conflict' })
+    })
+  })
+
+  it('speaks one contract, and says so', async () => {
+    const version = '2026-11-01'
+    for (const headers of [{}, { 'api-version': version }])
+      expect((await client.get('/orders?limit=1', headers)).headers.get('api-version')).to.equal(version)
+    for (const other of ['2026-11-02', '1', '', 'latest', `${version}, ${version}`]) {
+      const answer = await client.get('/orders?limit=1', { 'api-version': other })
+      expect(answer.body, other).to.include({ status: 400, code: 'unsupported_api_version' })
+    }
+  })
+
+  it('answers HEAD as it would answer GET, without the content', async () => {
+    const order = await client.post('/orders', anOrder())
+    for (const path of [
+      order.headers.get('location') ?? '',
+      '/orders?limit=1',
+      '/events?limit=1',
+      '/openapi.json',
+      '/livez',
+      `/orders/ord_${SUFFIX}`,
+    ]) {
+      const [head, get] = [await client.request('HEAD', path), await client.get(path)]
+      expect([head.status, head.text], path).to.deep.equal([get.status, ''])
+      for (const name of ['content-type', 'content-length', 'etag', 'cache-control'])
+        if (name !== 'content-length' || !path.includes('?'))
+          expect(head.headers.get(name), `${path} ${name}`).to.equal(get.headers.get(name))
+    }
+    const known = { headers: { 'if-none-match': order.headers.get('etag') ?? '' } }
+    expect((await client.request('HEAD', order.headers.get('location') ?? '', known)).status).to.equal(304)
+    const stream = await client.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })
+    expect([stream.status, stream.headers.get('content-type')]).to.deep.equal([200, 'text/event-stream'])
+  })
+
+  describe('carries the caller’s correlation id', () => {
+    const given = `test.correlation-${newKey()}`
+
+    it('into the answer, the stored events, the published facts and the log', async () => {
+      const { invoiceId } = await approvedInvoice(client, 100)
+      const headers = { 'x-correlation-id': given, 'idempotency-key': newKey() }
+      const paid = await client.post('/payments', aPayment(invoiceId), headers)
+      expect(paid.headers.get('x-correlation-id')).to.equal(given)
+      const refused = await client.get(`/orders/ord_${SUFFIX}`, headers)
+      expect(refused.body.correlation_id).to.equal(given)
+      const store = openEventStore({ connectionString: service.addresses.event_store })
+      const causes = new Set<unknown>()
+      for (const stream of [`payment-${paid.body.id}`, `invoice-${invoiceId}`])
+        for await (const { metadata, revision } of store.readStream(stream))
+          if (stream.startsWith('payment') || revision > 1n) causes.add(metadata['$correlationId'])
+      await store.close()
+      expect([...causes]).to.deep.equal([given])
+      const fact = await eventually(async () => (await client.get(`/events?subject=${paid.body.id}`)).body.items[0])
+      expect(fact).to.include({ correlationid: given, tenantid: TENANT, type: 'payment.succeeded' })
+      await eventually(async () => {
+        const lines = (await readFile(join(service.dataDir, 'ledger.log'), 'utf8')).split('\n')
+        return lines.some(line => line.includes(given) && line.includes('"create_payment"'))
+      })
+    })
+
+    it('and makes a new one in place of what is none', async () => {
+      const made = new Set<string>()
+      for (const bad of [
+        'short',
+        'x'.repeat(129),
+        'with space in it',
+        '<script>alert(1)</script>',
+        'a'.repeat(7),
+        'émile-émile',
+      ]) {
+        const answer = await client.get(`/orders/ord_${SUFFIX}`, { 'x-correlation-id': bad })
+        expect(answer.headers.get('x-correlation-id'), bad).to.match(UUID)
+        expect(answer.body.correlation_id).to.equal(answer.headers.get('x-correlation-id'))
+        made.add(answer.body.correlation_id)
+      }
+      expect(made.size).to.equal(6)
+      for (const good of ['12345678', 'x'.repeat(128), 'A.b_c-9.'])
+        expect((await client.get('/livez', { 'x-correlation-id': good })).headers.get('x-correlation-id')).to.equal(
+          good,
+        )
+    })
+  })
+
+  it('tells no more than the problem', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const answers: Answer[] = [
+      await client.request('POST', '/orders', { raw: '{"a":' }),
+      await client.get('/nowhere?secret=hunter2'),
+      await client.get(`/orders?cursor=hunter2`),
+      await pay(client, aPayment(invoiceId, { amount: 10_000 })),
+      await nobody.get('/orders', { authorization: 'Bearer hunter2.hunter2.hunter2' }),
+    ]
+    for (const { status, text, body } of answers) {
+      expect(status).to.be.within(400, 499)
+      expect(text).not.to.match(/hunter2|node:|\.ts\b|\bat .+:\d+|select |postgres|\/work|Error:/)
+      expect(body.instance).not.to.include('?')
+      expect(body.retry.retryable).to.equal(false)
+    }
+  })
+})
