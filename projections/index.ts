@@ -1,8 +1,9 @@
 import { facts } from './facts/projection.ts'
 import { invoices } from './invoices/projection.ts'
+import { operations } from './operations/projection.ts'
 import { orders } from './orders/projection.ts'
 import { payments } from './payments/projection.ts'
 
 /** The one list of read models: a row per stream, and a journal of rows per event. */
-export const projections = { orders, invoices, payments } as const
+export const projections = { orders, invoices, payments, operations } as const
 export const journals = { facts } as const

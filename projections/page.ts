@@ -23,11 +23,10 @@ export type PageRequest = {
   readonly limit: number
 }
 
-/** Newest first, ids breaking ties: the same order for ever, and a page costs the same at any depth. */
-export const pageOf = <R extends ResourceRow>(
-  projection: Pick<Projection<never, R>, 'name' | 'columns'>,
-  { tenant, filters, after, limit }: PageRequest,
-): Query<R> => {
+type Listed<R extends ResourceRow> = Pick<Projection<never, R>, 'name' | 'columns'>
+
+/** What the tenant may see of a table, and of that what fits the filters. Values are bound as they are needed. */
+const conditionsOf = <R extends ResourceRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
   const values: unknown[] = [tenant]
   const bind = (value: unknown): string => `$${values.push(value)}`
   const where = ['tenant_id = $1', `state <> 'deleted'`]
@@ -35,17 +34,46 @@ export const pageOf = <R extends ResourceRow>(
     if (value === undefined) continue
     if (name === 'created_after') where.push(`created_at > ${bind(value)}::timestamptz`)
     else if (name === 'created_before') where.push(`created_at < ${bind(value)}::timestamptz`)
-    else if (Object.hasOwn(projection.columns, name)) where.push(`${name} = ${bind(value)}`)
-    else throw new Error(`${projection.name} has no column ${name} to filter by.`)
+    else if (Object.hasOwn(columns, name)) where.push(`${name} = ${bind(value)}`)
+    else throw new Error(`${table} has no column ${name} to filter by.`)
   }
+  return { where, values, bind }
+}
+
+const ORDER = 'order by created_at desc, id desc'
+
+const selectOf = <R extends ResourceRow>({ name, columns }: Listed<R>, where: readonly string[]): string =>
+  `select ${Object.keys(columns).join(', ')} from ${name} where ${where.join(' and ')} ${ORDER}`
+
+/** Newest first, ids breaking ties: the same order for ever, and a page costs the same at any depth. */
+export const pageOf = <R extends ResourceRow>(
+  projection: Listed<R>,
+  { tenant, filters, after, limit }: PageRequest,
+): Query<R> => {
+  const { where, values, bind } = conditionsOf(projection, tenant, filters)
   if (after) where.push(`(created_at, id) < (${bind(after.created_at)}::timestamptz, ${bind(after.id)})`)
-  const text = `select ${Object.keys(projection.columns).join(', ')} from ${projection.name}
-    where ${where.join(' and ')} order by created_at desc, id desc limit ${bind(limit)}`
-  return { text, values }
+  return { text: `${selectOf(projection, where)} limit ${bind(limit)}`, values }
+}
+
+/** Every page of the list in one, for whoever reads it to the end. */
+export const wholeOf = <R extends ResourceRow>(
+  projection: Listed<R>,
+  { tenant, filters }: Pick<PageRequest, 'tenant' | 'filters'>,
+): Query<R> => {
+  const { where, values } = conditionsOf(projection, tenant, filters)
+  return { text: selectOf(projection, where), values }
+}
+
+export const countOf = <R extends ResourceRow>(
+  projection: Listed<R>,
+  { tenant, filters }: Pick<PageRequest, 'tenant' | 'filters'>,
+): Query<{ count: bigint }> => {
+  const { where, values } = conditionsOf(projection, tenant, filters)
+  return { text: `select count(*) as count from ${projection.name} where ${where.join(' and ')}`, values }
 }
 
 export const byId = <R extends ResourceRow>(
-  projection: Pick<Projection<never, R>, 'name' | 'columns'>,
+  projection: Listed<R>,
   id: string,
 ): Query<R> => ({
   text: `select ${Object.keys(projection.columns).join(', ')} from ${projection.name} where id = $1`,

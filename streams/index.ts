@@ -1,11 +1,12 @@
 import { invoice } from './invoice/index.ts'
+import { operation } from './operation/index.ts'
 import { order } from './order/index.ts'
 import { payment } from './payment/index.ts'
 import { reference } from './reference/index.ts'
 import { refund } from './refund/index.ts'
 
 /** The one list of aggregates, by category. */
-export const aggregates = { order, invoice, payment, reference, refund } as const
+export const aggregates = { order, invoice, payment, reference, refund, operation } as const
 
 export type Category = keyof typeof aggregates
 

@@ -29,7 +29,7 @@ const categoryOf = (id: string): Category => {
 
 export const facts: Journal<AnyEvent, FactRow> = {
   name: 'facts_v1',
-  categories: ['order', 'invoice', 'payment'],
+  categories: ['order', 'invoice', 'payment', 'operation'],
   columns: { position: 'bigint', tenant_id: 'text', type: 'text', subject: 'text', at: 'timestamptz', event: 'json' },
   key: ['position'],
   rows: recorded => {

@@ -73,9 +73,9 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
     const playedFromMs = performance.now()
     const results = await perform(callersOf(config, service.addresses, signal), plan)
     const wrong = sayResults(results)
+    for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
     say(`took ${seconds(playedFromMs)}, ${seconds(startedAtMs)} with the start`)
     say()
-    for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
     if (stays()) sayNext(service.addresses, config, results)
     else say('The service ends with the demo. To look around in what it made: npm run demo -- --keep')
     return wrong.length === 0

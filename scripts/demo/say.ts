@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Addresses } from '../../src/addresses.ts'
 import type { Config } from '../../src/config.ts'
+import { withoutPassword } from '../ledger/whereabouts.ts'
 import { differencesIn, tableOf } from './books.ts'
 import { TENANT } from './callers.ts'
 import { decimalOf } from './money.ts'
@@ -12,11 +13,6 @@ import type { DemoService } from './service.ts'
 /** What the demo tells the person at the terminal, on stdout. */
 
 export const say = (line = ''): void => void process.stdout.write(`${line}\n`)
-
-const withoutPassword = (address: string): string => {
-  const { hostname, port, pathname } = new URL(address)
-  return `${hostname}:${port}${pathname}`
-}
 
 export const sayWhere = ({ addresses, startedHere }: DemoService, { dataDir }: Config): void => {
   const { api, event_store, postgres, kafka, issuer } = addresses
@@ -43,15 +39,17 @@ export const sayResults = (results: Performance): readonly string[] => {
   say(`invoiced ${money(invoiced)}, paid ${money(paid)}, open ${money(open)}`)
   say(`facts seen ${factsSeen}, of them new in this run ${factsSeen - factsBefore}, duplicates ${duplicates}`)
   say(`retries on purpose ${retries.sent}, answered as replays ${retries.replayed}, paid twice ${twice}`)
-  return [
+  const wrong = [
     ...differencesIn(books),
-    ...(duplicates === 0 ? [] : [`${duplicates} facts came twice, though none was delivered again.`]),
+    ...(duplicates === 0 ? [] : [`${duplicates} facts came twice, though each has one place in the log.`]),
   ]
+  if (wrong.length === 0) say('The books balance: the plan, the lists and the facts say the same.')
+  return wrong
 }
 
 const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../.data', import.meta.url))
 
-export const sayNext = ({ api }: Addresses, { dataDir }: Config, { played }: Performance): void => {
+export const sayNext = ({ api, pids }: Addresses, { dataDir }: Config, { played }: Performance): void => {
   const here = resolve(dataDir) === DEFAULT_DATA_DIR ? '' : `LEDGER_DATA_DIR=${dataDir} `
   const get = `curl -s -H "Authorization: Bearer $TOKEN"`
   say('What to try next:')
@@ -64,4 +62,5 @@ export const sayNext = ({ api }: Addresses, { dataDir }: Config, { played }: Per
   say(`  ${get} -N -H "Accept: text/event-stream" "${api}/events"`)
   say(`  ${here}npm run ledger -- streams show ${played[0]?.invoiceId}`)
   say(`  ${here}npm run ledger -- doctor`)
+  say(`  kill ${pids['service']}   # ends the service`)
 }

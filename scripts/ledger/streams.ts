@@ -7,7 +7,7 @@ import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
 import { print, printJson } from './print.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart, withoutPassword } from './whereabouts.ts'
 
 /** What an auditor reads: the stored event itself, not what this build would make of it. */
 type Entry = {
@@ -90,7 +90,7 @@ const show = async (id: string, { json }: { readonly json: boolean }): Promise<v
     const entries: Entry[] = []
     for await (const event of store.readStream(stream)) entries.push(entryOf(event))
     if (entries.length === 0)
-      throw new Refusal(`There is no stream ${stream} in the store at ${addresses.event_store}.`)
+      throw new Refusal(`There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}.`)
     if (json) return printJson({ stream, id, events: entries })
     print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${entries[0]?.tenant}`)
     print()

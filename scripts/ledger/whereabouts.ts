@@ -42,3 +42,6 @@ export const findWhereabouts = async (): Promise<Whereabouts> => {
 /** What to do when there is nothing to talk to. */
 export const howToStart = (dataDir: string): string =>
   `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`
+
+/** A connection string as it may be shown. */
+export const withoutPassword = (address: string): string => address.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')

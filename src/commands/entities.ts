@@ -1,10 +1,12 @@
 import { invoices } from '../../projections/invoices/projection.ts'
+import { operations } from '../../projections/operations/projection.ts'
 import { orders } from '../../projections/orders/projection.ts'
 import { payments } from '../../projections/payments/projection.ts'
 import type { Projection, ResourceRow } from '../../projections/projection.ts'
 import type { Aggregate } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import { invoice } from '../../streams/invoice/index.ts'
+import { operation } from '../../streams/operation/index.ts'
 import { order } from '../../streams/order/index.ts'
 import { payment } from '../../streams/payment/index.ts'
 import { reference } from '../../streams/reference/index.ts'
@@ -22,3 +24,4 @@ export const invoiceEntity = { aggregate: invoice, projection: invoices }
 export const paymentEntity = { aggregate: payment, projection: payments }
 export const referenceEntity = { aggregate: reference }
 export const refundEntity = { aggregate: refund }
+export const operationEntity = { aggregate: operation, projection: operations }

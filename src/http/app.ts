@@ -5,7 +5,7 @@ import express, {
   type Response as Outgoing,
 } from 'express'
 import type { Log } from '../ports.ts'
-import { allowedMethods, type Boundary, pathOf } from './boundary.ts'
+import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { Problem } from './problem.ts'
 import { sendProblem, sendReply } from './respond.ts'
@@ -33,12 +33,15 @@ export const createApp = ({ routes, boundary, log, issuer }: AppParts): Express 
     next()
   })
   if (issuer) app.use(issuer.path, issuer.handler)
-  for (const declared of routes)
-    app[methodOf(declared)](pathOf(declared), (req, res) => respond(req, res, declared, { boundary, log }))
-  for (const [path, allow] of allowedMethods(routes))
+  for (const [path, declared] of routesByPath(routes)) {
+    for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
     app.all(path, (req, res) => {
-      sendProblem(req, res, new Problem('method_not_allowed', { headers: { Allow: allow } }))
+      // What cannot be an id is no path of ours, with any method.
+      const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
+      const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
+      sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
     })
+  }
   app.use((req: Incoming, res: Outgoing) => {
     sendProblem(req, res, new Problem('route_not_found'))
   })

@@ -11,6 +11,7 @@ import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
 import { Problem } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
+import { minPositionOf, preferenceOf } from './preference.ts'
 import { isVersion, OLDEST_VERSION } from './versions/index.ts'
 import { violationsOf } from './violations.ts'
 
@@ -23,16 +24,18 @@ export type Boundary = (req: Incoming, res: Outgoing, declared: AnyRoute) => Pro
 /** `{id}` becomes `:id`, and the colon of an action is escaped, since Express takes it for a parameter. */
 export const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
 
-/** Each path with the methods that it has, for Allow. */
-export const allowedMethods = (routes: readonly AnyRoute[]): ReadonlyMap<string, string> => {
-  const methods = new Map<string, string>()
-  for (const declared of routes) {
-    const path = pathOf(declared)
-    const method = declared.method === 'GET' ? 'GET, HEAD' : declared.method
-    methods.set(path, [methods.get(path), method].filter(Boolean).join(', '))
-  }
-  return methods
+/**
+ * The routes by their path. Paths that end in an action come first: an id could not have a colon in it, but Express would
+ * take `inv_…:approve` for one.
+ */
+export const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly AnyRoute[]> => {
+  const isAction = ({ path }: AnyRoute): boolean => path.includes(':')
+  return Map.groupBy([...routes.filter(isAction), ...routes.filter(declared => !isAction(declared))], pathOf)
 }
+
+/** For Allow. */
+export const allowOf = (declared: readonly AnyRoute[]): string =>
+  declared.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 
 const headerOf = (req: Incoming, name: string): string | undefined => {
   const value = req.headers[name]
@@ -63,6 +66,8 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       ifNoneMatch: headerOf(req, 'if-none-match'),
       accept: headerOf(req, 'accept'),
       lastEventId: headerOf(req, 'last-event-id'),
+      minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
+      prefer: preferenceOf(headerOf(req, 'prefer')),
     }
     const context = principal && contextOf(principal, declared, { req, correlationId: call.correlationId, at: now() })
     return inTime(declared, () => declared.handle({ ...call, principal, context } as never))

@@ -38,6 +38,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   Link: 'The next page (rel="next").',
   'Ledger-Position': 'The position of the log after this command.',
   'Idempotent-Replayed': 'true when this is the recorded answer of an earlier request with the same key.',
+  'Preference-Applied': 'The preference that was followed (RFC 7240).',
   'Retry-After': 'Seconds to wait before the next try.',
   'WWW-Authenticate': 'The scheme to authenticate with.',
 }
@@ -86,6 +87,7 @@ const requestHeadersOf = (declared: AnyRoute) =>
     'API-Version': z.enum(VERSIONS).optional(),
     ...(declared.ifMatch ? { 'If-Match': z.string() } : {}),
     ...(declared.responses[304] ? { 'If-None-Match': z.string().optional() } : {}),
+    ...(declared.isList ? { 'If-Min-Position': z.string().optional(), Prefer: z.string().optional() } : {}),
     ...(declared.idempotencyKey === 'required' ? { 'Idempotency-Key': z.string() } : {}),
     ...(declared.idempotencyKey === 'honoured' ? { 'Idempotency-Key': z.string().optional() } : {}),
   })

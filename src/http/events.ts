@@ -99,12 +99,12 @@ const POLL_MS = 200
 const COMMENT_EVERY_MS = 15_000
 
 /** Server-sent events: history first, then whatever comes, until the client goes. */
-const stream =
-  (call: EventsCall): Streamed =>
-  async (send, gone) => {
+const stream = (call: EventsCall): Streamed => {
+  // Now, and not when the stream begins: a cursor that is none must still be answered with a problem.
+  let after = startOf(call, call.lastEventId ?? call.query.cursor)
+  return async (send, gone) => {
     const { world } = call.ledger
     const signal = AbortSignal.any([gone, call.stopping])
-    let after = startOf(call, call.lastEventId ?? call.query.cursor)
     let quietSince = world.now()
     await send(': the facts of this ledger\n\n')
     while (!signal.aborted) {
@@ -121,6 +121,7 @@ const stream =
       quietSince = world.now()
     }
   }
+}
 
 const SSE = 'text/event-stream'
 

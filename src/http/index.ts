@@ -1,6 +1,7 @@
 import { contractRoute } from './contract.ts'
 import { eventRoutes } from './events.ts'
 import { healthRoutes } from './health.ts'
+import { historyRoutes } from './history.ts'
 import { invoiceRoutes } from './invoices.ts'
 import { keyRoutes } from './keys.ts'
 import { operationRoutes } from './operations.ts'
@@ -16,6 +17,7 @@ const resources: readonly AnyRoute[] = [
   ...invoiceRoutes,
   ...paymentRoutes,
   ...paymentActionRoutes,
+  ...historyRoutes,
   ...operationRoutes,
   ...keyRoutes,
   ...eventRoutes,

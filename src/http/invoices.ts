@@ -8,11 +8,13 @@ import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import { raise } from '../commands/invoices.ts'
 import type { JsonObject } from '../ports.ts'
+import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
-import { answer, answerCreated, ifMatchOf, readOne, readPage } from './resource.ts'
+import { answer, answerCreated, ifMatchOf, readOne } from './resource.ts'
 import { type AnyRoute, route } from './route.ts'
 import {
   amountSchema,
+  asOfQuery,
   createdQuery,
   currencySchema,
   exponentSchema,
@@ -118,6 +120,7 @@ const readInvoice = route({
   summary: 'Read an invoice',
   scope: 'invoices:read',
   params: byId,
+  query: asOfQuery,
   responses: {
     200: { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag'] },
     304: { description: 'You have it already.', headers: ['ETag'] },
@@ -140,8 +143,11 @@ const listInvoices = route({
     currency: currencySchema.optional(),
     order_id: idSchema('ord').optional(),
   }),
-  responses: { 200: { description: 'A page.', schema: pageSchema(invoiceSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(invoiceSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
   handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 

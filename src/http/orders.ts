@@ -8,13 +8,15 @@ import { orderEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
+import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
 import { mergePatch } from './mergePatch.ts'
 import { Problem } from './problem.ts'
-import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, readPage, visible } from './resource.ts'
+import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, visible } from './resource.ts'
 import { type AnyRoute, route } from './route.ts'
 import {
   amountSchema,
+  asOfQuery,
   createdQuery,
   currencySchema,
   exponentSchema,
@@ -135,6 +137,7 @@ const readOrder = route({
   summary: 'Read an order',
   scope: 'orders:read',
   params: byId,
+  query: asOfQuery,
   responses: {
     200: { description: 'The order.', schema: orderSchema, headers: ['ETag'] },
     304: { description: 'You have it already.', headers: ['ETag'] },
@@ -156,8 +159,11 @@ const listOrders = route({
     state: orderSchema.shape.state.optional(),
     currency: currencySchema.optional(),
   }),
-  responses: { 200: { description: 'A page.', schema: pageSchema(orderSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(orderSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
   handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 

@@ -7,12 +7,14 @@ import { paymentEntity } from '../commands/entities.ts'
 import { idOfKey } from '../commands/identifiers.ts'
 import { pay } from '../commands/payments.ts'
 import type { JsonObject } from '../ports.ts'
+import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
 import { operationSchema, renderPaymentOperation } from './operations.ts'
-import { answerCreated, readOne, readPage } from './resource.ts'
+import { answerCreated, readOne } from './resource.ts'
 import { type AnyRoute, route } from './route.ts'
 import {
   amountSchema,
+  asOfQuery,
   createdQuery,
   currencySchema,
   exponentSchema,
@@ -131,6 +133,7 @@ const readPayment = route({
   scope: 'payments:read',
   rateClass: 'default',
   params: z.object({ id: idSchema('pay') }),
+  query: asOfQuery,
   responses: {
     200: { description: 'The payment.', schema: paymentSchema, headers: ['ETag'] },
     304: { description: 'You have it already.', headers: ['ETag'] },
@@ -156,8 +159,11 @@ const listPayments = route({
     order_id: idSchema('ord').optional(),
     invoice_id: idSchema('inv').optional(),
   }),
-  responses: { 200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
   handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
 })
 

@@ -1,13 +1,10 @@
-import type { Query, PageRequest } from '../../projections/page.ts'
-import type { ResourceRow } from '../../projections/projection.ts'
+import { fold, type ResourceRow } from '../../projections/projection.ts'
 import type { AnyEvent, Rejection } from '../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { Created } from '../commands/creation.ts'
 import type { Entity } from '../commands/entities.ts'
 import type { Handled } from '../commands/handle.ts'
-import type { Loaded } from '../commands/loader.ts'
-import { positionOf } from '../feeds/checkpoints.ts'
-import type { Sql } from '../ports.ts'
+import type { Loaded, Loader } from '../commands/loader.ts'
 import { etagOf, isKnown } from './conditional.ts'
 import { isErrorCode, Problem } from './problem.ts'
 import type { Call, Reply } from './route.ts'
@@ -15,7 +12,7 @@ import type { Call, Reply } from './route.ts'
 /** How every resource is read, answered and listed: what the resources' own files would otherwise all repeat. */
 
 type AnyCall = Call<unknown, unknown, unknown>
-type Render<R> = (row: R) => object
+export type Render<R> = (row: R) => object
 
 /** Of another tenant, deleted, or never there: the caller cannot tell which. */
 export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined): R => {
@@ -24,20 +21,46 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
   return row
 }
 
-const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, API-Version' }
+/** Kept by its reader alone, and asked for again before use. */
+export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, API-Version' }
 
-/** GET by id, from the stream itself: never older than what any writer was told. */
+type AsOf = { readonly as_of?: string | undefined }
+
+/**
+ * GET by id, from the stream itself: never older than what any writer was told. With `as_of`, as it was at that time:
+ * what had been decided by then.
+ */
 export const readOne = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  call: AnyCall,
+  call: Call<unknown, AsOf | undefined, unknown>,
   entity: Entity<S, C, E, Code, R>,
   id: Id<IdPrefix>,
   render: Render<R>,
 ): Promise<Reply> => {
-  const loaded = await call.ledger.loader.load(entity, id)
-  const row = visible(call, loaded.row)
+  const asOf = call.query?.as_of
+  const { loader } = call.ledger
+  const row = visible(
+    call,
+    asOf === undefined ? (await loader.load(entity, id)).row : await rowAsOf(loader, entity, id, asOf),
+  )
   const etag = etagOf(row.revision, call.apiVersion)
   const headers = { ETag: etag, ...PRIVATE }
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+}
+
+const rowAsOf = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  loader: Loader,
+  { aggregate, projection }: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  asOf: string,
+): Promise<R | undefined> => {
+  const until = Date.parse(asOf)
+  let row: R | undefined
+  for (const recorded of await loader.history({ aggregate }, id)) {
+    // The order of the stream is the order of the decisions, whatever the clocks of their machines said.
+    if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
+    row = fold(projection, row, recorded)
+  }
+  return row
 }
 
 type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
@@ -118,52 +141,3 @@ const keyReused = (pointers: readonly string[]): Problem =>
     detail: 'The first request with this key differs at the members listed.',
     errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
   })
-
-type ListOf<R extends ResourceRow> = {
-  readonly name: string
-  readonly page: (request: PageRequest) => Query<R>
-  readonly render: Render<R>
-}
-type PageParameters = { readonly limit: number; readonly cursor?: string | undefined }
-
-const run = <R extends ResourceRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
-
-/** One page of a list, newest first, from the read model: eventually consistent, and it says as of when. */
-export const readPage = async <R extends ResourceRow>(
-  call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
-  { name, page, render }: ListOf<R>,
-): Promise<Reply> => {
-  const { limit, cursor, ...filters } = call.query
-  const { tenant } = call.principal
-  const binding = { tenant, path: call.path, filters: definedOnly(filters) }
-  const after = cursor === undefined ? undefined : (call.cursors.open(binding, cursor) as PageRequest['after'])
-  const sql = call.database.sql
-  // The position is read first: the rows are at least as new as it says.
-  const position = await positionOf(sql, name)
-  const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
-  const rows = await run(sql, page(request))
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const next =
-    rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
-  return {
-    status: 200,
-    body: {
-      items: items.map(render),
-      page: { next_cursor: next, has_more: next !== null, as_of_position: position.toString() },
-    },
-    headers: {
-      ...PRIVATE,
-      ...(next === null ? {} : { Link: `<${linkTo(call.path, { ...filters, limit, cursor: next })}>; rel="next"` }),
-    },
-  }
-}
-
-const definedOnly = (values: Readonly<Record<string, unknown>>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
-
-const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): string => {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(definedOnly(parameters))) query.set(name, String(value))
-  return `${path}?${query}`
-}

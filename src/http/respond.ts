@@ -18,9 +18,9 @@ const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body
 export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
   const { status, body, stream, headers, contentType = 'application/json' } = reply
   const common = { ...commonHeaders(res), ...headers }
-  if (stream) return sendStream(res, { ...common, 'Content-Type': contentType }, stream)
+  if (stream && req.method !== 'HEAD') return sendStream(res, { ...common, 'Content-Type': contentType }, stream)
   if (body === undefined) {
-    res.writeHead(status, common).end()
+    res.writeHead(status, stream ? { ...common, 'Content-Type': contentType } : common).end()
     return
   }
   const bytes = Buffer.from(textOf(body))

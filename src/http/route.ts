@@ -52,18 +52,31 @@ export type Call<P, Q, B> = Services & {
   readonly ifNoneMatch: string | undefined
   readonly accept: string | undefined
   readonly lastEventId: string | undefined
+  /** If-Min-Position: a list must know of everything up to here. */
+  readonly minPosition: bigint | undefined
+  readonly prefer: Preference
   /** The key in its scope, when the caller sent one. */
   readonly idempotency: ScopedKey | undefined
   /** The command context of this request. */
   readonly context: Context
 }
 
+/** RFC 7240. `waitMs` is absent when the caller did not say. */
+export type Preference = { readonly respondAsync: boolean; readonly waitMs: number | undefined }
+
 export type ResponseSpec = {
   readonly description: string
   readonly schema?: z.ZodType
   readonly contentType?: string
   /** Response headers beyond those of every response. */
-  readonly headers?: readonly ('ETag' | 'Location' | 'Link' | 'Ledger-Position' | 'Idempotent-Replayed')[]
+  readonly headers?: readonly (
+    | 'ETag'
+    | 'Location'
+    | 'Link'
+    | 'Ledger-Position'
+    | 'Idempotent-Replayed'
+    | 'Preference-Applied'
+  )[]
 }
 
 /**
@@ -89,6 +102,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
   readonly idempotencyKey?: 'required' | 'honoured'
   readonly ifMatch?: 'required'
+  /** Eventually consistent: takes If-Min-Position. */
+  readonly isList?: true
   readonly responses: Readonly<Record<number, ResponseSpec>>
   /** The codes of this endpoint's own; those that follow from the declaration are added to it. */
   readonly errors: readonly ErrorCode[]
@@ -137,6 +152,7 @@ export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
     ...(declared.body ? WITH_BODY : []),
     ...(declared.query ? (['validation_failed'] as const) : []),
     ...(declared.params ? (['resource_not_found'] as const) : []),
+    ...(declared.isList ? (['precondition_invalid'] as const) : []),
     ...(declared.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
     ...(declared.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
     ...(declared.idempotencyKey

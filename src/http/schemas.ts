@@ -63,6 +63,11 @@ const wholeNumber = z
   .regex(/^\d{1,9}$/, 'A whole number.')
   .transform(Number)
 
+/** Of every GET by id: the state at an earlier time. */
+export const asOfQuery = z.object({
+  as_of: timeSchema.optional().meta({ description: 'The resource as it was at this time; 404 before it was created.' }),
+})
+
 /** The query parameters of every list. */
 export const pageQuery = {
   limit: wholeNumber.pipe(z.int().min(1).max(PAGE_LIMIT_MAX)).default(PAGE_LIMIT),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { newEventOf, recordedOf } from '../../src/commands/recorded.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
@@ -17,8 +17,13 @@ const FILE = /^(?<type>\w+)\.v(?<version>\d+)(?:\.[\w-]+)?\.json$/
 
 type Golden = { readonly path: string; readonly type: string; readonly version: number; readonly text: string }
 
+const namesIn = (category: string): string[] => {
+  const place = new URL(`${category}/`, folder)
+  return existsSync(place) ? readdirSync(place) : []
+}
+
 const goldensOf = (category: string): Golden[] =>
-  readdirSync(new URL(`${category}/`, folder)).map(name => {
+  namesIn(category).map(name => {
     const { type = '', version = '' } = FILE.exec(name)?.groups ?? {}
     const path = `${category}/${name}`
     return { path, type, version: Number(version), text: readFileSync(new URL(path, folder), 'utf8') }

@@ -46,9 +46,13 @@ export const anyInvoiceCommand: fc.Arbitrary<InvoiceCommand> = fc.oneof(
   },
   few.map(n => ({ type: 'SettlePayment' as const, payment_id: id('pay', n) })),
   few.map(n => ({ type: 'ReleasePayment' as const, payment_id: id('pay', n) })),
+  few.map(n => ({ type: 'ApplyRefund' as const, payment_id: id('pay', n), refund_id: id('rfd', n), amount: 1n })),
 )
 export const anyInvoiceEvent: fc.Arbitrary<InvoiceEvent> = fc.oneof(
-  fc.constantFrom<InvoiceEvent>(invoiceRaised, invoiceApproved, invoiceVoided, invoicePaid(1)),
+  fc.constantFrom<InvoiceEvent>(invoiceRaised, invoiceApproved, invoiceVoided, invoicePaid(1), {
+    type: 'RefundApplied',
+    data: { payment_id: id('pay'), refund_id: id('rfd'), amount: 1n },
+  }),
   fc
     .tuple(few, amount)
     .chain(([n, sum]) =>
@@ -93,6 +97,12 @@ export const anyPaymentCommand: fc.Arbitrary<PaymentCommand> = fc.oneof(
     { type: 'FailPayment', code: 'payment_exceeds_due', held_by: null },
     { type: 'FailPayment', code: 'card_declined', held_by: null },
   ),
+  {
+    weight: 3,
+    arbitrary: fc
+      .tuple(few, fc.constantFrom(1n, 400n, 600n, 1000n, 1001n, null))
+      .map(([n, sum]) => ({ type: 'RefundPayment' as const, refund_id: id('rfd', n), amount: sum, reason: 'broken' })),
+  },
 )
 export const anyPaymentEvent: fc.Arbitrary<PaymentEvent> = settlement.chain(how =>
   fc.constantFrom<PaymentEvent>(
@@ -100,6 +110,11 @@ export const anyPaymentEvent: fc.Arbitrary<PaymentEvent> = settlement.chain(how 
     { type: 'PaymentAccepted', data: terms(how) },
     { type: 'PaymentSucceeded', data: terms(how) },
     paymentFailed(how, 'card_declined'),
+    {
+      type: 'PaymentRefunded',
+      data: { ...terms(how), refund_id: id('rfd'), refund_amount: 1n, refunded_amount: 1n, reason: 'broken' },
+    },
+    { type: 'RefundRefused', data: { refund_id: id('rfd', 2), code: 'payment_state_conflict' } },
   ),
 )
 
@@ -115,3 +130,10 @@ export const anyReferenceEvent: fc.Arbitrary<ReferenceEvent> = fc
       { type: 'ReferenceRefused', data: { payment_id: id('pay', n), held_by: id('pay', other) } },
     ),
   )
+
+/** What leads a payment to its success, at once or by settlement. */
+export const settled: fc.Arbitrary<PaymentCommand[]> = settlement.map(how => [
+  initiatePayment(how),
+  { type: 'ConfirmPayment' },
+  ...(how === 'deferred' ? [{ type: 'SettlePayment' as const }] : []),
+])

@@ -100,6 +100,15 @@ describe('the facts of', () => {
       data: { ...paymentTerms, failure: { code: 'payment_reference_conflict' } },
     }))
 
+  it('a refund say what went back, and the sum of all that did', () => {
+    const refund = { refund_id: id('rfd'), refund_amount: 400n, refunded_amount: 700n, reason: 'broken' }
+    expect(ofPayment({ type: 'PaymentRefunded', data: { ...terms('deferred'), ...refund } })).to.deep.equal({
+      type: 'payment.refunded',
+      version: 1,
+      data: { ...paymentTerms, refund_amount: 400, refunded_amount: 700, reason: 'broken' },
+    })
+  })
+
   it('what is nobody else’s business are none', () => {
     expect(ofPayment(paymentInitiated('immediate'))).to.equal(undefined)
     expect(ofInvoice(applied(1, 5n))).to.equal(undefined)

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { CROCKFORD, ID_PREFIXES, idFromBytes, idSchema, isId, withPrefix } from '../../streams/ids.ts'
+import { CROCKFORD, ID_PREFIXES, idFromBytes, type IdPrefix, idSchema, isId, withPrefix } from '../../streams/ids.ts'
 import { partsOf, streamOf } from '../../streams/aggregate.ts'
 import { aggregates, isCategory } from '../../streams/index.ts'
 
-/** Of contract.md §1, with the prefix of references, which are nobody's resource. */
-const CONTRACT = /^(ord|inv|pay|op|sub|key|ref)_[0-9A-HJKMNP-TV-Z]{26}$/
+/** Of contract.md §1, with the prefixes of references and refunds, which are nobody's resources. */
+const CONTRACT = /^(ord|inv|pay|op|sub|key|ref|rfd)_[0-9A-HJKMNP-TV-Z]{26}$/
 const RANDOM_IDS = 10_000
 const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
@@ -73,7 +73,7 @@ describe('ids', () => {
 
 describe('streams', () => {
   it('are named by category and id, and taken apart again', () => {
-    for (const { category, prefix } of Object.values(aggregates)) {
+    for (const { category, prefix } of Object.values<{ category: string; prefix: IdPrefix }>(aggregates)) {
       const stream = streamOf({ category }, `${prefix}_${SUFFIX}`)
       expect(partsOf(stream)).to.deep.equal({ category, id: `${prefix}_${SUFFIX}` })
     }

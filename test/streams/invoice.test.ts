@@ -175,6 +175,32 @@ describe('an invoice', () => {
     it('only if it exists', () => given().when(payInvoice(1, 1n)).expectRejected('resource_not_found'))
   })
 
+  describe('follows a refund that its payment granted', () => {
+    const apply = { type: 'ApplyRefund', payment_id: id('pay'), refund_id: id('rfd'), amount: 400n } as const
+    const refundApplied: InvoiceEvent = {
+      type: 'RefundApplied',
+      data: { payment_id: id('pay'), refund_id: id('rfd'), amount: 400n },
+    }
+
+    it('when it is paid', () =>
+      given(...paid)
+        .when(apply)
+        .expectOnce(refundApplied))
+    it('when it is paid in part, and nothing more is due for it', () => {
+      given(...approved, applied(1, 2000n))
+        .when(apply)
+        .expectOnce(refundApplied)
+      given(...approved, applied(1, 2000n), refundApplied)
+        .when(payInvoice(2, 501n))
+        .expectOnce(refused(2, 501n, 'payment_exceeds_due'))
+    })
+    it('once', () =>
+      given(...paid, refundApplied)
+        .when(apply)
+        .expectNothing())
+    it('only if it exists', () => given().when(apply).expectRejected('resource_not_found'))
+  })
+
   it('tells before a claim what it would refuse, in the same words', () => {
     const state = stateAfter(invoice.decider, [...approved, applied(1, 1000n), reserved(2, 500n)])
     if (state.status === 'none') throw new Error('raised')

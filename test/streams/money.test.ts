@@ -43,7 +43,17 @@ describe('money', () => {
         expect(minorUnits.encode(BigInt(units))).to.equal(units)
       })
 
-    for (const wrong of [-1, 0.5, Number.POSITIVE_INFINITY, Number.NaN, Number.MAX_SAFE_INTEGER + 1, '1', null, true, 1n])
+    for (const wrong of [
+      -1,
+      0.5,
+      Number.POSITIVE_INFINITY,
+      Number.NaN,
+      Number.MAX_SAFE_INTEGER + 1,
+      '1',
+      null,
+      true,
+      1n,
+    ])
       it(`is not ${typeof wrong} ${wrong} where it is stored`, () =>
         expect(minorUnits.safeParse(wrong).success).to.equal(false))
 

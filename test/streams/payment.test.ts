@@ -1,5 +1,6 @@
-import { payment, type PaymentEvent } from '../../streams/payment/index.ts'
-import { scenario } from '../support/scenario.ts'
+import { expect } from 'chai'
+import { payment, type PaymentEvent, refundable } from '../../streams/payment/index.ts'
+import { scenario, stateAfter } from '../support/scenario.ts'
 import { id, initiatePayment, paymentFailed, paymentInitiated, terms } from './samples.ts'
 
 const { given } = scenario(payment.decider)
@@ -15,6 +16,17 @@ const accepted: PaymentEvent = { type: 'PaymentAccepted', data: terms('deferred'
 const succeeded = (settlement: 'immediate' | 'deferred'): PaymentEvent => ({
   type: 'PaymentSucceeded',
   data: terms(settlement),
+})
+
+const giveBack = (n: number, amount: bigint | null) =>
+  ({ type: 'RefundPayment', refund_id: id('rfd', n), amount, reason: 'broken' }) as const
+const refunded = (n: number, refund_amount: bigint, refunded_amount: bigint): PaymentEvent => ({
+  type: 'PaymentRefunded',
+  data: { ...terms('immediate'), refund_id: id('rfd', n), refund_amount, refunded_amount, reason: 'broken' },
+})
+const refused = (n: number): PaymentEvent => ({
+  type: 'RefundRefused',
+  data: { refund_id: id('rfd', n), code: 'payment_state_conflict' },
 })
 
 describe('a payment', () => {
@@ -41,8 +53,12 @@ describe('a payment', () => {
   })
 
   describe('settles', () => {
-    it('when it is accepted, once', () =>
-      given(deferred, accepted).when(settle).expectThenRefused('payment_state_conflict', succeeded('deferred')))
+    it('when it is accepted, however often it is asked', () =>
+      given(deferred, accepted).when(settle).expectOnce(succeeded('deferred')))
+    it('not where it was immediate', () =>
+      given(immediate, succeeded('immediate'))
+        .when(settle)
+        .expectRejected('payment_state_conflict', { state: 'succeeded' }))
     it('not before it is accepted', () =>
       given(deferred).when(settle).expectRejected('payment_state_conflict', { state: 'initiated' }))
     it('not when it has failed', () =>
@@ -70,5 +86,65 @@ describe('a payment', () => {
         .when(fail('card_declined'))
         .expectRejected('payment_state_conflict', { state: 'succeeded' }))
     it('not before it exists', () => given().when(fail('card_declined')).expectRejected('resource_not_found'))
+  })
+
+  describe('is refunded', () => {
+    const paid = [immediate, succeeded('immediate')] as const
+
+    it('in part', () =>
+      given(...paid)
+        .when(giveBack(1, 400n))
+        .expectOnce(refunded(1, 400n, 400n)))
+    it('in parts that add up', () =>
+      given(...paid, refunded(1, 400n, 400n))
+        .when(giveBack(2, 600n))
+        .expectOnce(refunded(2, 600n, 1000n)))
+    it('with all that is left, where no amount is named', () =>
+      given(...paid, refunded(1, 400n, 400n))
+        .when(giveBack(2, null))
+        .expectOnce(refunded(2, 600n, 1000n)))
+    it('not with more than is left, and remembers that', () =>
+      given(...paid, refunded(1, 400n, 400n))
+        .when(giveBack(2, 601n))
+        .expectOnce(refused(2)))
+    it('not when nothing is left', () => {
+      given(...paid, refunded(1, 1000n, 1000n))
+        .when(giveBack(2, 1n))
+        .expectOnce(refused(2))
+      given(...paid, refunded(1, 1000n, 1000n))
+        .when(giveBack(2, null))
+        .expectOnce(refused(2))
+    })
+    it('once for each refund, whatever has come since', () => {
+      given(...paid, refunded(1, 400n, 400n), refunded(2, 600n, 1000n))
+        .when(giveBack(1, 400n))
+        .expectNothing()
+      given(...paid, refused(1))
+        .when(giveBack(1, 400n))
+        .expectNothing()
+    })
+    it('not before it has succeeded', () => {
+      given(deferred, accepted).when(giveBack(1, 1n)).expectRejected('payment_state_conflict', { state: 'accepted' })
+      given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
+        .when(giveBack(1, 1n))
+        .expectRejected('payment_state_conflict', { state: 'failed' })
+    })
+    it('not before it exists', () => given().when(giveBack(1, 1n)).expectRejected('resource_not_found'))
+    it('and is still confirmed and settled after that', () => {
+      given(...paid, refunded(1, 1000n, 1000n))
+        .when(confirm)
+        .expectNothing()
+      given(deferred, accepted, succeeded('deferred'), refunded(1, 1n, 1n))
+        .when(settle)
+        .expectNothing()
+    })
+  })
+
+  it('can give back what it has and has not given back', () => {
+    const leftAfter = (...events: readonly PaymentEvent[]): bigint => refundable(stateAfter(payment.decider, events))
+    expect(leftAfter()).to.equal(0n)
+    expect(leftAfter(deferred, accepted)).to.equal(0n)
+    expect(leftAfter(immediate, succeeded('immediate'))).to.equal(1000n)
+    expect(leftAfter(immediate, succeeded('immediate'), refunded(1, 400n, 400n), refused(2))).to.equal(600n)
   })
 })

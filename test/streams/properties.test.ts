@@ -14,6 +14,7 @@ import {
   anyPaymentEvent,
   anyReferenceCommand,
   anyReferenceEvent,
+  settled,
 } from './arbitraries.ts'
 import { createOrder, raiseInvoice } from './samples.ts'
 
@@ -169,14 +170,29 @@ describe('the laws of', () => {
   describe('a payment', () => {
     lawsOf(payment.decider as AnyDecider<PaymentCommand, PaymentEvent>, anyPaymentCommand, anyPaymentEvent, [
       'InitiatePayment',
-      'SettlePayment',
     ])
 
     it('has one outcome, which never changes', () =>
       fc.assert(
         fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
           play(payment.decider, commands, ({ before, state }) => {
-            if (before.status === 'succeeded' || before.status === 'failed') expect(state).to.equal(before)
+            if (before.status === 'succeeded') expect(state.status).to.equal('succeeded')
+            if (before.status === 'failed') expect(state).to.equal(before)
+          })
+        }),
+      ))
+
+    it('never gives back more than it was, and knows to whom it gave what', () =>
+      fc.assert(
+        fc.property(settled, fc.array(anyPaymentCommand, SEQUENCE), (begin, commands) => {
+          play(payment.decider, [...begin, ...commands], ({ before, events, state }) => {
+            if (state.status !== 'succeeded') return
+            expect(state.refunded <= state.terms.amount, 'refunded within the amount').to.equal(true)
+            expect(state.refunded).to.equal(sum([...state.refunds.values()].map(part => part ?? 0n)))
+            for (const event of events)
+              if (event.type === 'PaymentRefunded') expect(event.data.refunded_amount).to.equal(state.refunded)
+            if (before.status !== 'succeeded') return
+            for (const [refundId, part] of before.refunds) expect(state.refunds.get(refundId)).to.equal(part)
           })
         }),
       ))

@@ -3,6 +3,7 @@ import { openClient, refusalOf } from '../../../src/adapters/kafkaClient.ts'
 import type { Config } from '../../../src/config.ts'
 import { jwksOverHttp } from '../../../src/identity/jwksOverHttp.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
+import { withoutPassword } from '../whereabouts.ts'
 import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
 
 /** Whether each part answers, asked as the service itself asks it. */
@@ -18,9 +19,6 @@ const tryIt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Tri
     return { failed: explain(error) }
   }
 }
-
-/** A connection string without its password. */
-export const withoutPassword = (address: string): string => address.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')
 
 const get = async (url: string): Promise<{ status: number; body: unknown }> => {
   const response = await fetch(url, { redirect: 'error' })

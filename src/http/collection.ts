@@ -1,0 +1,77 @@
+import type { PageRequest, Query } from '../../projections/page.ts'
+import type { ResourceRow } from '../../projections/projection.ts'
+import { positionOf } from '../feeds/checkpoints.ts'
+import type { Sql } from '../ports.ts'
+import { Problem } from './problem.ts'
+import { PRIVATE, type Render } from './resource.ts'
+import type { Call, Reply } from './route.ts'
+
+type ListOf<R extends ResourceRow> = {
+  readonly name: string
+  readonly page: (request: PageRequest) => Query<R>
+  readonly render: Render<R>
+}
+type PageParameters = { readonly limit: number; readonly cursor?: string | undefined }
+
+const run = <R extends ResourceRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
+
+/** One page of a list, newest first, from the read model: eventually consistent, and it says as of when. */
+export const readPage = async <R extends ResourceRow>(
+  call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
+  { name, page, render }: ListOf<R>,
+): Promise<Reply> => {
+  const { limit, cursor, ...filters } = call.query
+  const { tenant } = call.principal
+  const binding = { tenant, path: call.path, filters: definedOnly(filters) }
+  const after = cursor === undefined ? undefined : (call.cursors.open(binding, cursor) as PageRequest['after'])
+  const sql = call.database.sql
+  // The position is read first: the rows are at least as new as it says.
+  const position = await reachedPosition(call, name)
+  const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
+  const rows = await run(sql, page(request))
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const next =
+    rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
+  return {
+    status: 200,
+    body: {
+      items: items.map(render),
+      page: { next_cursor: next, has_more: next !== null, as_of_position: position.toString() },
+    },
+    headers: {
+      ...PRIVATE,
+      ...(call.minPosition !== undefined && call.prefer.waitMs !== undefined
+        ? { 'Preference-Applied': `wait=${call.prefer.waitMs / 1_000}` }
+        : {}),
+      ...(next === null ? {} : { Link: `<${linkTo(call.path, { ...filters, limit, cursor: next })}>; rel="next"` }),
+    },
+  }
+}
+
+const definedOnly = (values: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(definedOnly(parameters))) query.set(name, String(value))
+  return `${path}?${query}`
+}
+
+const POLL_MS = 20
+
+/**
+ * How far the read model has got: at least to If-Min-Position, after waiting for it as long as the caller prefers.
+ * Throws Problem `projection_behind` when that is not long enough.
+ */
+const reachedPosition = async (call: Call<unknown, unknown, unknown>, name: string): Promise<bigint> => {
+  const { world } = call.ledger
+  const until = world.now() + (call.prefer.waitMs ?? 0)
+  for (;;) {
+    const position = await positionOf(call.database.sql, name)
+    if (call.minPosition === undefined || position >= call.minPosition) return position
+    if (world.now() >= until)
+      throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
+    await world.sleep(POLL_MS)
+  }
+}

@@ -1,0 +1,39 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** A script run as its own process, as a person runs it. */
+
+export type Ended = { readonly code: number | NodeJS.Signals; readonly stdout: string; readonly stderr: string }
+export type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly ended: Promise<Ended> }
+
+/** The settings of whoever runs the tests must not reach the script. */
+const NOT_PASSED_ON = ['EVENTSTORE_URL', 'DATABASE_URL', 'KAFKA_BROKERS', 'OIDC_ISSUER', 'OIDC_AUDIENCE', 'PORT']
+
+const environment = (env: Readonly<Record<string, string>>): NodeJS.ProcessEnv => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.includes(name))),
+  ...env,
+})
+
+/** `script` below scripts/. */
+export const start = (script: string, args: readonly string[], env: Readonly<Record<string, string>>): Run => {
+  const path = fileURLToPath(new URL(`../../scripts/${script}`, import.meta.url))
+  const child = spawn(process.execPath, [path, ...args], {
+    env: environment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString()
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString()
+  })
+  const ended = new Promise<Ended>(resolve =>
+    child.once('close', (code, signal) => resolve({ code: signal ?? code ?? 0, stdout, stderr })),
+  )
+  return { child, stdout: () => stdout, ended }
+}
+
+export const run = (script: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> =>
+  start(script, args, env).ended
