@@ -1,9 +1,19 @@
+import type { Annotations } from '../streams/claim.ts'
 import type { AnyEvent } from '../streams/decider.ts'
 import type { Recorded } from '../streams/envelope.ts'
 
 /** The Postgres types that read models are made of. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. */
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'json'
 export type Columns = Readonly<Record<string, ColumnType>>
+
+/** The column that each member of a view goes into where views are written as a table: an amount stays a number, a list is JSON. */
+export type ColumnsOf<View> = {
+  readonly [K in keyof View]-?: NonNullable<View[K]> extends string
+    ? 'text' | 'timestamptz'
+    : NonNullable<View[K]> extends number
+      ? 'bigint' | 'integer'
+      : 'json'
+}
 
 /** What every row of a resource begins with. `revision` is the stream's: the ETag, and the expected revision. */
 export type ResourceRow = {
@@ -15,6 +25,34 @@ export type ResourceRow = {
   readonly updated_at: string
   readonly created_by: string
 }
+
+/** What every view of a resource begins with, and what its members are in a table. */
+export type ResourceView = {
+  readonly version: number
+  readonly tenant_id: string
+  readonly created_at: string
+  readonly updated_at: string
+  readonly created_by: string
+  readonly metadata: Annotations
+}
+
+export const VIEW_COLUMNS = {
+  version: 'integer',
+  tenant_id: 'text',
+  created_at: 'timestamptz',
+  updated_at: 'timestamptz',
+  created_by: 'text',
+  metadata: 'json',
+} as const satisfies ColumnsOf<ResourceView>
+
+export const resourceView = (row: ResourceRow & { readonly metadata: Annotations }): ResourceView => ({
+  version: Number(row.revision),
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  created_by: row.created_by,
+  metadata: row.metadata,
+})
 
 export const RESOURCE_COLUMNS = {
   id: 'text',

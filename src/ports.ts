@@ -1,5 +1,7 @@
 /** What the inside needs of the outside, in its own words. One adapter each under src/adapters. */
 
+import type { Columns } from '../projections/projection.ts'
+
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }
 
@@ -71,10 +73,20 @@ export type Row = Readonly<Record<string, unknown>>
 /** Runs one statement with `$1 …` parameters. */
 export type Sql = <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
 
+export type Snapshot = {
+  readonly sql: Sql
+  /** The rows of a query, `size` at a time, each batch fetched when it is asked for: any number of rows in little memory. */
+  batches<R extends Row = Row>(query: { text: string; values: readonly unknown[] }, size: number): AsyncIterable<R[]>
+}
+
 export type Database = {
   readonly sql: Sql
   /** Everything that `work` does, or nothing of it. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * Reads as of one moment, for as long as the work takes: nothing that others commit meanwhile is seen. Writes fail.
+   */
+  snapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>
   /**
    * Waits until this process is the only holder of `name`, then runs `work`. `epoch` grows with every new holder: a
    * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lock
@@ -87,6 +99,17 @@ export type Database = {
   ): Promise<void>
   close(): Promise<void>
 }
+
+// --- Files of rows ---------------------------------------------------------------------------------------------------
+
+/** Writes one file, piece by piece; a piece may be empty. The pieces in their order are the file. */
+export type FileWriter = {
+  /** Every row has the members that the columns name; `bigint` and `integer` are numbers, `timestamptz` RFC 3339. */
+  readonly write: (rows: readonly object[]) => Uint8Array
+  /** What stands at the end. Nothing may be written after it. */
+  readonly end: () => Uint8Array
+}
+export type FileFormat = (columns: Columns) => FileWriter
 
 // --- Published facts -------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,59 @@
+import type { InvoiceId, OrderId } from '../../streams/ids.ts'
+import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
 export const invoiceById = (id: string): Query<InvoiceRow> => byId(invoices, id)
 export const invoicePage = (request: PageRequest): Query<InvoiceRow> => pageOf(invoices, request)
+
+/** An invoice as a reader is shown it, over HTTP and in a file. */
+export type InvoiceView = ResourceView & {
+  readonly id: InvoiceId
+  readonly state: InvoiceRow['state']
+  readonly order_id: OrderId
+  readonly currency: string
+  readonly exponent: number
+  readonly amount_due: number
+  readonly amount_paid: number
+  readonly amount_pending: number
+  readonly amount_refunded: number
+  readonly due_date: string
+  readonly approved_by: string | null
+  readonly approved_at: string | null
+  readonly paid_at: string | null
+}
+
+export const invoiceView = (row: InvoiceRow): InvoiceView => ({
+  id: row.id as InvoiceId,
+  state: row.state,
+  ...resourceView(row),
+  order_id: row.order_id as OrderId,
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  amount_due: Number(row.amount_due),
+  amount_paid: Number(row.amount_paid),
+  amount_pending: Number(row.amount_pending),
+  amount_refunded: Number(row.amount_refunded),
+  due_date: row.due_date,
+  approved_by: row.approved_by,
+  approved_at: row.approved_at,
+  paid_at: row.paid_at,
+})
+
+export const invoiceColumns: ColumnsOf<InvoiceView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  order_id: 'text',
+  currency: 'text',
+  exponent: 'integer',
+  amount_due: 'bigint',
+  amount_paid: 'bigint',
+  amount_pending: 'bigint',
+  amount_refunded: 'bigint',
+  due_date: 'text',
+  approved_by: 'text',
+  approved_at: 'timestamptz',
+  paid_at: 'timestamptz',
+}

@@ -34,7 +34,7 @@ create table if not exists export_chunks (
   bytes bytea not null,
   primary key (operation_id, attempt, seq)
 );
--- The bytes are text that compresses, or a file that is compressed already: either way once is enough, and cheap.
+-- Compressing would cost more time than the space is worth for the days that a file is kept.
 alter table export_chunks alter column bytes set storage external;
 create table if not exists operation_progress (
   operation_id text primary key,

@@ -1,5 +1,44 @@
+import type { OrderId } from '../../streams/ids.ts'
+import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
-import { type OrderRow, orders } from './projection.ts'
+import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
+import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
 export const orderById = (id: string): Query<OrderRow> => byId(orders, id)
 export const orderPage = (request: PageRequest): Query<OrderRow> => pageOf(orders, request)
+
+/** An order as a reader is shown it, over HTTP and in a file. One that is deleted is shown to nobody. */
+export type OrderView = ResourceView & {
+  readonly id: OrderId
+  readonly state: Exclude<OrderRow['state'], 'deleted'>
+  readonly customer_reference: string | null
+  readonly description: string | null
+  readonly currency: string
+  readonly exponent: number
+  readonly lines: OrderLine[]
+  readonly total_amount: number
+}
+
+export const orderView = (row: OrderRow): OrderView => ({
+  id: row.id as OrderId,
+  state: row.state as OrderView['state'],
+  ...resourceView(row),
+  customer_reference: row.customer_reference,
+  description: row.description,
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  lines: [...row.lines],
+  total_amount: Number(row.total_amount),
+})
+
+export const orderColumns: ColumnsOf<OrderView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  customer_reference: 'text',
+  description: 'text',
+  currency: 'text',
+  exponent: 'integer',
+  lines: 'json',
+  total_amount: 'bigint',
+}

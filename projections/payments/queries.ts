@@ -1,5 +1,53 @@
+import type { InvoiceId, OrderId, PaymentId } from '../../streams/ids.ts'
+import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
 export const paymentById = (id: string): Query<PaymentRow> => byId(payments, id)
 export const paymentPage = (request: PageRequest): Query<PaymentRow> => pageOf(payments, request)
+
+/** A payment as a reader is shown it, over HTTP and in a file. */
+export type PaymentView = ResourceView & {
+  readonly id: PaymentId
+  readonly state: PaymentRow['state']
+  readonly invoice_id: InvoiceId
+  readonly order_id: OrderId
+  readonly amount: number
+  readonly currency: string
+  readonly exponent: number
+  readonly reference: string | null
+  readonly settlement: PaymentRow['settlement']
+  readonly failure: { readonly code: string } | null
+  readonly refunded_amount: number
+}
+
+export const paymentView = (row: PaymentRow): PaymentView => ({
+  id: row.id as PaymentId,
+  state: row.state,
+  ...resourceView(row),
+  invoice_id: row.invoice_id as InvoiceId,
+  order_id: row.order_id as OrderId,
+  amount: Number(row.amount),
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  reference: row.reference,
+  settlement: row.settlement,
+  failure: row.failure_code === null ? null : { code: row.failure_code },
+  refunded_amount: Number(row.refunded_amount),
+})
+
+export const paymentColumns: ColumnsOf<PaymentView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  invoice_id: 'text',
+  order_id: 'text',
+  amount: 'bigint',
+  currency: 'text',
+  exponent: 'integer',
+  reference: 'text',
+  settlement: 'text',
+  failure: 'json',
+  refunded_amount: 'bigint',
+}

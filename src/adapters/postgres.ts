@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
-import { type Database, type Row, type Sql, Unavailable } from '../ports.ts'
+import { type Database, type Row, type Snapshot, Unavailable } from '../ports.ts'
 import { endsConnection, mayWrite, statementError } from './postgresErrors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './postgresLease.ts'
 import { valueTypes } from './postgresTypes.ts'
@@ -30,8 +30,10 @@ const POOL_MAX = 10
 const CLOSE_MAX_MS = 2_000
 const PREPARED_MAX = 256
 const SEEN_ONCE_MAX = 1_024
+/** Whoever reads a whole table in the background may wait longer for a batch than a request may for its answer. */
+const SNAPSHOT_STATEMENT_TIMEOUT_MS = 30_000
 
-type Statement = { text: string; values?: unknown[]; name?: string }
+type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
 
 const statementName = (text: string): string =>
   `s_${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
@@ -102,13 +104,12 @@ const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
   client.release(broken || (cause instanceof Unavailable && endsConnection(cause.cause)))
 }
 
-const runTransaction = async <T>(
-  pool: Pool,
-  nameOf: (text: string) => string | undefined,
-  work: (sql: Sql) => Promise<T>,
-): Promise<T> => {
+type Send = <R extends Row>(statement: Statement) => Promise<R[]>
+
+/** `begin` opens the transaction; `work` sends its statements on this one connection. */
+const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
   const client = await acquire(pool)
-  const send = async <R extends Row>(statement: Statement): Promise<R[]> => {
+  const send: Send = async <R extends Row>(statement: Statement): Promise<R[]> => {
     try {
       return (await client.query<R>(statement)).rows
     } catch (error) {
@@ -116,8 +117,8 @@ const runTransaction = async <T>(
     }
   }
   try {
-    await send({ text: 'begin' })
-    const result = await work(async (text, values) => await send(toStatement(text, values, nameOf)))
+    await send({ text: begin })
+    const result = await work(send)
     await commit(client)
     client.release()
     return result
@@ -126,6 +127,30 @@ const runTransaction = async <T>(
     throw error
   }
 }
+
+const snapshotOf = (send: Send): Snapshot => {
+  const patiently: Send = statement =>
+    send({ ...statement, query_timeout: SNAPSHOT_STATEMENT_TIMEOUT_MS + ANSWER_GRACE_MS })
+  let cursors = 0
+  return {
+    sql: async (text, values) => await patiently(toStatement(text, values, () => undefined)),
+    batches: async function* <R extends Row>(query: { text: string; values: readonly unknown[] }, size: number) {
+      const cursor = `batches_${++cursors}`
+      await patiently(
+        toStatement(`declare ${cursor} no scroll cursor for ${query.text}`, query.values, () => undefined),
+      )
+      for (;;) {
+        const rows = await patiently<R>({ text: `fetch ${size} from ${cursor}` })
+        if (rows.length > 0) yield rows
+        if (rows.length < size) break
+      }
+      await patiently({ text: `close ${cursor}` })
+    },
+  }
+}
+
+const BEGIN_SNAPSHOT = `begin isolation level repeatable read, read only;
+  set local statement_timeout = ${SNAPSHOT_STATEMENT_TIMEOUT_MS}`
 
 const clientConfig = (options: DatabaseOptions): ClientConfig => {
   const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS
@@ -163,7 +188,9 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   let closing: Promise<void> | undefined
   return {
     sql: async (text, values) => await runStatement(pool, toStatement(text, values, nameOf)),
-    transaction: async work => await runTransaction(pool, nameOf, work),
+    transaction: async work =>
+      await inTransaction(pool, 'begin', send => work(async (text, values) => send(toStatement(text, values, nameOf)))),
+    snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
     exclusively: async (name, stop, work) => await holdExclusively(config, lease, { name, stop, work }),
     close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),
   }

@@ -5,6 +5,7 @@ import express, {
   type Response as Outgoing,
 } from 'express'
 import type { Log } from '../ports.ts'
+import { admission } from './admission.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { Problem } from './problem.ts'
@@ -32,6 +33,7 @@ export const createApp = ({ routes, boundary, log, issuer }: AppParts): Express 
     req.url = normalizeUrl(req.url)
     next()
   })
+  app.use(admission())
   if (issuer) app.use(issuer.path, issuer.handler)
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))

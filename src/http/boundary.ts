@@ -22,7 +22,7 @@ export type Authenticate = (req: Incoming) => Promise<Principal>
 export type Boundary = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
 
 /** `{id}` becomes `:id`, and the colon of an action is escaped, since Express takes it for a parameter. */
-export const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
 
 /**
  * The routes by their path. Paths that end in an action come first: an id could not have a colon in it, but Express would
@@ -49,6 +49,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     if (principal) permit(principal, declared)
     if (principal) res.locals['tenant'] = principal.tenant
     const params = checkedParams(req, declared)
+    const accept = acceptedType(req, declared)
     const apiVersion = versionOf(req)
     res.locals['apiVersion'] = apiVersion
     const body = declared.body ? checked(declared.body, await readBody(req, declared), '') : undefined
@@ -64,7 +65,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       idempotency: principal && scopedKeyOf(declared, principal, headerOf(req, 'idempotency-key')),
       ifMatch: checkedIfMatch(req, declared),
       ifNoneMatch: headerOf(req, 'if-none-match'),
-      accept: headerOf(req, 'accept'),
+      accept,
       lastEventId: headerOf(req, 'last-event-id'),
       minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
       prefer: preferenceOf(headerOf(req, 'prefer')),
@@ -80,6 +81,13 @@ const permit = (principal: Principal, { scope, kinds }: AnyRoute): void => {
   if (!('refused' in decision)) return
   const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
   throw new Problem(decision.refused, { detail: `This operation needs ${needs}.` })
+}
+
+/** The media type of the answer; the first that is offered when the caller does not mind. */
+const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute): string => {
+  const accepted = req.accepts([...offers])
+  if (accepted === false) throw new Problem('not_acceptable', { detail: `There is ${offers.join(' and ')}.` })
+  return accepted
 }
 
 const versionOf = (req: Incoming): string => {

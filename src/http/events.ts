@@ -3,7 +3,6 @@ import { factsPage } from '../../projections/facts/queries.ts'
 import type { FactRow } from '../../projections/facts/projection.ts'
 import { FACT_TYPES } from '../../streams/facts.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
-import { Problem } from './problem.ts'
 import { type AnyRoute, type Call, type Reply, route, type Streamed } from './route.ts'
 import { pageQuery, textSchema, timeSchema } from './schemas.ts'
 
@@ -125,14 +124,6 @@ const stream = (call: EventsCall): Streamed => {
 
 const SSE = 'text/event-stream'
 
-/** Which of the two the caller takes: the stream only when it says so by name. */
-const wantsStream = (accept: string | undefined): boolean => {
-  const types = (accept ?? '*/*').split(',').map(type => type.split(';', 1)[0]?.trim().toLowerCase())
-  if (types.includes(SSE)) return true
-  if (types.some(type => type === '*/*' || type === 'application/*' || type === 'application/json')) return false
-  throw new Problem('not_acceptable', { detail: `application/json or ${SSE}.` })
-}
-
 const listEvents = route({
   method: 'GET',
   path: '/events',
@@ -142,11 +133,12 @@ const listEvents = route({
   scope: 'events:read',
   rateClass: 'default',
   query,
+  offers: ['application/json', SSE],
   responses: { 200: { description: 'The facts, oldest first.', schema: eventsPageSchema } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handle: async call => {
     const events: EventsCall = { ...call, params: undefined, body: undefined }
-    if (!wantsStream(call.accept)) return page(events)
+    if (call.accept !== SSE) return page(events)
     return { status: 200, stream: stream(events), contentType: SSE }
   },
 })

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
-import { invoicePage } from '../../projections/invoices/queries.ts'
+import { invoicePage, invoiceView } from '../../projections/invoices/queries.ts'
 import { idSchema } from '../../streams/ids.ts'
-import { exponentOf } from '../../streams/money.ts'
 import { invoiceEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
@@ -60,27 +59,7 @@ const invoiceSchema = z
   })
   .meta({ id: 'Invoice' })
 
-const render = (row: InvoiceRow): z.input<typeof invoiceSchema> => ({
-  id: row.id as `inv_${string}`,
-  state: row.state,
-  version: Number(row.revision),
-  tenant_id: row.tenant_id,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  created_by: row.created_by,
-  metadata: row.metadata,
-  order_id: row.order_id as `ord_${string}`,
-  currency: row.currency,
-  exponent: exponentOf(row.currency),
-  amount_due: Number(row.amount_due),
-  amount_paid: Number(row.amount_paid),
-  amount_pending: Number(row.amount_pending),
-  amount_refunded: Number(row.amount_refunded),
-  due_date: row.due_date,
-  approved_by: row.approved_by,
-  approved_at: row.approved_at,
-  paid_at: row.paid_at,
-})
+const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceView
 
 const byId = z.object({ id: idSchema('inv') })
 const PATH = '/invoices'

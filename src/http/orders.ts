@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { OrderRow } from '../../projections/orders/projection.ts'
-import { orderPage } from '../../projections/orders/queries.ts'
+import { orderPage, orderView } from '../../projections/orders/queries.ts'
 import { idSchema } from '../../streams/ids.ts'
-import { AMOUNT_MAX, exponentOf } from '../../streams/money.ts'
+import { AMOUNT_MAX } from '../../streams/money.ts'
 import { create } from '../commands/creation.ts'
 import { orderEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
@@ -78,22 +78,7 @@ const orderSchema = z
   })
   .meta({ id: 'Order' })
 
-const render = (row: OrderRow): z.input<typeof orderSchema> => ({
-  id: row.id as `ord_${string}`,
-  state: row.state as 'open',
-  version: Number(row.revision),
-  tenant_id: row.tenant_id,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  created_by: row.created_by,
-  metadata: row.metadata,
-  customer_reference: row.customer_reference,
-  description: row.description,
-  currency: row.currency,
-  exponent: exponentOf(row.currency),
-  lines: [...row.lines],
-  total_amount: Number(row.total_amount),
-})
+const render: (row: OrderRow) => z.input<typeof orderSchema> = orderView
 
 const storedLines = (lines: z.output<typeof newLines>) =>
   lines.map(line => ({ ...line, unit_amount: BigInt(line.unit_amount) }))

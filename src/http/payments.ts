@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { paymentPage } from '../../projections/payments/queries.ts'
+import { paymentPage, paymentView } from '../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../streams/ids.ts'
-import { exponentOf } from '../../streams/money.ts'
 import { paymentEntity } from '../commands/entities.ts'
 import { idOfKey } from '../commands/identifiers.ts'
 import { pay } from '../commands/payments.ts'
@@ -59,25 +58,7 @@ export const paymentSchema = z
   })
   .meta({ id: 'Payment' })
 
-export const renderPayment = (row: PaymentRow): z.input<typeof paymentSchema> => ({
-  id: row.id as `pay_${string}`,
-  state: row.state,
-  version: Number(row.revision),
-  tenant_id: row.tenant_id,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  created_by: row.created_by,
-  metadata: row.metadata,
-  invoice_id: row.invoice_id as `inv_${string}`,
-  order_id: row.order_id as `ord_${string}`,
-  amount: Number(row.amount),
-  currency: row.currency,
-  exponent: exponentOf(row.currency),
-  reference: row.reference,
-  settlement: row.settlement,
-  failure: row.failure_code === null ? null : { code: row.failure_code },
-  refunded_amount: Number(row.refunded_amount),
-})
+export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> = paymentView
 
 const PATH = '/payments'
 const common = { tag: 'Payments' } as const

@@ -38,6 +38,7 @@ const readProblem = route({
   tag: 'Contract',
   scope: 'none',
   rateClass: 'default',
+  offers: ['text/html'],
   params: z.object({ code: z.string().refine(isErrorCode) }),
   responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
   errors: [],

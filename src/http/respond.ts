@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { documentOf, Problem, retryOf, statusOf } from './problem.ts'
 import type { Reply, Streamed } from './route.ts'
@@ -28,16 +29,21 @@ export const sendReply = async (req: IncomingMessage, res: Response, reply: Repl
   res.end(req.method === 'HEAD' ? undefined : bytes)
 }
 
-/** A reader that leaves this much unread is too slow to be kept. */
-const UNREAD_MAX_BYTES = 1024 * 1024
+/** A reader that takes nothing for so long is not kept. */
+const UNREAD_MAX_MS = 30_000
+
+/** Waits until the reader has taken what was written: nothing piles up here for one that is slow. */
+const drained = async (res: Response, gone: AbortSignal): Promise<void> => {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(UNREAD_MAX_MS)])
+  await once(res, 'drain', { signal }).catch(() => res.destroy())
+}
 
 const sendStream = async (res: Response, headers: Record<string, string>, stream: Streamed): Promise<void> => {
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(200, headers)
   const send = async (chunk: string): Promise<void> => {
-    res.write(chunk)
-    if (res.writableLength > UNREAD_MAX_BYTES) res.destroy()
+    if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
   }
   try {
     await stream(send, gone.signal)

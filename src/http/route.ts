@@ -50,7 +50,8 @@ export type Call<P, Q, B> = Services & {
   /** Present when the route requires If-Match: the test that the current ETag must pass. */
   readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
   readonly ifNoneMatch: string | undefined
-  readonly accept: string | undefined
+  /** The media type to answer with: one of what the route offers. */
+  readonly accept: string
   readonly lastEventId: string | undefined
   /** If-Min-Position: a list must know of everything up to here. */
   readonly minPosition: bigint | undefined
@@ -102,6 +103,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
   readonly idempotencyKey?: 'required' | 'honoured'
   readonly ifMatch?: 'required'
+  /** The media types of its answer; application/json when absent. */
+  readonly offers?: readonly string[]
   /** Eventually consistent: takes If-Min-Position. */
   readonly isList?: true
   readonly responses: Readonly<Record<number, ResponseSpec>>

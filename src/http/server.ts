@@ -7,6 +7,7 @@ import { OLDEST_VERSION } from './versions/index.ts'
 const HEADERS_MAX_BYTES = 16 * 1024
 const HEADERS_DEADLINE_MS = 10_000
 const REQUEST_DEADLINE_MS = 40_000
+const DEADLINE_CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 30_000
 
 export type Listening = {
@@ -24,6 +25,8 @@ export const listen = async (
     {
       maxHeaderSize: HEADERS_MAX_BYTES,
       headersTimeout: HEADERS_DEADLINE_MS,
+      // The deadlines are looked at this often.
+      connectionsCheckingInterval: DEADLINE_CHECK_MS,
       requestTimeout: REQUEST_DEADLINE_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       requireHostHeader: true,

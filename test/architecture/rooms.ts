@@ -93,6 +93,7 @@ export const rooms: readonly Room[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { name: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
+  { name: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract|index)\\.ts'] },
   {
     name: 'scripts',
     files: /^scripts\//,

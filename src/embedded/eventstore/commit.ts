@@ -38,7 +38,7 @@ export const commitBatch = async (log: Committed, requests: readonly WriteReques
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
   }
   try {
-    if (staged.records.length > 0) void new Promise(r => setTimeout(r, 30)).then(() => insert(log, staged.records)).catch(() => 0)
+    if (staged.records.length > 0) await insert(log, staged.records)
     return { records: staged.records, written: staged.written }
   } catch (error) {
     const effect = refusedByPostgres(error) ? 'none' : 'unknown'

@@ -1,0 +1,28 @@
+import { openApiOf } from '../src/http/contract.ts'
+import { routes } from '../src/http/index.ts'
+
+/**
+ * `node scripts/contract.ts` prints the contract as the service serves it at /openapi.json, without a service: for diffs,
+ * generators and CI. Exit code 1, and a sentence for each, when a reference in it leads nowhere.
+ */
+
+const document: unknown = openApiOf(routes)
+
+const referencesIn = (node: unknown): string[] => {
+  if (node === null || typeof node !== 'object') return []
+  return Object.entries(node).flatMap(([name, inner]) =>
+    name === '$ref' && typeof inner === 'string' ? [inner] : referencesIn(inner),
+  )
+}
+
+const targetOf = (reference: string): unknown =>
+  reference
+    .split('/')
+    .slice(1)
+    .map(name => decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((node, name) => Object.entries(node ?? {}).find(([key]) => key === name)?.[1], document)
+
+const broken = new Set(referencesIn(document).filter(reference => targetOf(reference) === undefined))
+for (const reference of broken) process.stderr.write(`Nothing is at ${reference}.\n`)
+if (broken.size > 0) process.exitCode = 1
+else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`)

@@ -1,0 +1,62 @@
+import type { Request as Incoming, RequestHandler, Response as Outgoing } from 'express'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Problem } from './problem.ts'
+import { sendProblem } from './respond.ts'
+
+/** What is turned away at the door, before anything is looked at or paid for. */
+
+const URL_CHARS_MAX = 8 * 1024
+/** More at once than this would only wait in line; better to be told, and to come again. */
+const IN_FLIGHT_MAX = 1_000
+/** Begins to turn requests away well before the delay reaches 200 ms. */
+const LOOP_DELAY_MAX_MS = 100
+const LOOP_RESOLUTION_MS = 10
+const LOOP_WINDOW_MS = 100
+const NANOSECONDS_PER_MS = 1e6
+
+/** Load says nothing about whether the process lives: these are always answered. */
+const HEALTH: readonly string[] = ['/livez', '/readyz']
+
+const countOf = (req: Incoming, name: string): number =>
+  req.rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length
+
+/** Two of what must be one: an intermediary may have believed the other. */
+const framingFault = (req: Incoming): Problem | undefined => {
+  if (req.url.length > URL_CHARS_MAX) return new Problem('uri_too_long')
+  if (countOf(req, 'host') !== 1) return new Problem('bad_request_framing', { detail: 'Exactly one Host header.' })
+  if (countOf(req, 'authorization') > 1) return new Problem('multiple_credentials')
+  if (countOf(req, 'content-type') > 1)
+    return new Problem('bad_request_framing', { detail: 'One Content-Type header.' })
+  return undefined
+}
+
+/** The median delay of the event loop over the last window, in milliseconds. */
+const watchLoop = (): (() => number) => {
+  const histogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
+  histogram.enable()
+  let delayMs = 0
+  setInterval(() => {
+    delayMs = histogram.percentile(50) / NANOSECONDS_PER_MS
+    histogram.reset()
+  }, LOOP_WINDOW_MS).unref()
+  return () => delayMs
+}
+
+export const admission = (): RequestHandler => {
+  const loopDelayMs = watchLoop()
+  let inFlight = 0
+  const leave = (): void => {
+    inFlight -= 1
+  }
+  return (req: Incoming, res: Outgoing, next) => {
+    const overloaded = (inFlight >= IN_FLIGHT_MAX || loopDelayMs() > LOOP_DELAY_MAX_MS) && !HEALTH.includes(req.path)
+    const fault = framingFault(req) ?? (overloaded ? new Problem('overloaded') : undefined)
+    if (fault) {
+      sendProblem(req, res, fault)
+      return
+    }
+    inFlight += 1
+    res.once('close', leave)
+    next()
+  }
+}
