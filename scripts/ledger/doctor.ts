@@ -24,7 +24,8 @@ const unknown = (check: string, setting: string): Check =>
   finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
 
 /** The store and the database, and then, if both answer, how the feeds between them stand. */
-const examineStores = async ({ event_store, postgres, kafka }: KnownAddresses): Promise<Examined> => {
+const examineStores = async ({ running, addresses }: Whereabouts): Promise<Examined> => {
+  const { event_store, postgres, kafka } = addresses
   const store = event_store === null ? undefined : openEventStore({ connectionString: event_store })
   const database =
     postgres === null ? undefined : openDatabase({ connectionString: postgres, applicationName: 'ledger-doctor' })
@@ -35,18 +36,21 @@ const examineStores = async ({ event_store, postgres, kafka }: KnownAddresses): 
     ])
     const checks = [stored.check, kept]
     if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
-    const examined = await examineFeeds({ store, database, hasKafka: kafka !== null }, stored.head)
+    const isEmbedded = running?.pids['eventstore'] !== undefined
+    const parts = { store, database, hasKafka: kafka !== null, isEmbedded }
+    const examined = await examineFeeds(parts, stored.head)
     return { checks: [...checks, ...examined.checks], feeds: examined.feeds }
   } finally {
     await Promise.all([store?.close(), database?.close()])
   }
 }
 
-const examineParts = async ({ config, addresses }: Whereabouts): Promise<Examined> => {
+const examineParts = async (whereabouts: Whereabouts): Promise<Examined> => {
+  const { config, addresses } = whereabouts
   const { api, kafka, issuer } = addresses
   const [reached, stores, brokers, keys] = await Promise.all([
     api === null ? unknown('API', 'LEDGER_DATA_DIR') : checkApi(api),
-    examineStores(addresses),
+    examineStores(whereabouts),
     checkKafka(kafka, config),
     issuer === null ? unknown('issuer', 'OIDC_ISSUER') : checkIssuer(issuer),
   ])

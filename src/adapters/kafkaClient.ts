@@ -11,9 +11,10 @@ import {
   type Producer,
   type SASLOptions,
 } from 'kafkajs'
+import type { Log } from '../ports.ts'
 
-/** What pino offers, and all that is needed of it. */
-export type KafkaLog = Readonly<Record<'warn' | 'info' | 'debug', (details: object, message: string) => void>>
+/** Whatever fails here is tried again or thrown, so that it is a warning until somebody gives up. */
+export type KafkaLog = Pick<Log, 'warn'>
 
 export type KafkaSasl = {
   readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
@@ -58,19 +59,11 @@ const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 500
 const ADMIN_RETRIES = 5
 
-const LEVELS: Readonly<Record<number, 'warn' | 'info' | 'debug'>> = {
-  // What fails here is tried again or thrown, so that it is a warning until somebody gives up.
-  [logLevel.ERROR]: 'warn',
-  [logLevel.WARN]: 'warn',
-  [logLevel.INFO]: 'info',
-  [logLevel.DEBUG]: 'debug',
-}
-
 const logTo =
   (logger: KafkaLog): logCreator =>
   () =>
-  ({ level, namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
-    logger[LEVELS[level] ?? 'debug']({ ...details, kafka: namespace }, message)
+  ({ namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
+    logger.warn({ ...details, kafka: namespace }, message)
 
 /** The connections of one client. Once `dropped`, none is opened any more: kafkajs would go on reconnecting. */
 type Connections = { readonly sockets: Set<Socket>; dropped: boolean }
@@ -116,8 +109,6 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
   // What kafkajs says about connections that we end ourselves is nobody's concern.
   const unlessDropped: KafkaLog = {
     warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
-    info: (details, message) => void (connections.dropped || options.logger.info(details, message)),
-    debug: (details, message) => void (connections.dropped || options.logger.debug(details, message)),
   }
   const kafka = new Kafka(configOf(options, unlessDropped, connections))
   const opened: (Producer | Admin)[] = []

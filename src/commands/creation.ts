@@ -21,6 +21,8 @@ export type Created<R, Code extends string = string> =
     }
   | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
   | { readonly kind: 'key_expired'; readonly id: string }
+  /** Another request with the key is about to claim it: nothing is durable yet. */
+  | { readonly kind: 'claiming' }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
 /** The claim that the first event of a stream carries; undefined where the stream began without a key. */

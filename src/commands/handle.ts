@@ -23,6 +23,8 @@ export type Ledger = {
   readonly loader: Loader
   /** Runs work on one stream after the other: within a process nobody loses a race that a queue can prevent. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
+  /** Resolves when what is in turn on the stream now is done, however it ends. */
+  readonly idle: (stream: string) => Promise<void>
 }
 
 export type Handled<S, R, Code extends string> =
@@ -56,7 +58,9 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
     mine.then(leave, leave)
     return mine
   }
-  return { store, world, loader: createLoader(store), inTurn }
+  const done = (): void => undefined
+  const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
+  return { store, world, loader: createLoader(store), inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(

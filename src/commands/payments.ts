@@ -1,4 +1,5 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
+import { streamOf } from '../../streams/aggregate.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
@@ -28,6 +29,8 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
   readonly metadata: Annotations
   readonly claim: Claim
+  /** How long the caller waits for the outcome once the claim is durable. */
+  readonly waitMs: number
 }
 
 export type PaymentRefusalCode =
@@ -52,8 +55,9 @@ export const pay = async (ledger: Ledger, payment: NewPayment, context: Context)
     // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
     return (await answerOf(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
+  if (!(await isMyTurn(ledger, payment.id))) return { kind: 'claiming' }
   ledger.world.crashPoint('before_claim')
-  const { id, claim, metadata, ...terms } = payment
+  const { id, claim, metadata, waitMs, ...terms } = payment
   const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
   const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
   if (!claimed.ok || !claimed.row) {
@@ -61,21 +65,43 @@ export const pay = async (ledger: Ledger, payment: NewPayment, context: Context)
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
-  return driveOn(ledger, { id, row: claimed.row, position: claimed.position }, context)
+  return driveOn(ledger, { id, row: claimed.row, position: claimed.position, waitMs }, context)
 }
 
-type Begun = { readonly id: PaymentId; readonly row: PaymentRow; readonly position: bigint }
+const CLAIM_WAIT_MS = 2_000
 
-/** The claim is durable: a part that does not answer now leaves the payment under way, and settlement drives it on. */
-const driveOn = async (ledger: Ledger, begun: Begun, context: Context): Promise<Answer> => {
+/** Waits for a request with the same key that is at its claim; false when it has not come through with it in time. */
+const isMyTurn = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
+  const waited = new AbortController()
+  const impatient = world.sleep(CLAIM_WAIT_MS, waited.signal).then(() => false)
+  const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
+  return Promise.race([free, impatient]).finally(() => waited.abort())
+}
+
+type Begun = {
+  readonly id: PaymentId
+  readonly row: PaymentRow
+  readonly position: bigint
+  readonly waitMs: number
+}
+
+/**
+ * The claim is durable: whoever waits no longer, or meets a part that does not answer, leaves the payment under way. It
+ * goes on here, or the settlement process drives it on.
+ */
+const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Context): Promise<Answer> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
-  try {
+  const drive = async (): Promise<Answer> => {
     const finished = await finish(ledger, begun.id, context)
     return finished ?? (await recordedAnswer(ledger, begun.id)) ?? inProgress
-  } catch (error) {
+  }
+  const driven = drive().catch((error: unknown) => {
     if (error instanceof Unavailable) return inProgress
     throw error
-  }
+  })
+  const waited = new AbortController()
+  const patience = ledger.world.sleep(waitMs, waited.signal).then(() => inProgress)
+  return Promise.race([driven, patience]).finally(() => waited.abort())
 }
 
 /** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
@@ -126,7 +152,8 @@ const answerOf = async (ledger: Ledger, payment: NewPayment, context: Context): 
   if (begun === undefined) return undefined
   const { row, last } = begun
   const recorded = answerIn(history)
-  const answer = recorded ?? (await driveOn(ledger, { id: payment.id, row, position: last.position }, context))
+  const { id, waitMs } = payment
+  const answer = recorded ?? (await driveOn(ledger, { id, row, position: last.position, waitMs }, context))
   return replayOf(answer)
 }
 

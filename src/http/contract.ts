@@ -87,7 +87,8 @@ const requestHeadersOf = (declared: AnyRoute) =>
     'API-Version': z.enum(VERSIONS).optional(),
     ...(declared.ifMatch ? { 'If-Match': z.string() } : {}),
     ...(declared.responses[304] ? { 'If-None-Match': z.string().optional() } : {}),
-    ...(declared.isList ? { 'If-Min-Position': z.string().optional(), Prefer: z.string().optional() } : {}),
+    ...(declared.isList ? { 'If-Min-Position': z.string().optional() } : {}),
+    ...(declared.isList || declared.takesPreference ? { Prefer: z.string().optional() } : {}),
     ...(declared.idempotencyKey === 'required' ? { 'Idempotency-Key': z.string() } : {}),
     ...(declared.idempotencyKey === 'honoured' ? { 'Idempotency-Key': z.string().optional() } : {}),
   })

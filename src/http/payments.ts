@@ -63,6 +63,9 @@ export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> =
 const PATH = '/payments'
 const common = { tag: 'Payments' } as const
 
+/** Within the deadline of a payment, with time left to answer. */
+const OUTCOME_WAIT_MS = 4_000
+
 const createPayment = route({
   ...common,
   method: 'POST',
@@ -82,9 +85,10 @@ const createPayment = route({
     202: {
       description: 'The payment is durable and not yet decided: look at the operation.',
       schema: operationSchema,
-      headers: ['Location', 'Ledger-Position'],
+      headers: ['Location', 'Ledger-Position', 'Preference-Applied'],
     },
   },
+  takesPreference: true,
   errors: [
     'resource_not_found',
     'payment_not_allowed',
@@ -97,10 +101,15 @@ const createPayment = route({
     const claim = claimFor(call, body as JsonObject)
     if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
     const id = idOfKey('pay', idempotency)
-    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim }, context)
+    const { respondAsync, waitMs = respondAsync ? 0 : OUTCOME_WAIT_MS } = call.prefer
+    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim, waitMs }, context)
     ledger.world.crashPoint('mid_response')
     if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, renderPayment)
-    const headers = { Location: `/operations/${withPrefix('op', id)}`, 'Ledger-Position': paid.position.toString() }
+    const headers = {
+      Location: `/operations/${withPrefix('op', id)}`,
+      'Ledger-Position': paid.position.toString(),
+      ...(respondAsync ? { 'Preference-Applied': 'respond-async' } : {}),
+    }
     return { status: 202, body: renderPaymentOperation(paid.row), headers }
   },
 })

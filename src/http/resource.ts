@@ -131,6 +131,7 @@ export const answerCreated = <R extends ResourceRow>(
       throw keyReused(created.pointers)
     case 'key_expired':
       throw new Problem('idempotency_key_expired', { headers: { Location: `${path}/${created.id}` } })
+    case 'claiming':
     case 'in_progress':
       throw new Problem('idempotency_in_progress')
   }

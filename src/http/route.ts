@@ -103,6 +103,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
   readonly idempotencyKey?: 'required' | 'honoured'
   readonly ifMatch?: 'required'
+  /** Follows Prefer: respond-async and wait. */
+  readonly takesPreference?: true
   /** The media types of its answer; application/json when absent. */
   readonly offers?: readonly string[]
   /** Eventually consistent: takes If-Min-Position. */

@@ -18,7 +18,7 @@ import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../supp
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
-const silent: KafkaLog = { warn: () => undefined, info: () => undefined, debug: () => undefined }
+const silent: KafkaLog = { warn: () => undefined }
 
 const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): FactBus =>
   openFactBus({ brokers, clientId: 'tests', logger: silent, ...more })
@@ -93,8 +93,7 @@ const limits = (kafka: () => KafkaForTests): void => {
 const publishTraced = async (brokers: readonly string[], message: FactMessage): Promise<void> => {
   const program = `
     const { openFactBus } = await import('./src/adapters/kafka.ts')
-    const ignore = () => undefined
-    const logger = { warn: ignore, info: ignore, debug: ignore }
+    const logger = { warn: () => undefined }
     const bus = openFactBus({ brokers: ${JSON.stringify(brokers)}, clientId: 'tests', logger })
     const message = ${JSON.stringify(message)}
     await bus.publish([message])

@@ -7,10 +7,17 @@ export type Ended = { readonly code: number | NodeJS.Signals; readonly stdout: s
 export type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly ended: Promise<Ended> }
 
 /** The settings of whoever runs the tests must not reach the script. */
-const NOT_PASSED_ON = ['EVENTSTORE_URL', 'DATABASE_URL', 'KAFKA_BROKERS', 'OIDC_ISSUER', 'OIDC_AUDIENCE', 'PORT']
+const NOT_PASSED_ON: ReadonlySet<string> = new Set([
+  'EVENTSTORE_URL',
+  'DATABASE_URL',
+  'KAFKA_BROKERS',
+  'OIDC_ISSUER',
+  'OIDC_AUDIENCE',
+  'PORT',
+])
 
 const environment = (env: Readonly<Record<string, string>>): NodeJS.ProcessEnv => ({
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.includes(name))),
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.has(name))),
   ...env,
 })
 

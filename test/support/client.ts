@@ -112,12 +112,14 @@ export const inParallel = async <T, R>(
 
 const LOOK_EVERY_MS = 25
 
+type Found<T> = Exclude<NonNullable<T>, false>
+
 /** What `look` finds, as soon as it is truthy. Throws after `maxMs`. */
-export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Promise<NonNullable<T>> => {
+export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Promise<Found<T>> => {
   const deadline = performance.now() + maxMs
   for (;;) {
     const found = await look()
-    if (found) return found
+    if (found) return found as Found<T>
     if (performance.now() > deadline) throw new Error(`It did not come in ${maxMs} ms: ${look.toString()}`)
     await new Promise(resolve => setTimeout(resolve, LOOK_EVERY_MS))
   }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { journals, projections } from '../../../projections/index.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
-import type { Category } from '../../../streams/index.ts'
-import { type Check, finding, ok } from './finding.ts'
+import { aggregates } from '../../../streams/index.ts'
+import { type Check, finding, notUsed, ok } from './finding.ts'
 
 /** How far each subscriber of the log has got, counted in the events that it still has to take. */
 
 export type FeedReport = {
   readonly name: string
-  /** Null when it has never run. */
+  /** Null when it has never run, -1 when it has run and taken nothing yet. */
   readonly position: bigint | null
   /** Events of its categories behind that position, up to the head; at most EVENTS_COUNTED_MAX are counted. */
   readonly behind: number
@@ -18,31 +18,39 @@ export const EVENTS_COUNTED_MAX = 1_000
 /** A feed has this long to reach what was the head when the doctor came. Longer than a process waits before it acts. */
 const GRACE_MS = 5_000
 const POLL_MS = 250
+/**
+ * A server with a filter tells a subscriber only now and then how far it has searched in vain: so many events of other
+ * categories may lie between where it says that it is and where it really is. The embedded store tells at once.
+ */
+const UNTOLD_EVENTS_MAX = 128
 
-/** What follows the log without being a read model. A test holds this against the processes and the publisher. */
-export const FOLLOWERS = {
-  settlement: ['payment'],
-  fulfilment: ['order', 'invoice'],
-  publisher: ['order', 'invoice', 'payment'],
-} as const satisfies Readonly<Record<string, readonly Category[]>>
+const EVERYTHING: readonly string[] = Object.keys(aggregates)
 
-/** Each feed that should run, by name, with the categories that it follows. */
-const feedsExpected = (hasKafka: boolean): ReadonlyMap<string, readonly string[]> => {
-  const tables = Object.values(projections).map(({ name, category }) => [name, [category]] as const)
-  const rows = Object.values(journals).map(({ name, categories }) => [name, categories] as const)
-  const others = Object.entries(FOLLOWERS).filter(([name]) => hasKafka || name !== 'publisher')
-  return new Map<string, readonly string[]>([...tables, ...rows, ...others])
-}
+/** The read models follow what their declaration says; what a process or the publisher follows is its own affair. */
+const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
+  ...Object.values(projections).map(({ name, category }) => [name, [category]] as const),
+  ...Object.values(journals).map(({ name, categories }) => [name, categories] as const),
+])
+export const PROCESSES: readonly string[] = ['settlement', 'fulfilment']
+const PUBLISHER = 'publisher'
 
-type Checkpoint = { readonly name: string; readonly position: bigint }
+/** The table of another build: of an older one, or of a newer one that stands beside. */
+const isForeign = (name: string): boolean => /_v\d+$/.test(name) && !DECLARED.has(name)
+
+type Checkpoints = ReadonlyMap<string, bigint>
 
 /** The table is made by the first service that starts; before that no feed has run. */
-const checkpointsIn = async ({ sql }: Database): Promise<ReadonlyMap<string, bigint>> => {
+const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
   const [found] = await sql<{ there: boolean }>(`select to_regclass('checkpoints') is not null as there`)
   if (found?.there !== true) return new Map()
-  const rows = await sql<Checkpoint>('select name, position from checkpoints')
+  const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints order by name')
   return new Map(rows.map(({ name, position }) => [name, position]))
 }
+
+/** Those that must be, and after them those that are all the same. */
+const namesOf = (found: Checkpoints, hasKafka: boolean): readonly string[] => [
+  ...new Set([...DECLARED.keys(), ...PROCESSES, ...(hasKafka ? [PUBLISHER] : []), ...found.keys()]),
+]
 
 type Wanted = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
 
@@ -65,42 +73,53 @@ const countBehind = async (store: EventStore, { after, categories, head }: Wante
   }
 }
 
-export type FeedParts = { readonly store: EventStore; readonly database: Database; readonly hasKafka: boolean }
-
-const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Promise<readonly FeedReport[]> => {
-  const positions = await checkpointsIn(database)
-  const expected = [...feedsExpected(hasKafka)]
-  return await Promise.all(
-    expected.map(async ([name, categories]) => {
-      const after = positions.get(name)
-      return { name, position: after ?? null, behind: await countBehind(store, { after, categories, head }) }
-    }),
-  )
+export type FeedParts = {
+  readonly store: EventStore
+  readonly database: Database
+  readonly hasKafka: boolean
+  /** Whether the store is the embedded one, which leaves no subscriber in the dark about where it is. */
+  readonly isEmbedded: boolean
 }
 
-const isBehind = ({ position, behind }: FeedReport): boolean => position === null || behind > 0
+const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Promise<readonly FeedReport[]> => {
+  const found = await checkpointsIn(database)
+  const reportOf = async (name: string): Promise<FeedReport> => {
+    const after = found.get(name)
+    const categories = DECLARED.get(name) ?? EVERYTHING
+    const behind = isForeign(name) ? 0 : await countBehind(store, { after, categories, head })
+    return { name, position: after ?? null, behind }
+  }
+  return await Promise.all(namesOf(found, hasKafka).map(reportOf))
+}
 
-const checkOf = (feed: FeedReport): Check => {
+const toleratedOf = (name: string, { isEmbedded }: FeedParts): number =>
+  isEmbedded || DECLARED.has(name) ? 0 : UNTOLD_EVENTS_MAX
+
+const isBehind = ({ name, position, behind }: FeedReport, parts: FeedParts): boolean =>
+  position === null || behind > toleratedOf(name, parts)
+
+const checkOf = (feed: FeedReport, parts: FeedParts): Check => {
   const { name, position, behind } = feed
   const check = `feed ${name}`
   const wayOut = 'See /readyz and the log for the reason; a service with the role of this feed must run.'
+  if (isForeign(name)) return notUsed(check, `at position ${position}, of another build`)
   if (position === null) return finding(check, 'It has never run here.', wayOut)
-  if (!isBehind(feed))
+  if (!isBehind(feed, parts))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`
-  return finding(check, `${events} behind, at position ${position}, and not there after ${GRACE_MS / 1_000} s.`, wayOut)
+  return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, wayOut)
 }
 
-/** Every feed of this build. One that is on its way gets a moment to arrive at `head`. */
+/** Every feed that there should be, or is. One that is on its way gets a moment to arrive at `head`. */
 export const examineFeeds = async (
   parts: FeedParts,
   head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
   const givenUpAtMs = performance.now() + GRACE_MS
   let feeds = await look(parts, head)
-  while (feeds.some(isBehind) && performance.now() < givenUpAtMs) {
+  while (feeds.some(feed => isBehind(feed, parts)) && performance.now() < givenUpAtMs) {
     await sleep(POLL_MS)
     feeds = await look(parts, head)
   }
-  return { feeds, checks: feeds.map(checkOf) }
+  return { feeds, checks: feeds.map(feed => checkOf(feed, parts)) }
 }

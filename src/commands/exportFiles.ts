@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import type { Sql } from '../ports.ts'
+
+/**
+ * The bytes of exports, in chunks, in Postgres: there every instance of the API finds them. They are not made from the
+ * log, and mean nothing without it: only the attempt that the operation's stream calls complete is a file. Whatever else
+ * lies here was left by attempts that came to no end, and is swept away.
+ */
+
+/** One round trip of writing, one of reading, and what lies in memory of a file of any size. */
+const CHUNK_BYTES = 256 * 1024
+/** A statement that deletes for long would be ended by the database. */
+const DELETED_AT_ONCE = 64
+
+export type Attempt = { readonly id: string; readonly attempt: number }
+export type Written = { readonly byte_count: number; readonly sha256: string }
+
+export type FileSink = {
+  readonly write: (bytes: Uint8Array) => Promise<void>
+  /** Writes what is left; everything is durable when this resolves. */
+  readonly end: () => Promise<Written>
+}
+
+export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
+  const hash = createHash('sha256')
+  let pieces: Uint8Array[] = []
+  let waiting = 0
+  let byteCount = 0
+  let seq = 0
+  const put = async (bytes: Uint8Array): Promise<void> => {
+    await sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', [
+      ...[id, attempt, seq++],
+      bytes,
+    ])
+  }
+  const flush = async (atLeast: number): Promise<void> => {
+    if (waiting < atLeast) return
+    const whole = Buffer.concat(pieces, waiting)
+    let from = 0
+    for (; waiting - from >= atLeast; from += CHUNK_BYTES) await put(whole.subarray(from, from + CHUNK_BYTES))
+    pieces = from < waiting ? [whole.subarray(from)] : []
+    waiting = Math.max(0, waiting - from)
+  }
+  return {
+    write: async bytes => {
+      hash.update(bytes)
+      pieces.push(bytes)
+      waiting += bytes.length
+      byteCount += bytes.length
+      await flush(CHUNK_BYTES)
+    },
+    end: async () => {
+      await flush(1)
+      return { byte_count: byteCount, sha256: hash.digest('hex') }
+    },
+  }
+}
+
+/** The chunks of a file in their order, each read when it is asked for. */
+export async function* chunksOf(sql: Sql, { id, attempt }: Attempt): AsyncGenerator<Uint8Array> {
+  for (let seq = 0; ; seq++) {
+    const [chunk] = await sql<{ bytes: Uint8Array }>(
+      'select bytes from export_chunks where operation_id = $1 and attempt = $2 and seq = $3',
+      [id, attempt, seq],
+    )
+    if (chunk === undefined) return
+    yield chunk.bytes
+  }
+}
+
+const deleteChunks = async (sql: Sql, where: string, values: readonly unknown[]): Promise<void> => {
+  for (;;) {
+    const deleted = await sql(
+      `delete from export_chunks where (operation_id, attempt, seq) in
+        (select operation_id, attempt, seq from export_chunks where ${where} limit ${DELETED_AT_ONCE}) returning seq`,
+      values,
+    )
+    if (deleted.length < DELETED_AT_ONCE) return
+  }
+}
+
+/** What earlier attempts left behind. */
+export const deleteEarlier = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>
+  deleteChunks(sql, 'operation_id = $1 and attempt < $2', [id, attempt])
+
+export const deleteFile = async (sql: Sql, id: string): Promise<void> => {
+  await deleteChunks(sql, 'operation_id = $1', [id])
+  await sql('delete from operation_progress where operation_id = $1', [id])
+}
+
+/** The operations whose chunks are no part of any file: ended otherwise, or of an attempt that was not the last. */
+export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
+  sql<Attempt>(
+    `select distinct operation_id as id, export_chunks.attempt from export_chunks
+      join operations_v1 on operations_v1.id = operation_id
+      where state in ('failed', 'cancelled', 'expired') or state = 'succeeded' and export_chunks.attempt <> operations_v1.attempt`,
+  )
+
+export const deleteAttempt = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>
+  deleteChunks(sql, 'operation_id = $1 and attempt = $2', [id, attempt])
+
+/** How far an operation has come that is under way. Not a fact: the next attempt begins anew. */
+export type Progress = {
+  readonly attempt: number
+  /** Grows with every change. */
+  readonly tick: number
+  readonly done: bigint
+  readonly total: bigint
+  /** Per second. */
+  readonly rate: bigint
+  readonly eta_seconds: bigint | null
+}
+
+export const saveProgress = async (sql: Sql, id: string, progress: Progress): Promise<void> => {
+  const { attempt, tick, done, total, rate, eta_seconds } = progress
+  await sql(
+    `insert into operation_progress (operation_id, attempt, tick, done, total, rate, eta_seconds)
+      values ($1, $2, $3, $4, $5, $6, $7) on conflict (operation_id) do update set attempt = excluded.attempt,
+      tick = excluded.tick, done = excluded.done, total = excluded.total, rate = excluded.rate,
+      eta_seconds = excluded.eta_seconds where operation_progress.attempt <= excluded.attempt`,
+    [id, attempt, tick, done, total, rate, eta_seconds],
+  )
+}
+
+export const progressOf = async (sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Progress>> => {
+  const rows = await sql<Progress & { operation_id: string }>(
+    `select operation_id, attempt, tick, done, total, rate, eta_seconds from operation_progress
+      where operation_id = any($1::text[])`,
+    [ids],
+  )
+  return new Map(rows.map(({ operation_id, ...progress }) => [operation_id, progress]))
+}

@@ -1,0 +1,92 @@
+import { rm } from 'node:fs/promises'
+import { expect } from 'chai'
+import { CRASH_POINTS, type CrashPoint } from '../../src/ports.ts'
+import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
+import { eventually, newKey, pay } from '../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+const AMOUNT = 900
+/** Settlement waits for the request to die first, then drives its payment on. */
+const SETTLED_MAX_MS = 10_000
+
+/** What a payment looks like from outside, once all is done: how often it was made, and what the invoice was charged. */
+type Seen = {
+  readonly payments: readonly { id: string; state: string }[]
+  readonly paid: number
+  readonly facts: number
+}
+
+describe('a process that dies in the midst of a payment', function () {
+  this.timeout(60_000)
+  let dataDir: string
+  let running: ServiceProcess | undefined
+  before(async () => {
+    dataDir = await temporaryDirectory()
+  })
+  afterEach(async () => {
+    await running?.end('SIGKILL')
+    running = undefined
+  })
+  after(() => rm(dataDir, { recursive: true, force: true }))
+
+  const start = async (env: Record<string, string> = {}): Promise<Client> => {
+    running = await startProcess(dataDir, env)
+    return clientOf(running.api, await running.token({ tenant: 'crash' }))
+  }
+
+  /** Sends the payment to a process that ends itself at this point, and starts another on what it left behind. */
+  const crashAt = async (point: CrashPoint) => {
+    const dying = await start({ CRASH_AT: point })
+    const { invoiceId } = await approvedInvoice(dying, AMOUNT)
+    const [key, reference] = [newKey(), `crash ${newKey()}`]
+    const payment = aPayment(invoiceId, { amount: AMOUNT, reference })
+    const answer = await pay(dying, payment, key).catch((error: unknown) => error)
+    expect(answer, 'an answer, in place of a connection that broke').to.be.instanceOf(TypeError)
+    expect(await running?.ended).to.equal('SIGKILL')
+    const client = await start()
+    const look = async (): Promise<Seen> => {
+      const { items } = (await client.get(`/payments?reference=${encodeURIComponent(reference)}`)).body
+      const facts = (await client.get(`/events?type=payment.succeeded&limit=100`)).body.items
+      const { amount_paid } = (await client.get(`/invoices/${invoiceId}`)).body
+      const ofIt = facts.filter(({ subject }: { subject: string }) => subject === items[0]?.id)
+      return { payments: items, paid: amount_paid, facts: ofIt.length }
+    }
+    const isDone = ({ payments, facts }: Seen) => payments[0]?.state === 'succeeded' && facts > 0
+    const retry = (): Promise<Answer> => pay(client, payment, key)
+    return { look, isDone, retry }
+  }
+
+  for (const point of CRASH_POINTS)
+    it(`at ${point} has made one payment after the retry with its key, charged once`, async () => {
+      const { look, isDone, retry } = await crashAt(point)
+      const answer = await retry()
+      expect(answer.status, answer.text).to.equal(201)
+      expect(answer.headers.has('idempotent-replayed')).to.equal(point !== 'before_claim')
+      const again = await retry()
+      expect([again.status, again.text]).to.deep.equal([201, answer.text])
+      const seen = await eventually(async () => {
+        const now = await look()
+        return isDone(now) && now
+      })
+      expect(seen.payments.map(({ id }) => id)).to.deep.equal([answer.body.id])
+      expect(seen).to.include({ paid: AMOUNT, facts: 1 })
+    })
+
+  for (const point of ['after_claim', 'after_reference', 'after_reservation'] as const)
+    it(`at ${point} has its payment finished by the next one, though nobody asks again`, async () => {
+      const { look, isDone, retry } = await crashAt(point)
+      const seen = await eventually(async () => {
+        const now = await look()
+        return isDone(now) && now
+      }, SETTLED_MAX_MS)
+      expect(seen.payments).to.have.lengthOf(1)
+      expect(seen).to.include({ paid: AMOUNT, facts: 1 })
+      const late = await retry()
+      expect([late.status, late.body.id]).to.deep.equal([201, seen.payments[0]?.id])
+    })
+
+  it('before it claims the key leaves nothing behind', async () => {
+    const { look } = await crashAt('before_claim')
+    expect(await look()).to.deep.equal({ payments: [], paid: 0, facts: 0 })
+  })
+})

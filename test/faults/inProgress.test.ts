@@ -1,0 +1,36 @@
+import { expect } from 'chai'
+import { approvedInvoice, clientOf, newKey } from '../support/client.ts'
+import { startProcess, temporaryDirectory } from '../support/service.ts'
+
+describe('while the event store hangs', function () {
+  this.timeout(60_000)
+
+  it('says that a key is in progress, with nothing durable, and the same key resolves it afterwards', async () => {
+    const service = await startProcess(await temporaryDirectory())
+    try {
+      const client = clientOf(service.api, await service.token())
+      const { invoiceId } = await approvedInvoice(client)
+      const body = { invoice_id: invoiceId, amount: 900, currency: 'USD' }
+      const headers = { 'idempotency-key': newKey() }
+      const eventStore = service.addresses.pids['eventstore'] ?? 0
+      process.kill(eventStore, 'SIGSTOP')
+      try {
+        const first = client.post('/payments', body, headers)
+        await new Promise(resolve => setTimeout(resolve, 100))
+        const second = await client.post('/payments', body, headers)
+        expect([second.status, second.body.code]).to.deep.equal([409, 'idempotency_in_progress'])
+        expect(second.headers.get('retry-after')).to.equal('1')
+        expect((await first).body.code).to.equal('deadline_exceeded')
+      } finally {
+        process.kill(eventStore, 'SIGCONT')
+      }
+      const answers = []
+      for (let tries = 0; tries < 20 && answers.at(-1)?.status !== 201; tries++)
+        answers.push(await client.post('/payments', body, headers))
+      expect(answers.at(-1)?.status).to.equal(201)
+      expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ state: 'paid', amount_paid: 900 })
+    } finally {
+      await service.end('SIGTERM')
+    }
+  })
+})

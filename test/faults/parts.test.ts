@@ -1,0 +1,168 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
+import { eventually, inParallel, newKey, pay } from '../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+const CLIENTS = 8
+const AMOUNT = 10
+const HEALED_MAX_MS = 10_000
+const PAUSE_MS = 100
+
+/** One intent to pay, and every answer that it got. */
+type Intent = {
+  readonly invoiceId: string
+  readonly key: string
+  readonly reference: string
+  /** Whether it is sent again when its answer is no 201. */
+  readonly persistent: boolean
+  readonly answers: { readonly answer: Answer; readonly sentAtMs: number; readonly gotAtMs: number }[]
+}
+
+describe('while eight clients pay', function () {
+  this.timeout(90_000)
+  let dataDir: string
+  let service: ServiceProcess
+  let client: Client
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir)
+    client = clientOf(service.api, await service.token({ tenant: 'faults' }))
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  const send = async (intent: Intent): Promise<Answer> => {
+    const { invoiceId, key, reference, answers } = intent
+    const sentAtMs = performance.now()
+    const answer = await pay(client, aPayment(invoiceId, { amount: AMOUNT, reference }), key)
+    answers.push({ answer, sentAtMs, gotAtMs: performance.now() })
+    return answer
+  }
+
+  /** Pays until told to stop. Three of four intents are sent until they succeed, the fourth takes its first answer. */
+  const payAlong = async (invoiceId: string, intents: Intent[], stop: AbortSignal): Promise<void> => {
+    while (!stop.aborted) {
+      const intent: Intent = {
+        invoiceId,
+        key: newKey(),
+        reference: `fault ${newKey()}`,
+        persistent: intents.length % 4 !== 3,
+        answers: [],
+      }
+      intents.push(intent)
+      while ((await send(intent)).status !== 201 && intent.persistent && !stop.aborted) await sleep(PAUSE_MS)
+    }
+  }
+
+  /** Lets the clients pay, does the harm, and lets them go on until one of them has succeeded again for a while. */
+  const under = async (harm: () => Promise<void>) => {
+    const invoices = await inParallel(4, Array.from({ length: CLIENTS }), () => approvedInvoice(client, 1_000_000))
+    const intents: Intent[] = []
+    const stop = new AbortController()
+    const paying = invoices.map(({ invoiceId }) => payAlong(invoiceId, intents, stop.signal))
+    await sleep(1_000)
+    await harm()
+    const harmedAtMs = performance.now()
+    const failed = () => intents.flatMap(({ answers }) => answers).filter(({ answer }) => answer.status >= 500)
+    const success = await eventually(async () => {
+      const lost = failed()[0]
+      const answers = lost ? intents.flatMap(intent => intent.answers) : []
+      return answers.find(({ answer, sentAtMs }) => answer.status === 201 && sentAtMs > (lost?.gotAtMs ?? 0))
+    }, 30_000)
+    await sleep(1_000)
+    stop.abort()
+    await Promise.all(paying)
+    return { intents, invoices, healedInMs: success.gotAtMs - harmedAtMs }
+  }
+
+  const listed = async (path: string): Promise<{ id: string; reference: string; state: string; amount: number }[]> => {
+    const items = []
+    for (let next: string | undefined = path; next; ) {
+      const page: Answer = await client.get(next)
+      items.push(...page.body.items)
+      next = /^<(.+)>/.exec(page.headers.get('link') ?? '')?.[1]
+    }
+    return items
+  }
+
+  const checkAnswers = (intents: readonly Intent[]): void => {
+    const all = intents.flatMap(({ answers }) => answers.map(({ answer }) => answer))
+    const statuses = new Set(all.map(({ status }) => status))
+    expect([...statuses].filter(status => ![201, 202, 503, 504].includes(status))).to.deep.equal([])
+    expect([...statuses], 'the harm was not felt').to.include.oneOf([503, 504, 202])
+    for (const { answers } of intents) {
+      const made = answers.filter(({ answer }) => answer.status === 201)
+      expect(new Set(made.map(({ answer }) => answer.body.id)).size).to.be.at.most(1)
+    }
+  }
+
+  /** Every intent that may be anywhere is asked for once more; those that were told "no effect" are left alone. */
+  const resolve = async (intents: readonly Intent[]): Promise<void> => {
+    const open = intents.filter(({ answers }) => answers.every(({ answer }) => answer.status !== 201))
+    const untouched = open.filter(({ answers }) => answers.every(({ answer }) => answer.status === 503))
+    for (const intent of open) {
+      if (untouched.includes(intent) && !intent.persistent) continue
+      const answer = await send(intent)
+      expect(answer.status, answer.text).to.equal(201)
+    }
+  }
+
+  const checkBooks = async (intents: readonly Intent[], invoiceIds: readonly string[]): Promise<void> => {
+    const made = intents.flatMap(({ answers }) => answers.find(({ answer }) => answer.status === 201)?.answer ?? [])
+    for (const { text, headers } of made) {
+      const read = await client.get(headers.get('location') ?? '')
+      expect([read.status, read.text], 'an acknowledged payment is gone').to.deep.equal([200, text])
+    }
+    const references = new Set(made.map(({ body }) => body.reference))
+    for (const invoiceId of invoiceIds) {
+      const own = made.filter(({ body }) => body.invoice_id === invoiceId)
+      const { amount_paid, amount_pending } = (await client.get(`/invoices/${invoiceId}`)).body
+      expect({ amount_paid, amount_pending }).to.deep.equal({ amount_paid: own.length * AMOUNT, amount_pending: 0 })
+      const rows = await eventually(async () => {
+        const now = await listed(`/payments?invoice_id=${invoiceId}&limit=100`)
+        return now.length >= own.length && now.every(({ state }) => state === 'succeeded') && now
+      })
+      const unknown = rows.filter(({ reference }) => !references.has(reference))
+      expect(unknown, 'a 503 that left an effect, or a payment that nobody asked for').to.deep.equal([])
+      expect(rows).to.have.lengthOf(own.length)
+    }
+  }
+
+  for (const [what, harm] of [
+    ['the event store', async () => void process.kill(service.addresses.pids['eventstore'] ?? 0, 'SIGKILL')],
+    ['the keeper of Postgres', async () => void process.kill(service.addresses.pids['postgres'] ?? 0, 'SIGKILL')],
+    [
+      'Postgres itself',
+      async () => {
+        const [pid] = (await readFile(join(dataDir, 'postgres/cluster/postmaster.pid'), 'utf8')).split('\n')
+        process.kill(Number(pid), 'SIGKILL')
+      },
+    ],
+  ] as const)
+    it(`${what} is killed: nothing that was acknowledged is lost, and it goes on by itself`, async () => {
+      const { intents, invoices, healedInMs } = await under(harm)
+      checkAnswers(intents)
+      expect(healedInMs).to.be.below(HEALED_MAX_MS)
+      await resolve(intents)
+      await checkBooks(
+        intents,
+        invoices.map(({ invoiceId }) => invoiceId),
+      )
+      const statuses = Object.entries(
+        Object.groupBy(
+          intents.flatMap(({ answers }) => answers),
+          ({ answer }) => answer.status,
+        ),
+      )
+      console.log(
+        what,
+        healedInMs,
+        statuses.map(([s, a]) => [s, a?.length]),
+      )
+    })
+})

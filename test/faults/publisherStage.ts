@@ -1,0 +1,194 @@
+import { spawn } from 'node:child_process'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { publishedBy } from '../../projections/facts/projection.ts'
+import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { CloudEvent } from '../../streams/facts.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { decode } from '../../src/feeds/decode.ts'
+import type { Database, EventStore, StoredEvent } from '../../src/ports.ts'
+import { type Client, clientOf, eventually } from '../support/client.ts'
+import { readTopic, type TopicMessage } from '../support/kafka.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+/**
+ * What publisher.test.ts plays on: a broker of its own, a service that publishes nothing itself, and publishers, each a
+ * process that embeds nothing, which can be killed.
+ */
+
+export const TOPICS = ['ledger.order.v1', 'ledger.invoice.v1', 'ledger.payment.v1'] as const
+
+const CATEGORIES = ['order', 'invoice', 'payment'] as const
+const AUDIENCE = 'payment-ledger'
+const PAGE = 100
+const DRAIN_MAX_MS = 30_000
+
+export type Committed = { readonly stored: StoredEvent; readonly fact: CloudEvent }
+
+export type Publisher = {
+  readonly pid: number
+  /** What /readyz says of its feed: `waiting` for its turn, `catching_up`, `live`, or what is wrong. */
+  readonly feed: () => Promise<string>
+  /** Sends the signal and resolves when the process has ended. */
+  readonly end: (signal: NodeJS.Signals) => Promise<void>
+}
+
+export type Stage = {
+  readonly brokers: () => readonly string[]
+  readonly database: Database
+  readonly client: (tenant: string) => Promise<Client>
+  /** Resolves when the process says that it is ready. */
+  readonly startPublisher: () => Promise<Publisher>
+  /** Kills every publisher that still runs. */
+  readonly killPublishers: () => Promise<void>
+  readonly cutBroker: () => Promise<void>
+  readonly restoreBroker: () => Promise<void>
+  /** Resolves when the publisher and GET /events have reached the end of the log. */
+  readonly drained: () => Promise<void>
+  /** The facts of the log, in its order: what ought to be published. */
+  readonly committed: () => Promise<Committed[]>
+  /** The facts at GET /events, page by page. */
+  readonly served: (tenant: string) => Promise<CloudEvent[]>
+  /** Everything in the three topics, repeated messages included; in the order of offsets within each partition. */
+  readonly published: () => Promise<TopicMessage[]>
+  readonly close: () => Promise<void>
+}
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname
+
+const spawnPublisher = async (dataDir: string, env: Readonly<Record<string, string>>): Promise<Publisher> => {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
+    env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, LEDGER_ROLES: 'publisher', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  const ended = new Promise<void>(resolve => child.once('close', () => resolve()))
+  let output = ''
+  const ready = Promise.withResolvers<void>()
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+      if (/^ready$/m.test(output)) ready.resolve()
+    })
+  void ended.then(() => {
+    process.removeListener('exit', kill)
+    ready.reject(new Error(`The publisher ended before it was ready:\n${output}`))
+  })
+  await ready.promise
+  const api = /^API +(\S+)$/m.exec(output)?.[1] ?? ''
+  return {
+    pid: child.pid ?? 0,
+    feed: async () => (await clientOf(api).get('/readyz')).body.checks.publisher,
+    end: async signal => {
+      child.kill(signal)
+      await ended
+    },
+  }
+}
+
+const committedIn = async (store: EventStore): Promise<Committed[]> => {
+  const found: Committed[] = []
+  const enough = new AbortController()
+  for await (const item of store.subscribe({ after: 'start', categories: CATEGORIES, signal: enough.signal })) {
+    if (item.kind === 'caught_up') break
+    if (item.kind === 'checkpoint') continue
+    const { category, recorded } = decode(item.event)
+    const fact = publishedBy(category, recorded)
+    if (fact !== undefined) found.push({ stored: item.event, fact })
+  }
+  enough.abort()
+  return found
+}
+
+const servedTo = async (client: Client): Promise<CloudEvent[]> => {
+  const items: CloudEvent[] = []
+  for (let cursor = ''; ; ) {
+    const { body } = await client.get(`/events?limit=${PAGE}${cursor}`)
+    items.push(...body.items)
+    if (body.page.has_more !== true) return items
+    cursor = `&cursor=${encodeURIComponent(body.page.next_cursor)}`
+  }
+}
+
+const drainedTo = async (store: EventStore, { sql }: Database): Promise<void> => {
+  await eventually(async () => {
+    const end = (await committedIn(store)).at(-1)?.stored.position ?? 0n
+    const reached = await Promise.all(['publisher', 'facts_v1'].map(feed => positionOf(sql, feed)))
+    return reached.every(position => position >= end)
+  }, DRAIN_MAX_MS)
+}
+
+const publishers = (folder: string, { addresses }: ServiceProcess, brokers: () => readonly string[]) => {
+  const running = new Set<Publisher>()
+  let count = 0
+  const start = async (): Promise<Publisher> => {
+    const publisher = await spawnPublisher(join(folder, `publisher-${++count}`), {
+      EVENTSTORE_URL: addresses.event_store,
+      DATABASE_URL: addresses.postgres,
+      OIDC_ISSUER: addresses.issuer,
+      OIDC_AUDIENCE: AUDIENCE,
+      KAFKA_BROKERS: brokers().join(','),
+    })
+    running.add(publisher)
+    const end: Publisher['end'] = async signal => {
+      await publisher.end(signal)
+      running.delete(publisher)
+    }
+    return { ...publisher, end }
+  }
+  const killAll = async (): Promise<void> => {
+    await Promise.all([...running].map(publisher => publisher.end('SIGKILL')))
+    running.clear()
+  }
+  return { start, killAll }
+}
+
+/** A broker that can be cut off and comes back under its address, with what it had acknowledged. */
+const brokerIn = async (dataDir: string) => {
+  let kafka: Kafka = await startKafka({ dataDir })
+  const port = Number(kafka.brokers[0]?.split(':')[1])
+  return {
+    brokers: () => kafka.brokers,
+    cut: () => kafka.kill(),
+    restore: async () => {
+      kafka = await startKafka({ dataDir, port })
+    },
+  }
+}
+
+export const openStage = async (): Promise<Stage> => {
+  const folder = await temporaryDirectory()
+  const apiFolder = join(folder, 'api')
+  await Promise.all([mkdir(apiFolder), mkdir(join(folder, 'kafka'))])
+  const [broker, api] = await Promise.all([
+    brokerIn(join(folder, 'kafka')),
+    startProcess(apiFolder, { LEDGER_ROLES: 'api,projector,worker', KAFKA_BROKERS: '' }),
+  ])
+  const store = openEventStore({ connectionString: api.addresses.event_store })
+  const database = openDatabase({ connectionString: api.addresses.postgres })
+  const { start, killAll } = publishers(folder, api, broker.brokers)
+  const client: Stage['client'] = async tenant => clientOf(api.api, await api.token({ tenant }))
+  return {
+    brokers: broker.brokers,
+    database,
+    client,
+    startPublisher: start,
+    killPublishers: killAll,
+    cutBroker: broker.cut,
+    restoreBroker: broker.restore,
+    drained: () => drainedTo(store, database),
+    committed: () => committedIn(store),
+    served: async tenant => servedTo(await client(tenant)),
+    published: async () => (await Promise.all(TOPICS.map(topic => readTopic(broker.brokers(), topic)))).flat(),
+    close: async () => {
+      await killAll()
+      await Promise.all([store.close(), database.close()])
+      await Promise.all([api.end('SIGTERM'), broker.cut()])
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+

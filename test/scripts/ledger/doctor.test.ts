@@ -1,0 +1,153 @@
+import { expect } from 'chai'
+import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
+import { openDatabase } from '../../../src/adapters/postgres.ts'
+import { fulfilment } from '../../../src/processes/fulfilment.ts'
+import { settlement } from '../../../src/processes/settlement.ts'
+import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { kafkaForTests, kafkaKind } from '../../support/kafka.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, serving, tidyUp } from './kit.ts'
+
+const TENANT = 'operators'
+
+describe('npm run ledger -- doctor', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let client: Client
+  before(async () => {
+    service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: TENANT }))
+  })
+  after(tidyUp)
+
+  it('finds nothing wrong with a service that runs, and tells every address', async () => {
+    const ended = await ledger(['doctor', '--json'])
+    expect(findingsIn(ended)).to.deep.equal({})
+    expect(ended.code).to.equal(0)
+    const { ok, addresses, feeds } = diagnosisOf(ended)
+    const { pids: _, ...known } = service.addresses
+    expect(addresses).to.deep.equal(known)
+    expect(ok).to.equal(true)
+    const names = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1', 'settlement', 'fulfilment']
+    expect(feeds.map(({ name }) => name)).to.include.members(names)
+    for (const { name, behind } of feeds) expect(behind, name).to.equal(0)
+  })
+
+  it('prints a table for people, without the password of Postgres', async () => {
+    const { code, stdout } = await ledger(['doctor'])
+    expect(code).to.equal(0)
+    for (const part of ['node', 'data directory', 'disk', 'API', 'event store', 'Postgres', 'issuer', 'feed facts_v1'])
+      expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
+    expect(stdout).to.include(`held by the process ${process.pid}`).and.to.include('Nothing was found wrong.')
+    expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
+  })
+
+  it('says that nothing runs, and how to start it', async () => {
+    const folder = await emptyFolder()
+    const ended = await ledger(['doctor', '--json'], folder)
+    expect(ended.code).to.equal(1)
+    expect(diagnosisOf(ended).addresses).to.deep.equal({
+      api: null,
+      event_store: null,
+      postgres: null,
+      kafka: null,
+      issuer: null,
+    })
+    expect(findingsIn(ended)).to.deep.equal({ service: 'It does not run.' })
+    expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)
+  })
+
+  it('names each part that does not answer', async () => {
+    const port = await closedPort()
+    const folder = await folderWith({
+      api: `http://127.0.0.1:${port}`,
+      event_store: `esdb://127.0.0.1:${port}?tls=false`,
+      postgres: `postgres://ledger:secret@127.0.0.1:${port}/ledger`,
+      kafka: `127.0.0.1:${port}`,
+      issuer: `http://127.0.0.1:${port}/oauth`,
+    })
+    const ended = await ledger(['doctor', '--json'], folder)
+    expect(ended.code).to.equal(1)
+    const findings = findingsIn(ended)
+    expect(Object.keys(findings)).to.deep.equal(['API', 'event store', 'Postgres', 'Kafka', 'issuer'])
+    for (const [part, detail] of Object.entries(findings)) expect(detail, part).to.include('ECONNREFUSED')
+    const { stdout } = await ledger(['doctor'], folder)
+    expect(stdout)
+      .to.match(/^FINDING +event store /m)
+      .and.not.to.include('secret')
+  })
+
+  it('names the check that keeps the API from being ready, and another program on its port', async () => {
+    const checks = { postgres: 'ok', invoices_v1: 'The event X is unknown to this build.' }
+    const ill = await serving((request, response) => {
+      const live = request.url === '/livez'
+      response.writeHead(live ? 200 : 503).end(JSON.stringify({ status: live ? 'ok' : 'not_ready', checks }))
+    })
+    const notReady = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: ill })))
+    expect(notReady).to.deep.equal({ API: `${ill} is not ready: invoices_v1: ${checks.invoices_v1}.` })
+    const other = await serving((_, response) => void response.end('hello'))
+    const notOurs = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: other })))
+    expect(notOurs).to.deep.equal({ API: `What answers at ${other} is not this service.` })
+  })
+
+  it('names the feeds that are behind, and those that have never run', async () => {
+    await approvedInvoice(client)
+    const owner = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    await owner.sql('create database doctor_test')
+    const postgres = new URL(service.addresses.postgres)
+    postgres.pathname = '/doctor_test'
+    const database = openDatabase({ connectionString: postgres.href, poolMax: 1 })
+    try {
+      await database.sql('create table checkpoints (name text primary key, position bigint not null)')
+      const far = 10n ** 15n
+      for (const [name, position] of [
+        ['orders_v1', far],
+        ['invoices_v1', -1n],
+        ['facts_v1', far],
+        ['fulfilment', far],
+        ['settlement', far],
+        ['gossip_v0', 0n],
+        ['auditor', -1n],
+      ] as const)
+        await database.sql('insert into checkpoints values ($1, $2)', [name, position])
+      const ended = await ledger(['doctor', '--json'], await folderWith({ postgres: postgres.href }))
+      expect(ended.code).to.equal(1)
+      const findings = findingsIn(ended)
+      expect(findings['feed invoices_v1']).to.match(/^\d+ events (or more )?behind, at position -1/)
+      expect(findings['feed payments_v1']).to.equal('It has never run here.')
+      expect(findings).not.to.include.any.keys('feed orders_v1', 'feed facts_v1', 'feed fulfilment', 'feed gossip_v0')
+      // A process of a later build: it follows whatever it follows, so that every event counts.
+      expect(findings['feed auditor']).to.match(/^\d+ events (or more )?behind/)
+      const behind = diagnosisOf(ended).feeds.find(({ name }) => name === 'invoices_v1')?.behind
+      expect(behind).to.be.at.least(2)
+    } finally {
+      await database.close()
+      await owner.sql('drop database doctor_test with (force)')
+      await owner.close()
+    }
+  })
+
+  it('looks at the parts that the environment names when no service runs here', async () => {
+    const port = new URL(service.api).port
+    const { event_store, postgres } = service.addresses
+    const env = { PORT: port, EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
+    const ended = await ledger(['doctor', '--json'], await emptyFolder(), env)
+    expect(diagnosisOf(ended).addresses).to.deep.include({ api: service.api, event_store, postgres })
+    expect(findingsIn(ended)).to.deep.equal({ issuer: 'It is not known where it is.' })
+    expect(ended.code).to.equal(1)
+  })
+
+  if (kafkaKind !== 'none')
+    it('asks Kafka for its brokers', async () => {
+      const kafka = (await kafkaForTests())?.brokers.join(',') ?? ''
+      const { checks } = diagnosisOf(await ledger(['doctor', '--json'], await folderWith({ kafka })))
+      const check = checks.find(({ check }) => check === 'Kafka')
+      expect(check).to.include({ status: 'ok' })
+      expect(check?.detail).to.match(/, brokers: [1-9]/)
+    })
+
+  it('expects the processes that there are', () => {
+    const { ledger } = {} as never
+    expect(PROCESSES).to.include.members([settlement(ledger).name, fulfilment(ledger).name])
+  })
+})

@@ -1,0 +1,72 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Addresses } from '../../../src/addresses.ts'
+import { sharedService, temporaryDirectory } from '../../support/service.ts'
+import { type Ended, run } from '../cli.ts'
+
+/** What the tests of the operators' commands share. */
+
+const folders: string[] = []
+const servers: Server[] = []
+
+export const ledger = async (args: readonly string[], dataDir?: string, env = {}): Promise<Ended> =>
+  run('ledger.ts', args, { LEDGER_DATA_DIR: dataDir ?? (await sharedService()).dataDir, ...env })
+
+export const emptyFolder = async (): Promise<string> => {
+  const folder = await temporaryDirectory()
+  folders.push(folder)
+  return folder
+}
+
+/** A data directory of a service that is elsewhere than the shared one in these parts. */
+export const folderWith = async (changes: Partial<Addresses>): Promise<string> => {
+  const folder = await emptyFolder()
+  const { addresses } = await sharedService()
+  await writeFile(join(folder, 'addresses.json'), JSON.stringify({ ...addresses, ...changes }))
+  return folder
+}
+
+export const serving = async (listener: RequestListener): Promise<string> => {
+  const server = createServer(listener)
+  servers.push(server)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** A port where nobody listens. */
+export const closedPort = async (): Promise<number> => {
+  const api = await serving(() => undefined)
+  await new Promise(resolve => servers.pop()?.close(resolve))
+  return Number(new URL(api).port)
+}
+
+export const tidyUp = async (): Promise<void> => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+  }
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true })
+}
+
+type Diagnosis = {
+  readonly ok: boolean
+  readonly addresses: Record<string, string | null>
+  readonly checks: readonly { check: string; status: string; detail: string; way_out?: string }[]
+  readonly feeds: readonly { name: string; position: string | null; behind: number }[]
+}
+
+export const diagnosisOf = ({ stdout }: Ended): Diagnosis => JSON.parse(stdout) as Diagnosis
+
+/** By check; each has a way out in a sentence. */
+export const findingsIn = (ended: Ended): Record<string, string> =>
+  Object.fromEntries(
+    diagnosisOf(ended)
+      .checks.filter(({ status }) => status === 'finding')
+      .map(({ check, detail, way_out }) => {
+        expect(way_out, check).to.match(/^[A-Z].*\.$/)
+        return [check, detail]
+      }),
+  )

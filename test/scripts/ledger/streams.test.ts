@@ -1,0 +1,89 @@
+import { expect } from 'chai'
+import { derivedId } from '../../../src/commands/identifiers.ts'
+import { approvedInvoice, clientOf, newKey } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { emptyFolder, ledger, tidyUp } from './kit.ts'
+
+const TENANT = 'operators'
+
+describe('npm run ledger -- streams show', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let invoiceId: string
+  let orderId: string
+  let payment: { id: string; correlation: string }
+
+  before(async () => {
+    service = await sharedService()
+    const client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    ;({ invoiceId, orderId } = await approvedInvoice(client, 700))
+    const body = { invoice_id: invoiceId, amount: 700, currency: 'USD', reference: 'audited' }
+    const paid = await client.post('/payments', body, { 'idempotency-key': newKey() })
+    payment = { id: paid.body.id, correlation: paid.headers.get('x-correlation-id') ?? '' }
+  })
+
+  after(tidyUp)
+
+  const events = async (id: string) => JSON.parse((await ledger(['streams', 'show', id, '--json'])).stdout)
+
+  it('prints the events of an invoice with who, when, by what right and the correlation id', async () => {
+    const shown = await events(invoiceId)
+    expect(shown).to.include({ stream: `invoice-${invoiceId}`, id: invoiceId })
+    const types = shown.events.map(({ type, revision }: { type: string; revision: string }) => `${revision} ${type}`)
+    expect(types).to.deep.equal(['0 InvoiceRaised', '1 InvoiceApproved', '2 PaymentApplied', '3 InvoicePaid'])
+    expect(shown.events[2]).to.deep.include({
+      tenant: TENANT,
+      subject: 'tester',
+      client: 'tester',
+      authority: 'payments:write',
+      correlation_id: payment.correlation,
+      schema_version: 1,
+      data: { payment_id: payment.id, amount: 700 },
+    })
+    const { at, stored_at } = shown.events[2]
+    expect(Math.abs(Date.parse(stored_at) - Date.parse(at))).to.be.below(30_000)
+  })
+
+  it('knows the streams of orders, payments and references by their ids', async () => {
+    const typesOf = async (id: string) => (await events(id)).events.map(({ type }: { type: string }) => type)
+    expect((await typesOf(orderId)).slice(0, 2)).to.deep.equal(['OrderCreated', 'OrderInvoiced'])
+    expect(await typesOf(payment.id)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+    expect(await typesOf(derivedId('ref', TENANT, 'audited'))).to.deep.equal(['ReferenceTaken'])
+  })
+
+  it('prints them for people', async () => {
+    const { code, stdout } = await ledger(['streams', 'show', payment.id])
+    expect(code).to.equal(0)
+    expect(stdout).to.match(new RegExp(`^payment-${payment.id}, 2 events, tenant ${TENANT}\n`))
+    expect(stdout).to.match(/^0 {2}\d{4}-\S+Z {2}PaymentInitiated\n {3}who +tester, by payments:write\n/m)
+    expect(stdout).to.include(`correlation  ${payment.correlation}, caused by `)
+    expect(stdout).to.include('     "amount": 700,\n')
+  })
+
+  for (const [what, id, sentence] of [
+    ['an id that nothing has', 'inv_00000000000000000000000000', /^There is no stream invoice-inv_0{26} in the store/],
+    ['an id of no kind', 'inv_short', /^"inv_short" is no id of a stream: ord_…, inv_…, pay_…, ref_…/],
+    ['an operation, which is no stream', 'op_00000000000000000000000000', /is no id of a stream/],
+  ] as const)
+    it(`refuses ${what}`, async () => {
+      const { code, stdout, stderr } = await ledger(['streams', 'show', id])
+      expect([code, stdout]).to.deep.equal([1, ''])
+      expect(stderr).to.match(sentence)
+    })
+
+  it('says how to start the service when none runs', async () => {
+    const folder = await emptyFolder()
+    const { code, stderr } = await ledger(['streams', 'show', invoiceId], folder)
+    expect(code).to.equal(1)
+    expect(stderr)
+      .to.match(/^No service runs on .*npm start/)
+      .and.to.include(folder)
+  })
+
+  it('reads the store that EVENTSTORE_URL names', async () => {
+    const env = { EVENTSTORE_URL: service.addresses.event_store }
+    const { code, stdout } = await ledger(['streams', 'show', payment.id], await emptyFolder(), env)
+    expect(code).to.equal(0)
+    expect(stdout).to.include('PaymentSucceeded')
+  })
+})

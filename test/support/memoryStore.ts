@@ -1,0 +1,120 @@
+import { partsOf } from '../../streams/aggregate.ts'
+import type {
+  Appended,
+  EventStore,
+  ExpectedRevision,
+  FeedItem,
+  NewEvent,
+  ReadOptions,
+  StoredEvent,
+  SubscribeOptions,
+} from '../../src/ports.ts'
+
+/** A place in an operation where a test may let it wait, fail, or never go on. */
+export type Step = {
+  /** `append` and `read` before anything is done; `appended` when it is done and not yet acknowledged. */
+  readonly at: 'append' | 'appended' | 'read'
+  readonly stream: string
+}
+export type OnStep = (step: Step) => Promise<void> | void
+
+/** One log in memory. Each client has steps of its own, so that several processes can be played on it. */
+export type MemoryLog = {
+  readonly events: readonly StoredEvent[]
+  readonly open: (onStep?: OnStep) => EventStore
+}
+
+const APPEND_BYTES_MAX = 1_048_576
+
+class AppendTooLarge extends Error {
+  readonly type = 'maximum-append-size-exceeded'
+}
+
+/** The revision of the last event; the decision of an append is the table of components.md. */
+const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expected: ExpectedRevision) => {
+  const after = expected === 'no_stream' ? -1 : Number(expected)
+  if (after === stream.length - 1) return 'append'
+  const there = stream.slice(after + 1, after + 1 + sent.length)
+  return there.length === sent.length && there.every(({ id }, n) => id === sent[n]?.id) ? there.at(-1) : undefined
+}
+
+export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
+  const log: StoredEvent[] = []
+  const streams = new Map<string, StoredEvent[]>()
+  let moved = Promise.withResolvers<void>()
+
+  const record = (name: string, stream: StoredEvent[], sent: readonly NewEvent[]): Appended => {
+    for (const event of sent) {
+      const position = BigInt(log.length + 1)
+      const place = { stream: name, revision: BigInt(stream.length), position, storedAt: new Date(now()).toISOString() }
+      const stored = { ...structuredClone(event), ...place }
+      log.push(stored)
+      stream.push(stored)
+    }
+    streams.set(name, stream)
+    moved.resolve()
+    moved = Promise.withResolvers()
+    return { ok: true, revision: BigInt(stream.length - 1), position: BigInt(log.length) }
+  }
+
+  const append = (name: string, sent: readonly NewEvent[], expected: ExpectedRevision): Appended => {
+    const stream = streams.get(name) ?? []
+    if (JSON.stringify(sent).length > APPEND_BYTES_MAX) throw new AppendTooLarge('An append of more than one mebibyte.')
+    const decided = decide(stream, sent, expected)
+    if (decided === 'append') return record(name, stream, sent)
+    if (decided) return { ok: true, revision: decided.revision, position: decided.position }
+    return { ok: false, actual: stream.at(-1)?.revision ?? 'no_stream' }
+  }
+
+  async function* subscribe({ after, categories, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
+    let next = after === 'start' ? 0 : Number(after)
+    let told = after === 'start' ? 0n : after
+    for (let live = false; !signal.aborted; live = true) {
+      const stop = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+      for (; next < log.length && !signal.aborted; next += 1) {
+        const event = log[next]
+        if (event === undefined || (categories && !categories.includes(partsOf(event.stream).category))) continue
+        told = event.position
+        yield { kind: 'event', event }
+      }
+      if (signal.aborted) return
+      const position = BigInt(next)
+      if (position > told) yield { kind: 'checkpoint', position: (told = position) }
+      if (!live) yield { kind: 'caught_up' }
+      if (next === log.length) await Promise.race([moved.promise, stop])
+    }
+  }
+
+  return {
+    events: log,
+    open: (onStep = () => undefined) => ({
+      append: async (stream, sent, expected) => {
+        await onStep({ at: 'append', stream })
+        const appended = append(stream, sent, expected)
+        await onStep({ at: 'appended', stream })
+        return appended
+      },
+      async *readStream(stream, options = {}) {
+        await onStep({ at: 'read', stream })
+        yield* read(streams.get(stream) ?? [], options)
+      },
+      subscribe,
+      head: () => Promise.resolve(BigInt(log.length)),
+      close: () => Promise.resolve(),
+    }),
+  }
+}
+
+function* read(
+  stream: readonly StoredEvent[],
+  { from, direction, limit, signal }: ReadOptions,
+): Generator<StoredEvent> {
+  const backwards = direction === 'backwards'
+  const wanted = backwards
+    ? stream.filter(({ revision }) => from === undefined || revision <= from).toReversed()
+    : stream.slice(Number(from ?? 0n))
+  for (const event of wanted.slice(0, limit)) {
+    signal?.throwIfAborted()
+    yield event
+  }
+}
