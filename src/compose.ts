@@ -184,6 +184,7 @@ const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers)
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
+    stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
   const server = await listen(app as RequestListener, { host: config.host, port })

@@ -42,15 +42,19 @@ const watchLoop = (): (() => number) => {
   return () => delayMs
 }
 
-export const admission = (): RequestHandler => {
+/** `stopping`: from then on the requests of connections that are still open are sent elsewhere. */
+export const admission = (stopping: AbortSignal): RequestHandler => {
   const loopDelayMs = watchLoop()
   let inFlight = 0
   const leave = (): void => {
     inFlight -= 1
   }
+  const loadFault = (): Problem | undefined => {
+    if (stopping.aborted) return new Problem('shutting_down', { headers: { Connection: 'close' } })
+    return inFlight >= IN_FLIGHT_MAX || loopDelayMs() > LOOP_DELAY_MAX_MS ? new Problem('overloaded') : undefined
+  }
   return (req: Incoming, res: Outgoing, next) => {
-    const overloaded = (inFlight >= IN_FLIGHT_MAX || loopDelayMs() > LOOP_DELAY_MAX_MS) && !HEALTH.includes(req.path)
-    const fault = framingFault(req) ?? (overloaded ? new Problem('overloaded') : undefined)
+    const fault = framingFault(req) ?? (HEALTH.includes(req.path) ? undefined : loadFault())
     if (fault) {
       sendProblem(req, res, fault)
       return

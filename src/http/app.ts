@@ -17,12 +17,14 @@ export type AppParts = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
+  /** Aborts when the service begins to shut down. */
+  readonly stopping: AbortSignal
   /** The embedded issuer, mounted at its own path. */
   readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
 }
 
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-export const createApp = ({ routes, boundary, log, issuer }: AppParts): Express => {
+export const createApp = ({ routes, boundary, log, stopping, issuer }: AppParts): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -33,7 +35,7 @@ export const createApp = ({ routes, boundary, log, issuer }: AppParts): Express 
     req.url = normalizeUrl(req.url)
     next()
   })
-  app.use(admission())
+  app.use(admission(stopping))
   if (issuer) app.use(issuer.path, issuer.handler)
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))

@@ -129,7 +129,6 @@ const COMMON: readonly ErrorCode[] = [
   'internal_error',
 ]
 const AUTHENTICATED: readonly ErrorCode[] = [
-  'multiple_credentials',
   'unauthenticated',
   'token_invalid',
   'token_expired',
@@ -140,12 +139,13 @@ const AUTHENTICATED: readonly ErrorCode[] = [
 const WITH_BODY: readonly ErrorCode[] = [
   'unsupported_media_type',
   'payload_too_large',
+  'request_timeout',
   'invalid_json',
   'duplicate_json_key',
   'json_limits_exceeded',
   'validation_failed',
 ]
-const COMMAND: readonly ErrorCode[] = ['deadline_exceeded', 'concurrent_modification', 'shutting_down']
+const COMMAND: readonly ErrorCode[] = ['deadline_exceeded', 'concurrent_modification']
 
 /** Every code that the endpoint can answer with, each once. */
 export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [

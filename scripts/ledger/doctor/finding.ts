@@ -7,10 +7,11 @@ export const ok = (check: string, detail: string): Check => ({ check, status: 'o
 
 export const notUsed = (check: string, detail: string): Check => ({ check, status: 'not_used', detail })
 
+/** `detail` may end with somebody else's words, so that its full stop is put here. */
 export const finding = (check: string, detail: string, way_out: string): Check => ({
   check,
   status: 'finding',
-  detail,
+  detail: /[.…]$/.test(detail) ? detail : `${detail}.`,
   way_out,
 })
 

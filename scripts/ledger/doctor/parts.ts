@@ -39,7 +39,7 @@ const ill = (body: unknown): string => {
 export const checkApi = async (api: string): Promise<Check> => {
   const live = await tryIt(() => get(`${api}/livez`))
   const wayOut = 'See its log; start it again with npm start.'
-  if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}.`, wayOut)
+  if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}`, wayOut)
   if (!liveSchema.safeParse(live.value.body).success)
     return finding(
       'API',
@@ -48,11 +48,11 @@ export const checkApi = async (api: string): Promise<Check> => {
     )
   const ready = await tryIt(() => get(`${api}/readyz`))
   if ('failed' in ready)
-    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}.`, wayOut)
+    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}`, wayOut)
   if (ready.value.status === 200) return ok('API', `${api} is ready, ${ready.took}`)
   return finding(
     'API',
-    `${api} is not ready: ${ill(ready.value.body)}.`,
+    `${api} is not ready: ${ill(ready.value.body)}`,
     'Heal the part that it names; it goes on by itself.',
   )
 }
@@ -68,7 +68,7 @@ export const checkStore = async (
       check: ok('event store', `${withoutPassword(address)} at position ${tried.value}, ${tried.took}`),
       head: tried.value,
     }
-  const detail = `${withoutPassword(address)} does not answer: ${tried.failed}.`
+  const detail = `${withoutPassword(address)} does not answer: ${tried.failed}`
   return {
     check: finding('event store', detail, 'Start it, or correct EVENTSTORE_URL; until then nothing can be written.'),
   }
@@ -79,7 +79,7 @@ export const checkPostgres = async (address: string, database: Database): Promis
   if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
   return finding(
     'Postgres',
-    `${withoutPassword(address)} does not answer: ${tried.failed}.`,
+    `${withoutPassword(address)} does not answer: ${tried.failed}`,
     'Start it, or correct DATABASE_URL; commands go on meanwhile, lists do not.',
   )
 }
@@ -102,7 +102,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     return (await admin.describeCluster()).brokers.length
   }
   try {
-    const tried = await tryIt(describe, error => refusalOf(error, options) ?? `${reasonOf(error)}.`)
+    const tried = await tryIt(describe, error => refusalOf(error, options) ?? reasonOf(error))
     if ('value' in tried) return ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
     return finding(
       'Kafka',
@@ -121,7 +121,7 @@ export const checkIssuer = async (issuer: string): Promise<Check> => {
   if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
   return finding(
     'issuer',
-    `The keys of ${issuer} cannot be had: ${tried.failed}.`,
+    `The keys of ${issuer} cannot be had: ${tried.failed}`,
     'Start it, or correct OIDC_ISSUER; tokens with keys that are known already are taken meanwhile.',
   )
 }

@@ -84,7 +84,7 @@ describe('npm run ledger -- doctor', function () {
       response.writeHead(live ? 200 : 503).end(JSON.stringify({ status: live ? 'ok' : 'not_ready', checks }))
     })
     const notReady = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: ill })))
-    expect(notReady).to.deep.equal({ API: `${ill} is not ready: invoices_v1: ${checks.invoices_v1}.` })
+    expect(notReady).to.deep.equal({ API: `${ill} is not ready: invoices_v1: ${checks.invoices_v1}` })
     const other = await serving((_, response) => void response.end('hello'))
     const notOurs = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: other })))
     expect(notOurs).to.deep.equal({ API: `What answers at ${other} is not this service.` })

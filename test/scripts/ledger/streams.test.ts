@@ -63,7 +63,7 @@ describe('npm run ledger -- streams show', function () {
   for (const [what, id, sentence] of [
     ['an id that nothing has', 'inv_00000000000000000000000000', /^There is no stream invoice-inv_0{26} in the store/],
     ['an id of no kind', 'inv_short', /^"inv_short" is no id of a stream: ord_…, inv_…, pay_…, ref_…/],
-    ['an operation, which is no stream', 'op_00000000000000000000000000', /is no id of a stream/],
+    ['a kind that there is not', 'foo_00000000000000000000000000', /is no id of a stream/],
   ] as const)
     it(`refuses ${what}`, async () => {
       const { code, stdout, stderr } = await ledger(['streams', 'show', id])
