@@ -72,10 +72,7 @@ export const countOf = <R extends ResourceRow>(
   return { text: `select count(*) as count from ${projection.name} where ${where.join(' and ')}`, values }
 }
 
-export const byId = <R extends ResourceRow>(
-  projection: Listed<R>,
-  id: string,
-): Query<R> => ({
+export const byId = <R extends ResourceRow>(projection: Listed<R>, id: string): Query<R> => ({
   text: `select ${Object.keys(projection.columns).join(', ')} from ${projection.name} where id = $1`,
   values: [id],
 })

@@ -3,17 +3,20 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { RequestListener } from 'node:http'
 import { pino } from 'pino'
-import { journals, projections } from '../projections/index.ts'
 import { type Addresses, publishAddresses } from './addresses.ts'
+import { csv } from './adapters/csv.ts'
 import { openEventStore } from './adapters/eventstoredb.ts'
+import { jsonl } from './adapters/jsonl.ts'
 import { openFactBus } from './adapters/kafka.ts'
+import { parquet } from './adapters/parquet.ts'
 import { openDatabase } from './adapters/postgres.ts'
 import { createLedger, type Ledger } from './commands/handle.ts'
 import type { Config, KafkaConfig } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { createIssuer, type Issuer } from './embedded/issuer/issuer.ts'
 import { startParts } from './embedded/parts.ts'
-import { journalOf, projectorOf } from './feeds/projector.ts'
+import { projectorOf } from './feeds/projector.ts'
+import { readModels } from './feeds/readModels.ts'
 import { publisherOf } from './feeds/publisher.ts'
 import { type Feed, type FeedState, runFeeds } from './feeds/run.ts'
 import { createTables } from './feeds/schema.ts'
@@ -31,6 +34,7 @@ import {
 } from './http/index.ts'
 import { openTokenVerifier } from './identity/tokens.ts'
 import type { Database, EventStore, FactBus, Log } from './ports.ts'
+import { exportsFeed } from './processes/exports.ts'
 import { feedOf } from './processes/process.ts'
 import { fulfilment } from './processes/fulfilment.ts'
 import { settlement } from './processes/settlement.ts'
@@ -144,13 +148,14 @@ const startFeeds = async (config: Config, inside: Inside, releasers: Releasers):
   })
   if (config.roles.includes('projector'))
     run('projector', [
-      projectorOf(database, projections.orders),
-      projectorOf(database, projections.invoices),
-      projectorOf(database, projections.payments),
-      journalOf(database, journals.facts),
+      projectorOf(database, readModels, (name, error) => log.error({ name, error }, 'a read model is left behind')),
     ])
   if (config.roles.includes('worker'))
-    run('worker', [feedOf(settlement(ledger), database, world), feedOf(fulfilment(ledger), database, world)])
+    run('worker', [
+      feedOf(settlement(ledger), database, world),
+      feedOf(fulfilment(ledger), database, world),
+      exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
+    ])
   if (bus) run('publisher', [publisherOf(database, bus)])
   return states
 }

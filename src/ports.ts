@@ -76,7 +76,10 @@ export type Sql = <R extends Row = Row>(text: string, values?: readonly unknown[
 export type Snapshot = {
   readonly sql: Sql
   /** The rows of a query, `size` at a time, each batch fetched when it is asked for: any number of rows in little memory. */
-  batches<R extends Row = Row>(query: { text: string; values: readonly unknown[] }, size: number): AsyncIterable<R[]>
+  readonly batches: <R extends Row = Row>(
+    query: { readonly text: string; readonly values: readonly unknown[] },
+    size: number,
+  ) => AsyncIterable<R[]>
 }
 
 export type Database = {

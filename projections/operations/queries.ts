@@ -2,7 +2,25 @@ import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type OperationRow, operations } from './projection.ts'
 
 export const operationById = (id: string): Query<OperationRow> => byId(operations, id)
-export const operationPage = (request: PageRequest): Query<OperationRow> => pageOf(operations, request)
+
+/** How far the attempt has come that the row speaks of; null where it has not said so. */
+export type ListedOperation = OperationRow & {
+  readonly tick: number | null
+  readonly done: bigint | null
+  readonly total: bigint | null
+  readonly rate: bigint | null
+  readonly eta_seconds: bigint | null
+}
+
+export const operationPage = (request: PageRequest): Query<ListedOperation> => {
+  const { text, values } = pageOf(operations, request)
+  return {
+    text: `select listed.*, tick, done, total, rate, eta_seconds from (${text}) listed
+      left join operation_progress on operation_id = listed.id and operation_progress.attempt = listed.attempt
+      order by created_at desc, id desc`,
+    values,
+  }
+}
 
 /** The operations whose time is over and which do not know it yet. */
 export const overdueOperations = (now: string, limit: number): Query<{ id: string }> => ({

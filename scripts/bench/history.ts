@@ -18,6 +18,7 @@ import type { Stage } from './stage.ts'
 const PART_AMOUNT = 100
 const UNDER_WAY_MAX = 500
 const CALLERS = 64
+const WAIT_MS = 10_000
 
 type Append = { readonly stream: string; readonly events: readonly NewEvent[]; readonly expected: ExpectedRevision }
 
@@ -75,7 +76,7 @@ const payOneInvoice = async (ledger: Ledger): Promise<void> => {
     const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
     const key: ScopedKey = { scope, key: randomUUID() }
     const claim = claimOf(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
-    const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const }
+    const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
     const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), claim }, contextOf())
     if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
   }

@@ -1,5 +1,6 @@
 import { journals, projections } from '../../projections/index.ts'
-import { journalOf, projectorOf } from '../../src/feeds/projector.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
 import { openTables, untilCaughtUp } from './feeding.ts'
 import { historyOn } from './history.ts'
@@ -16,10 +17,9 @@ const empty = async ({ sql }: Database): Promise<void> => {
 }
 
 const feedsOf = (database: Database) => [
-  projectorOf(database, projections.orders),
-  projectorOf(database, projections.invoices),
-  projectorOf(database, projections.payments),
-  journalOf(database, journals.facts),
+  projectorOf(database, readModels, (name, error) => {
+    throw new Error(`The read model ${name} was left behind.`, { cause: error })
+  }),
 ]
 
 /** The server writes and reads the files itself, which is the fastest that COPY can be. */

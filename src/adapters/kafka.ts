@@ -88,22 +88,13 @@ const isTooLarge = (error: unknown): boolean =>
   ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(protocolErrorOf(error) ?? '')
 
 /**
- * Publishes facts to Kafka, at least once and in order per key, with the acknowledgement of all replicas.
- *
- * One request is under way at a time, over all calls: the next one leaves only when the one before is acknowledged. Two
- * in flight could be stored as "second, first" when the first is lost and sent again. Calls that wait behind one that
- * fails therefore fail too (effect `none`): they would overtake the messages that their caller is about to send again.
+ * Delivers chunks over one connection, which is opened when it is first needed and again after every failure.
  *
  * The retry loop is ours, kafkajs retries nothing: its own loop sends again only to the brokers that have not yet
  * answered, and so can lose the messages of a partition whose leader moves to one that has.
- *
- * Connects on first use. Errors: Unavailable when the broker does not answer; FactTooLarge; FactBusRefused when
- * credentials or permissions are wrong; TopicMismatch from ensureTopics.
  */
-export const openFactBus = (options: FactBusOptions): FactBus => {
-  const closing = new AbortController()
+const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
   let connection: Connection | undefined
-  let last: Promise<void> = Promise.resolve()
 
   const drop = (): void => {
     connection?.client.drop()
@@ -124,8 +115,8 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
   const pauseOrGiveUp = async (tries: number, delivery: Delivery, error: unknown): Promise<void> => {
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** tries) * (0.5 + Math.random() / 2)
     const late = performance.now() + pauseMs > delivery.deadline
-    if (late || closing.signal.aborted) throw new Unavailable('fact bus', delivery.effect, error)
-    await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
+    if (late || closing.aborted) throw new Unavailable('fact bus', delivery.effect, error)
+    await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)
   }
 
   /** A topic may take less than the broker: then halves are tried, down to the one message that is too large. */
@@ -156,6 +147,23 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
     const delivery: Delivery = { effect: 'none', deadline }
     for (const chunk of chunks) await deliver(chunk, delivery)
   }
+  return { deliverAll, drop }
+}
+
+/**
+ * Publishes facts to Kafka, at least once and in order per key, with the acknowledgement of all replicas.
+ *
+ * One request is under way at a time, over all calls: the next one leaves only when the one before is acknowledged. Two
+ * in flight could be stored as "second, first" when the first is lost and sent again. Calls that wait behind one that
+ * fails therefore fail too (effect `none`): they would overtake the messages that their caller is about to send again.
+ *
+ * Connects on first use. Errors: Unavailable when the broker does not answer; FactTooLarge; FactBusRefused when
+ * credentials or permissions are wrong; TopicMismatch from ensureTopics.
+ */
+export const openFactBus = (options: FactBusOptions): FactBus => {
+  const closing = new AbortController()
+  const { deliverAll, drop } = createCourier(options, closing.signal)
+  let last: Promise<void> = Promise.resolve()
 
   const inTurn = async (before: Promise<void>, chunks: readonly Parcel[][]): Promise<void> => {
     await before.catch((cause: unknown) => {

@@ -28,10 +28,9 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   let byteCount = 0
   let seq = 0
   const put = async (bytes: Uint8Array): Promise<void> => {
-    await sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', [
-      ...[id, attempt, seq++],
-      bytes,
-    ])
+    const values = [id, attempt, seq, bytes]
+    await sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', values)
+    seq += 1
   }
   const flush = async (atLeast: number): Promise<void> => {
     if (waiting < atLeast) return
@@ -93,7 +92,8 @@ export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
   sql<Attempt>(
     `select distinct operation_id as id, export_chunks.attempt from export_chunks
       join operations_v1 on operations_v1.id = operation_id
-      where state in ('failed', 'cancelled', 'expired') or state = 'succeeded' and export_chunks.attempt <> operations_v1.attempt`,
+      where state in ('failed', 'cancelled', 'expired')
+        or (state = 'succeeded' and export_chunks.attempt <> operations_v1.attempt)`,
   )
 
 export const deleteAttempt = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>

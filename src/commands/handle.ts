@@ -37,7 +37,7 @@ export type Request<C, R> = {
   readonly context: Context
   /** The revision that the caller read: with it there is no second try. */
   readonly ifMatch?: ((row: R | undefined) => boolean) | undefined
-  /** The caller is sure that the stream does not exist yet, so it is not read first. */
+  /** The stream most likely does not exist yet, so it is not read first. */
   readonly isNew?: boolean
 }
 
@@ -85,10 +85,25 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
   return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
 }
 
+/** What the command comes to on this state: the events to append, or an answer that needs none. */
+const judge = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  { aggregate }: Entity<S, C, E, Code, R>,
+  before: Loaded<S, R>,
+  { command, ifMatch }: Request<C, R>,
+): { readonly events: readonly E[] } | { readonly answer: Handled<S, R, Code> } => {
+  if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
+  const decided = aggregate.decider.decide(command, before.state)
+  if (isRejection(decided)) return { answer: { ok: false, ...decided } }
+  return decided.length === 0 ? { answer: { ok: true, ...before } } : { events: decided }
+}
+
 /**
- * The only optimistic loop of the house: read, fold, decide, append at exactly the revision that was read. Answers with
- * the stream as it is afterwards; a command that was already carried out appends nothing. Throws Unavailable when the
- * store does not answer.
+ * The only optimistic loop of the house: fold, decide, append at exactly the revision that was folded. Answers with the
+ * stream as it is afterwards; a command that was already carried out appends nothing. Throws Unavailable when the store
+ * does not answer.
+ *
+ * The first attempt trusts the state that this process saw last, since an append to a stream that has moved on is refused
+ * by the store. An answer that appends nothing has no such check, so it is only ever given from what was just read.
  */
 export const handle = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
   ledger: Ledger,
@@ -100,29 +115,28 @@ export const handle = <S, C, E extends AnyEvent, Code extends string, R extends 
   const { aggregate } = entity
   const stream = streamOf(aggregate, id)
   return inTurn(stream, async () => {
+    let guess = request.isNew ? nothingLoaded(entity) : loader.lastSeen(entity, id)
     for (let attempt = 1; ; attempt++) {
-      const before = request.isNew && attempt === 1 ? nothingLoaded(entity) : await loader.load(entity, id)
-      if (request.ifMatch && !request.ifMatch(before.row)) return { ok: false, stale: before }
-      const decided = aggregate.decider.decide(request.command, before.state)
-      if (isRejection(decided)) return { ok: false, ...decided }
-      if (decided.length === 0) return { ok: true, ...before }
-      const events = recordAll(decided, id, request.context, before.revision === 'no_stream' ? -1n : before.revision)
+      const guessed = guess !== undefined
+      const before = guess ?? (await loader.load(entity, id))
+      guess = undefined
+      const judged = judge(entity, before, request)
+      if ('answer' in judged) {
+        if (guessed) continue
+        return judged.answer
+      }
+      const after = before.revision === 'no_stream' ? -1n : before.revision
+      const events = recordAll(judged.events, id, request.context, after)
       const encoded = events.map(recorded => newEventOf(aggregate.codec, recorded))
       const appended = await store.append(stream, encoded, before.revision)
       if (appended.ok) {
         const { position } = appended
-        return {
-          ok: true,
-          ...loader.advance(
-            entity,
-            before,
-            events.map(event => ({ ...event, position })),
-          ),
-        }
+        const placed = events.map(event => ({ ...event, position }))
+        return { ok: true, ...loader.advance(entity, before, placed) }
       }
       if (request.ifMatch) return { ok: false, stale: await loader.load(entity, id) }
       if (attempt === ATTEMPTS_MAX) return { ok: false, rejected: 'concurrent_modification' }
-      if (!request.isNew) await pauseBefore(attempt, world)
+      if (!guessed) await pauseBefore(attempt, world)
     }
   })
 }

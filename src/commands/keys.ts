@@ -1,13 +1,19 @@
-import type { InvoiceId, OrderId, PaymentId, RefundId } from '../../streams/ids.ts'
+import type { InvoiceId, OperationId, OrderId, PaymentId, RefundId } from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { claimIn } from './creation.ts'
-import { invoiceEntity, orderEntity, paymentEntity, refundEntity } from './entities.ts'
+import { invoiceEntity, operationEntity, orderEntity, paymentEntity, refundEntity } from './entities.ts'
 import type { Ledger } from './handle.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
 
 /** The operations that a key can belong to. */
-export const KEYED_OPERATIONS = ['create_payment', 'refund_payment', 'create_order', 'raise_invoice'] as const
+export const KEYED_OPERATIONS = [
+  'create_payment',
+  'refund_payment',
+  'create_order',
+  'raise_invoice',
+  'create_export',
+] as const
 export type KeyedOperation = (typeof KEYED_OPERATIONS)[number]
 
 /** What became of a key. `href` is where its result is, or will be. */
@@ -56,5 +62,9 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   raise_invoice: async ({ loader }, key) => {
     const id: InvoiceId = idOfKey('inv', key)
     return { history: await loader.history(invoiceEntity, id), href: `/invoices/${id}`, verdict: 'succeeded' }
+  },
+  create_export: async ({ loader }, key) => {
+    const id: OperationId = idOfKey('op', key)
+    return { history: await loader.history(operationEntity, id), href: `/operations/${id}`, verdict: 'succeeded' }
   },
 }

@@ -75,7 +75,7 @@ const isMyTurn = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean
   const waited = new AbortController()
   const impatient = world.sleep(CLAIM_WAIT_MS, waited.signal).then(() => false)
   const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
-  return Promise.race([free, impatient]).finally(() => waited.abort())
+  return Promise.race([free, impatient]).finally(() => waited.abort('over'))
 }
 
 type Begun = {
@@ -101,7 +101,7 @@ const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Con
   })
   const waited = new AbortController()
   const patience = ledger.world.sleep(waitMs, waited.signal).then(() => inProgress)
-  return Promise.race([driven, patience]).finally(() => waited.abort())
+  return Promise.race([driven, patience]).finally(() => waited.abort('over'))
 }
 
 /** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
@@ -205,7 +205,9 @@ const takeReference = async (
 ): Promise<Refused | undefined> => {
   if (reference === null) return undefined
   const id = referenceIdOf(context.tenant, reference)
-  const taken = await handle(ledger, referenceEntity, id, { command: { type: 'TakeReference', payment_id }, context })
+  const command = { type: 'TakeReference' as const, payment_id }
+  // Whoever comes here has looked, or drives on a payment that had: as good as always the reference is nobody's yet.
+  const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
   if (!taken.ok) throw new Error(`The reference of ${payment_id} is contended beyond every retry.`)
   const held_by = taken.state.refused.get(payment_id)

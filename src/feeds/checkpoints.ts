@@ -33,13 +33,22 @@ export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Pro
   return row.position < 0n ? 'start' : row.position
 }
 
-/** Part of the transaction whose work it records. Throws Replaced, and so undoes that work, in an old epoch. */
-export const moveCheckpoint = async (sql: Sql, name: string, position: bigint, epoch: bigint): Promise<void> => {
+/**
+ * Part of the transaction whose work it records. A checkpoint never goes back. Throws Replaced, and so undoes that work,
+ * in an old epoch.
+ */
+export const moveCheckpoint = async (
+  sql: Sql,
+  names: readonly string[],
+  position: bigint,
+  epoch: bigint,
+): Promise<void> => {
   const moved = await sql(
-    'update checkpoints set position = $2, updated_at = now() where name = $1 and epoch = $3 returning name',
-    [name, position, epoch],
+    `update checkpoints set position = greatest(position, $2), updated_at = now()
+      where name = any($1::text[]) and epoch = $3 returning name`,
+    [names, position, epoch],
   )
-  if (moved.length === 0) throw new Replaced(name)
+  if (moved.length < names.length) throw new Replaced(names.join(', '))
 }
 
 /** How far a read model has got: what a list says it is as of. Zero before its first event. */

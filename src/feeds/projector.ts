@@ -1,78 +1,119 @@
-import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
+import { partsOf } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
-import type { Database, Sql, StoredEvent } from '../ports.ts'
-import { moveCheckpoint } from './checkpoints.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { type Database, type StoredEvent, Unavailable } from '../ports.ts'
+import { moveCheckpoint, Replaced, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
+import type { ReadModel } from './readModels.ts'
 import type { Feed } from './run.ts'
 
-type AnyProjection = Projection<AnyEvent, ResourceRow>
-type AnyJournal = Journal<AnyEvent, object>
+/**
+ * One reading of the log fills every read model: each event comes over the wire once and is decoded once. Each model has
+ * a checkpoint of its own all the same. A new one begins at the beginning while the others wait for it to draw level, and
+ * one that cannot go on is left behind while the others go on; from time to time it is tried again.
+ *
+ *   following ── its write fails ──▶ left behind ── the pause is over: the feed begins anew ──▶ following
+ */
 
-const isJson = (type: string): boolean => type === 'json'
+const LEFT_BEHIND_MIN_MS = 5_000
+const LEFT_BEHIND_MAX_MS = 300_000
 
-/** One array per column, so that a batch of any size is one statement with one text. */
-const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][] =>
-  Object.entries(columns).map(([name, type]) =>
-    rows.map(row => {
-      const value: unknown = (row as Record<string, unknown>)[name]
-      return isJson(type) ? JSON.stringify(value) : value
-    }),
-  )
-
-const insertOf = (name: string, columns: Columns): string => {
-  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`)
-  return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
+type Member = { readonly model: ReadModel; position: bigint }
+type Batch = {
+  readonly stored: readonly StoredEvent[]
+  /** Decodes once, whoever asks. What cannot be decoded is the trouble of those alone who have to do with it. */
+  readonly decoded: (stored: StoredEvent) => Recorded<AnyEvent>
+  readonly position: bigint
+  readonly epoch: bigint
 }
 
-// A batch is folded in memory and written as it ends: an invoice that moved five times in it is one row written once.
-const takeRows = async (sql: Sql, projection: AnyProjection, events: readonly StoredEvent[]): Promise<void> => {
-  const recorded = events.map(event => decode(event).recorded)
-  const ids = [...new Set(recorded.map(({ id }) => id))]
-  const names = Object.keys(projection.columns)
-  const known = await sql<ResourceRow>(
-    `select ${names.join(', ')} from ${projection.name} where id = any($1::text[])`,
-    [ids],
-  )
-  const rows = new Map(known.map(row => [row.id, row]))
-  for (const event of recorded) rows.set(event.id, fold(projection, rows.get(event.id), event))
-  const changes = names.filter(name => name !== 'id').map(name => `${name} = excluded.${name}`)
-  await sql(
-    `${insertOf(projection.name, projection.columns)} on conflict (id) do update set ${changes.join(', ')}`,
-    arraysOf(projection.columns, [...rows.values()]),
-  )
+const batchOf = (stored: readonly StoredEvent[], position: bigint, epoch: bigint): Batch => {
+  const known = new Map<StoredEvent, Recorded<AnyEvent>>()
+  const decoded = (event: StoredEvent): Recorded<AnyEvent> => {
+    const recorded = known.get(event) ?? decode(event).recorded
+    known.set(event, recorded)
+    return recorded
+  }
+  return { stored, decoded, position, epoch }
 }
 
-const takeEntries = async (sql: Sql, journal: AnyJournal, events: readonly StoredEvent[]): Promise<void> => {
-  const rows = events.flatMap(event => journal.rows(decode(event).recorded))
-  if (rows.length === 0) return
-  await sql(
-    `${insertOf(journal.name, journal.columns)} on conflict (${journal.key.join(', ')}) do nothing`,
-    arraysOf(journal.columns, rows),
-  )
+/** The events of the batch that the member has not seen yet. */
+const newsFor = ({ model, position }: Member, { stored, decoded }: Batch): Recorded<AnyEvent>[] =>
+  stored
+    .filter(event => event.position > position && model.categories.includes(partsOf(event.stream).category))
+    .map(decoded)
+
+/** Rows and checkpoints move in one transaction, for all of the given members or for none. */
+const write = async (database: Database, members: readonly Member[], batch: Batch): Promise<void> => {
+  const behind = members.filter(({ position }) => position < batch.position)
+  if (behind.length === 0) return
+  await database.transaction(async sql => {
+    // The checkpoints go first: their row locks are where a process that was replaced meets the one that replaced it.
+    const names = behind.map(({ model }) => model.name)
+    await moveCheckpoint(sql, names, batch.position, batch.epoch)
+    for (const member of behind) {
+      const news = newsFor(member, batch)
+      if (news.length > 0) await member.model.write(sql, news)
+    }
+  })
+  for (const member of behind) member.position = batch.position
 }
 
-const feedOf = (
+const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof Replaced
+
+/** Keeps the tables equal to the folds of their streams. `onLeftBehind` is told of a model that cannot go on, and why. */
+export const projectorOf = (
   database: Database,
-  name: string,
-  categories: readonly string[],
-  write: (sql: Sql, events: readonly StoredEvent[]) => Promise<void>,
-): Feed => ({
-  name,
-  categories,
-  take: (events, position, epoch) =>
-    database.transaction(async sql => {
-      // The checkpoint goes first: its row lock is where a process that was replaced meets the one that replaced it.
-      await moveCheckpoint(sql, name, position, epoch)
-      if (events.length > 0) await write(sql, events)
-    }),
-})
+  models: readonly ReadModel[],
+  onLeftBehind: (name: string, error: unknown) => void,
+): Feed => {
+  let members: Member[] = []
+  let retryAtMs = Number.POSITIVE_INFINITY
+  let pauseMs = LEFT_BEHIND_MIN_MS
 
-/** Keeps the table of a projection equal to the fold of its streams. Rows and checkpoint move in one transaction. */
-export const projectorOf = <E extends AnyEvent, R extends ResourceRow>(
-  database: Database,
-  projection: Projection<E, R>,
-): Feed =>
-  feedOf(database, projection.name, [projection.category], (sql, events) => takeRows(sql, projection as never, events))
+  const leaveBehind = (member: Member, error: unknown): void => {
+    onLeftBehind(member.model.name, error)
+    members = members.filter(other => other !== member)
+    if (retryAtMs < Number.POSITIVE_INFINITY) return
+    retryAtMs = performance.now() + pauseMs
+    pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
+  }
+  /** Somebody cannot take this batch: each on its own finds out who. */
+  const writeApart = async (batch: Batch): Promise<void> => {
+    for (const member of members) {
+      try {
+        await write(database, [member], batch)
+      } catch (error) {
+        if (isPassing(error)) throw error
+        leaveBehind(member, error)
+      }
+    }
+  }
+  return {
+    name: 'projector',
+    categories: [...new Set(models.flatMap(({ categories }) => categories))],
+    begin: async epoch => {
+      const positions = await Promise.all(models.map(({ name }) => takeCheckpoint(database.sql, name, epoch)))
+      members = models.map((model, index) => ({ model, position: asPosition(positions[index] ?? 'start') }))
+      retryAtMs = Number.POSITIVE_INFINITY
+      const earliest = members.reduce(
+        (least, { position }) => (position < least ? position : least),
+        members[0]?.position ?? -1n,
+      )
+      return earliest < 0n ? 'start' : earliest
+    },
+    take: async (stored, position, epoch) => {
+      if (performance.now() >= retryAtMs)
+        throw new Unavailable('database', 'none', new Error('A read model is tried again.'))
+      const batch = batchOf(stored, position, epoch)
+      try {
+        await write(database, members, batch)
+      } catch (error) {
+        if (isPassing(error)) throw error
+        await writeApart(batch)
+      }
+    },
+  }
+}
 
-export const journalOf = <E extends AnyEvent, R extends object>(database: Database, journal: Journal<E, R>): Feed =>
-  feedOf(database, journal.name, journal.categories, (sql, events) => takeEntries(sql, journal as never, events))
+const asPosition = (checkpoint: bigint | 'start'): bigint => (checkpoint === 'start' ? -1n : checkpoint)

@@ -2,7 +2,7 @@ import { publishedBy } from '../../projections/facts/projection.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import type { Category } from '../../streams/index.ts'
 import type { Database, FactBus, FactMessage, StoredEvent, TopicSettings } from '../ports.ts'
-import { moveCheckpoint } from './checkpoints.ts'
+import { moveCheckpoint, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import type { Feed } from './run.ts'
 
@@ -43,10 +43,11 @@ const messagesOf = (events: readonly StoredEvent[]): FactMessage[] =>
 export const publisherOf = (database: Database, bus: FactBus): Feed => ({
   name: 'publisher',
   categories: CATEGORIES,
+  begin: epoch => takeCheckpoint(database.sql, 'publisher', epoch),
   prepare: () => bus.ensureTopics(ANALYST_TOPICS),
   take: async (events, position, epoch) => {
     const messages = messagesOf(events)
     if (messages.length > 0) await bus.publish(messages)
-    await moveCheckpoint(database.sql, 'publisher', position, epoch)
+    await moveCheckpoint(database.sql, ['publisher'], position, epoch)
   },
 })

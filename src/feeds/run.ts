@@ -1,12 +1,13 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
-import { Replaced, takeCheckpoint } from './checkpoints.ts'
+import { Replaced } from './checkpoints.ts'
 
 /** What a subscriber does with the log. */
 export type Feed = {
-  /** Its checkpoint's name. */
   readonly name: string
   readonly categories: readonly string[]
+  /** Takes the checkpoint over for this epoch, and says where to go on. Throws Replaced in an old epoch. */
+  readonly begin: (epoch: bigint) => Promise<bigint | 'start'>
   /**
    * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
    * error other than Unavailable says that the feed cannot go on from here.
@@ -84,7 +85,7 @@ const runOnce = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: Abor
 
 /** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
 const follow = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
-  const after = await takeCheckpoint(parts.database.sql, feed.name, epoch)
+  const after = await feed.begin(epoch)
   const items = parts.store.subscribe({ after, categories: feed.categories, signal })
   let state: FeedState['state'] = 'catching_up'
   let reached = after === 'start' ? 0n : after

@@ -11,7 +11,8 @@ const IN_FLIGHT_MAX = 1_000
 /** Begins to turn requests away well before the delay reaches 200 ms. */
 const LOOP_DELAY_MAX_MS = 100
 const LOOP_RESOLUTION_MS = 10
-const LOOP_WINDOW_MS = 100
+/** Long enough that one slow turn of the loop is not taken for a load. */
+const LOOP_WINDOW_MS = 500
 const NANOSECONDS_PER_MS = 1e6
 
 /** Load says nothing about whether the process lives: these are always answered. */

@@ -47,6 +47,6 @@ const readBytes = (req: IncomingMessage): Promise<Buffer> =>
       if (size > BODY_MAX_BYTES) end(new Problem('payload_too_large', { detail: `At most ${BODY_MAX_BYTES} bytes.` }))
     })
     req.on('end', () => end())
-    req.on('close', () => end(new Problem('bad_request_framing')))
+    req.on('close', () => req.complete || end(new Problem('bad_request_framing')))
     req.on('error', () => end(new Problem('bad_request_framing')))
   })

@@ -75,8 +75,9 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   }
 }
 
-const permit = (principal: Principal, { scope, kinds }: AnyRoute): void => {
+const permit = (principal: Principal, { scope, orScope, kinds }: AnyRoute): void => {
   if (scope === 'none') return
+  if (orScope !== undefined && !('refused' in authorize(principal, { scope: orScope }))) return
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
   const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`

@@ -5,6 +5,13 @@ import { Problem } from './problem.ts'
 /** Strong, one per stream revision and API version, opaque to clients. */
 export const etagOf = (revision: bigint, apiVersion: string): string => `"${revision}.${apiVersion}"`
 
+/**
+ * The tag of a resource that shows how far it has come, which moves without an event: what is shown is decided by the
+ * revision and the tick together, so that the tag of both is as strong as any other.
+ */
+export const etagAt = (revision: bigint, tick: number, apiVersion: string): string =>
+  tick === 0 ? etagOf(revision, apiVersion) : `"${revision}-${tick}.${apiVersion}"`
+
 type Tag = { readonly weak: boolean; readonly opaque: string }
 const TAG = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y
 

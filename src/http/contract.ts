@@ -39,6 +39,9 @@ const HEADERS: Readonly<Record<string, string>> = {
   'Ledger-Position': 'The position of the log after this command.',
   'Idempotent-Replayed': 'true when this is the recorded answer of an earlier request with the same key.',
   'Preference-Applied': 'The preference that was followed (RFC 7240).',
+  'Content-Disposition': 'The name of the file.',
+  'Content-Length': 'The bytes of the file.',
+  'Repr-Digest': 'SHA-256 of the file (RFC 9530).',
   'Retry-After': 'Seconds to wait before the next try.',
   'WWW-Authenticate': 'The scheme to authenticate with.',
 }
@@ -57,7 +60,7 @@ const headersOf = (names: readonly string[], required: boolean) =>
 const responseOf = ({ description, schema, headers = [], contentType = 'application/json' }: ResponseSpec) => ({
   description,
   headers: headersOf(EVERY, true).extend(headersOf(headers, false).shape),
-  ...(schema ? { content: { [contentType]: { schema } } } : {}),
+  ...(schema ? { content: Object.fromEntries([contentType].flat().map(type => [type, { schema }])) } : {}),
 })
 
 const failureOf = (status: number, errors: readonly ErrorCode[]) => ({
@@ -93,11 +96,15 @@ const requestHeadersOf = (declared: AnyRoute) =>
     ...(declared.idempotencyKey === 'honoured' ? { 'Idempotency-Key': z.string().optional() } : {}),
   })
 
+/** Any one of them suffices. */
+const scopesOf = ({ scope, orScope }: AnyRoute) =>
+  scope === 'none' ? [] : [scope, ...(orScope === undefined ? [] : [orScope])]
+
 const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   operationId: declared.operationId,
   summary: declared.summary,
   tags: [declared.tag],
-  security: declared.scope === 'none' ? [] : [{ oauth: [declared.scope] }],
+  security: scopesOf(declared).map(scope => ({ oauth: [scope] })),
   requestParams: {
     header: requestHeadersOf(declared),
     ...(declared.params ? { path: declared.params } : {}),

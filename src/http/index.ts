@@ -1,5 +1,6 @@
 import { contractRoute } from './contract.ts'
 import { eventRoutes } from './events.ts'
+import { exportRoutes } from './exports.ts'
 import { healthRoutes } from './health.ts'
 import { historyRoutes } from './history.ts'
 import { invoiceRoutes } from './invoices.ts'
@@ -18,6 +19,7 @@ const resources: readonly AnyRoute[] = [
   ...paymentRoutes,
   ...paymentActionRoutes,
   ...historyRoutes,
+  ...exportRoutes,
   ...operationRoutes,
   ...keyRoutes,
   ...eventRoutes,

@@ -59,6 +59,14 @@ const invoiceSchema = z
   })
   .meta({ id: 'Invoice' })
 
+/** What a list, or an export, may be narrowed down to. */
+export const invoiceFilters = {
+  ...createdQuery,
+  state: invoiceSchema.shape.state.optional(),
+  currency: currencySchema.optional(),
+  order_id: idSchema('ord').optional(),
+}
+
 const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceView
 
 const byId = z.object({ id: idSchema('inv') })
@@ -115,13 +123,7 @@ const listInvoices = route({
   operationId: 'list_invoices',
   summary: 'List invoices, newest first',
   scope: 'invoices:read',
-  query: z.object({
-    ...pageQuery,
-    ...createdQuery,
-    state: invoiceSchema.shape.state.optional(),
-    currency: currencySchema.optional(),
-    order_id: idSchema('ord').optional(),
-  }),
+  query: z.object({ ...pageQuery, ...invoiceFilters }),
   responses: {
     200: { description: 'A page.', schema: pageSchema(invoiceSchema), headers: ['Link', 'Preference-Applied'] },
   },

@@ -1,29 +1,46 @@
 import { z } from 'zod'
+import type { OperationRow } from '../../projections/operations/projection.ts'
+import { operationPage } from '../../projections/operations/queries.ts'
 import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { idSchema, type PaymentId, withPrefix } from '../../streams/ids.ts'
-import { paymentEntity } from '../commands/entities.ts'
+import { idSchema, type OperationId, type PaymentId, withPrefix } from '../../streams/ids.ts'
+import { operationEntity, paymentEntity } from '../commands/entities.ts'
+import { type Progress, progressOf } from '../commands/exportFiles.ts'
+import { handle } from '../commands/handle.ts'
+import { Unavailable } from '../ports.ts'
+import { readPage } from './collection.ts'
+import { etagAt, isKnown } from './conditional.ts'
 import { documentOf, isErrorCode, Problem } from './problem.ts'
-import { readOne } from './resource.ts'
-import { type AnyRoute, route } from './route.ts'
-import { timeSchema } from './schemas.ts'
+import { PRIVATE, problemOf, readOne, visible } from './resource.ts'
+import { type AnyRoute, type Call, type Reply, route } from './route.ts'
+import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './schemas.ts'
+
+const progressSchema = z.object({
+  done: z.int().min(0),
+  total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
+  unit: z.enum(['rows', 'payments']),
+  rate: z.int().min(0).nullable().meta({ description: 'Units per second, on average.' }),
+  eta_seconds: z.int().min(0).nullable(),
+})
 
 export const operationSchema = z
   .object({
     id: idSchema('op'),
-    kind: z.enum(['create_payment']),
-    state: z.enum(['pending', 'succeeded', 'failed']),
-    version: z.int().min(0),
-    tenant_id: z.string(),
-    created_at: timeSchema,
-    updated_at: timeSchema,
-    created_by: z.string(),
+    kind: z.enum(['create_payment', 'export']),
+    state: z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled', 'expired']),
+    ...resourceShape,
+    progress: progressSchema,
     result: z.object({ href: z.string() }).nullable(),
     error: z.looseObject({ code: z.string() }).nullable(),
+    expires_at: timeSchema.nullable().meta({ description: 'What it made is kept until then; null for ever.' }),
   })
   .meta({ id: 'Operation' })
+type OperationView = z.input<typeof operationSchema>
+
+const errorOf = (code: string, instance: string, correlationId: string) =>
+  isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
 
 /** The operation of a payment is the payment's own stream, seen as work that is under way: it has no other record. */
-export const renderPaymentOperation = (row: PaymentRow): z.input<typeof operationSchema> => {
+export const renderPaymentOperation = (row: PaymentRow): OperationView => {
   const id = withPrefix('op', row.id as PaymentId)
   const accepted = row.revision > 0n
   const failed = row.failure_code !== null
@@ -36,29 +53,148 @@ export const renderPaymentOperation = (row: PaymentRow): z.input<typeof operatio
     created_at: row.created_at,
     updated_at: row.updated_at,
     created_by: row.created_by,
+    metadata: row.metadata,
+    progress: { done: accepted ? 1 : 0, total: 1, unit: 'payments', rate: null, eta_seconds: null },
     result: accepted ? { href: `/payments/${row.id}` } : null,
-    error: row.failure_code === null ? null : errorOf(row.failure_code, `/operations/${id}`),
+    error: row.failure_code === null ? null : errorOf(row.failure_code, `/operations/${id}`, ''),
+    expires_at: null,
   }
 }
 
-const errorOf = (code: string, instance: string) =>
-  isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId: '' }) } : { code }
+type Shown = Omit<Progress, 'attempt'>
+
+const progressView = ({ row_count }: OperationRow, shown: Shown | undefined): OperationView['progress'] => {
+  const unit = 'rows'
+  if (row_count !== null) return { done: Number(row_count), total: Number(row_count), unit, rate: null, eta_seconds: 0 }
+  if (shown === undefined) return { done: 0, total: null, unit, rate: null, eta_seconds: null }
+  const { done, total, rate, eta_seconds } = shown
+  return {
+    done: Number(done),
+    total: Number(total),
+    unit,
+    rate: Number(rate),
+    eta_seconds: eta_seconds === null ? null : Number(eta_seconds),
+  }
+}
+
+export const renderOperation = (row: OperationRow, shown?: Shown): OperationView => ({
+  id: row.id as OperationId,
+  kind: row.kind,
+  state: row.state,
+  version: Number(row.revision),
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  created_by: row.created_by,
+  metadata: row.metadata,
+  progress: progressView(row, shown),
+  result: row.state === 'succeeded' ? { href: `/exports/${row.id}/content` } : null,
+  error: row.error_code === null ? null : errorOf(row.error_code, `/operations/${row.id}`, row.correlation_id),
+  expires_at: row.expires_at,
+})
+
+/** How far the attempt has come that the row speaks of. A courtesy: without the database there is still the operation. */
+const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: OperationRow) => {
+  if (row.attempt === 0 || row.row_count !== null) return undefined
+  try {
+    const progress = (await progressOf(database.sql, [row.id])).get(row.id)
+    return progress?.attempt === row.attempt ? progress : undefined
+  } catch (error) {
+    if (error instanceof Unavailable) return undefined
+    throw error
+  }
+}
+
+/** The operation with its tag. Progress moves without an event, so that it is a part of the tag. */
+const representationOf = async (call: Call<unknown, unknown, unknown>, row: OperationRow) => {
+  const progress = await progressFor(call, row)
+  return { body: renderOperation(row, progress), etag: etagAt(row.revision, progress?.tick ?? 0, call.apiVersion) }
+}
+
+const byId = z.object({ id: idSchema('op') })
+const PATH = '/operations'
+const common = { tag: 'Operations', rateClass: 'default' } as const
 
 const readOperation = route({
+  ...common,
   method: 'GET',
-  path: '/operations/{id}',
+  path: `${PATH}/{id}`,
   operationId: 'read_operation',
-  summary: 'Read work that was accepted',
-  tag: 'Operations',
-  scope: 'payments:read',
-  rateClass: 'default',
-  params: z.object({ id: idSchema('op') }),
+  summary: 'Read work that was accepted: an export, or a payment that was not decided at once',
+  scope: 'exports:read',
+  // Whoever waits for a payment has this scope and need not have the other.
+  orScope: 'payments:read',
+  params: byId,
   responses: {
     200: { description: 'The operation.', schema: operationSchema, headers: ['ETag'] },
     304: { description: 'You have it already.', headers: ['ETag'] },
   },
   errors: ['precondition_invalid'],
-  handle: call => readOne(call, paymentEntity, withPrefix('pay', call.params.id), renderPaymentOperation),
+  handle: async (call): Promise<Reply> => {
+    const { ledger, params, principal } = call
+    const { row } = await ledger.loader.load(operationEntity, params.id)
+    if (row === undefined)
+      return readOne({ ...call, query: undefined }, paymentEntity, withPrefix('pay', params.id), renderPaymentOperation)
+    const { body, etag } = await representationOf(call, visible(call, row))
+    if (!principal.scopes.has('exports:read'))
+      throw new Problem('insufficient_scope', { detail: 'An export needs the scope exports:read.' })
+    const headers = { ETag: etag, ...PRIVATE }
+    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+  },
 })
 
-export const operationRoutes: readonly AnyRoute[] = [readOperation]
+const listOperations = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_operations',
+  summary: 'List exports, newest first; the operation of a payment is found by its id',
+  scope: 'exports:read',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    state: operationSchema.shape.state.optional(),
+    kind: z.enum(['export']).optional(),
+  }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(operationSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call =>
+    readPage(call, {
+      name: 'operations_v1',
+      page: operationPage,
+      render: ({ tick, done, total, rate, eta_seconds, ...row }) =>
+        tick === null || done === null || total === null || rate === null
+          ? renderOperation(row)
+          : renderOperation(row, { tick, done, total, rate, eta_seconds }),
+    }),
+})
+
+const cancelOperation = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:cancel`,
+  operationId: 'cancel_operation',
+  summary: 'Cancel an export; one that has ended stays as it ended, and is shown',
+  scope: 'exports:write',
+  params: byId,
+  body: z.strictObject({}).default({}),
+  responses: {
+    200: { description: 'The operation.', schema: operationSchema, headers: ['ETag', 'Ledger-Position'] },
+  },
+  errors: [],
+  handle: async call => {
+    const { ledger, params, context } = call
+    visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+    const command = { type: 'CancelOperation' as const }
+    const handled = await handle(ledger, operationEntity, params.id, { command, context })
+    if ('rejected' in handled) throw problemOf(handled)
+    if (!handled.ok || !handled.row) throw new Error('A command on an operation left no operation.')
+    const { body, etag } = await representationOf(call, handled.row)
+    return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': handled.position.toString() } }
+  },
+})
+
+export const operationRoutes: readonly AnyRoute[] = [listOperations, readOperation, cancelOperation]

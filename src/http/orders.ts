@@ -78,6 +78,13 @@ const orderSchema = z
   })
   .meta({ id: 'Order' })
 
+/** What a list, or an export, may be narrowed down to. */
+export const orderFilters = {
+  ...createdQuery,
+  state: orderSchema.shape.state.optional(),
+  currency: currencySchema.optional(),
+}
+
 const render: (row: OrderRow) => z.input<typeof orderSchema> = orderView
 
 const storedLines = (lines: z.output<typeof newLines>) =>
@@ -138,12 +145,7 @@ const listOrders = route({
   operationId: 'list_orders',
   summary: 'List orders, newest first',
   scope: 'orders:read',
-  query: z.object({
-    ...pageQuery,
-    ...createdQuery,
-    state: orderSchema.shape.state.optional(),
-    currency: currencySchema.optional(),
-  }),
+  query: z.object({ ...pageQuery, ...orderFilters }),
   responses: {
     200: { description: 'A page.', schema: pageSchema(orderSchema), headers: ['Link', 'Preference-Applied'] },
   },

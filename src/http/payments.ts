@@ -58,6 +58,16 @@ export const paymentSchema = z
   })
   .meta({ id: 'Payment' })
 
+/** What a list, or an export, may be narrowed down to. */
+export const paymentFilters = {
+  ...createdQuery,
+  state: paymentSchema.shape.state.optional(),
+  currency: currencySchema.optional(),
+  reference: textSchema.optional(),
+  order_id: idSchema('ord').optional(),
+  invoice_id: idSchema('inv').optional(),
+}
+
 export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> = paymentView
 
 const PATH = '/payments'
@@ -140,15 +150,7 @@ const listPayments = route({
   summary: 'List payments, newest first',
   scope: 'payments:read',
   rateClass: 'default',
-  query: z.object({
-    ...pageQuery,
-    ...createdQuery,
-    state: paymentSchema.shape.state.optional(),
-    currency: currencySchema.optional(),
-    reference: textSchema.optional(),
-    order_id: idSchema('ord').optional(),
-    invoice_id: idSchema('inv').optional(),
-  }),
+  query: z.object({ ...pageQuery, ...paymentFilters }),
   responses: {
     200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link', 'Preference-Applied'] },
   },

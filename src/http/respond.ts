@@ -42,7 +42,7 @@ const sendStream = async (res: Response, headers: Record<string, string>, stream
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(200, headers)
-  const send = async (chunk: string): Promise<void> => {
+  const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
   }
   try {

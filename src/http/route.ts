@@ -6,8 +6,8 @@ import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './cursor.ts'
 import type { ErrorCode } from './problem.ts'
 
-/** A read of the body that a handler may stream: GET /events as server-sent events. */
-export type Streamed = (send: (chunk: string) => Promise<void>, signal: AbortSignal) => Promise<void>
+/** A body that is sent as it is read: GET /events as server-sent events, the file of an export. */
+export type Streamed = (send: (chunk: string | Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>
 
 export type Reply = {
   readonly status: number
@@ -68,7 +68,8 @@ export type Preference = { readonly respondAsync: boolean; readonly waitMs: numb
 export type ResponseSpec = {
   readonly description: string
   readonly schema?: z.ZodType
-  readonly contentType?: string
+  /** JSON when absent; several where the resource decides which it is. */
+  readonly contentType?: string | readonly string[]
   /** Response headers beyond those of every response. */
   readonly headers?: readonly (
     | 'ETag'
@@ -77,6 +78,9 @@ export type ResponseSpec = {
     | 'Ledger-Position'
     | 'Idempotent-Replayed'
     | 'Preference-Applied'
+    | 'Content-Disposition'
+    | 'Content-Length'
+    | 'Repr-Digest'
   )[]
 }
 
@@ -93,6 +97,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly tag: string
   /** What the credential must permit; `none` for what anybody may read. */
   readonly scope: Scope | 'none'
+  /** Another scope that opens the door; the handler knows what its holder may not see. */
+  readonly orScope?: Scope
   /** The kinds of credential that may; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
   readonly rateClass: 'default' | 'payments' | 'exports'
@@ -122,10 +128,16 @@ export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.
   declaration: Route<P, Q, B>,
 ): AnyRoute => declaration as never
 
+/** Whatever the endpoint: what the door, the framing and our own faults answer. */
 const COMMON: readonly ErrorCode[] = [
+  'bad_request_framing',
+  'uri_too_long',
+  'multiple_credentials',
   'unsupported_api_version',
   'unknown_parameter',
   'not_acceptable',
+  'overloaded',
+  'shutting_down',
   'internal_error',
 ]
 const AUTHENTICATED: readonly ErrorCode[] = [

@@ -9,6 +9,7 @@ const HEADERS_DEADLINE_MS = 10_000
 const REQUEST_DEADLINE_MS = 40_000
 const DEADLINE_CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 30_000
+const IDLE_CHECK_MS = 50
 
 export type Listening = {
   readonly port: number
@@ -34,19 +35,29 @@ export const listen = async (
     app,
   )
   server.on('clientError', answerUnreadable)
+  let underWay = 0
+  server.on('request', (_, res) => {
+    underWay++
+    res.once('close', () => underWay--)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())
   })
-  return { port: (server.address() as AddressInfo).port, close: graceMs => close(server, graceMs) }
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: graceMs => close(server, () => underWay === 0, graceMs),
+  }
 }
 
-const close = async (server: Server, graceMs: number): Promise<void> => {
+const close = async (server: Server, isIdle: () => boolean, graceMs: number): Promise<void> => {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  server.closeIdleConnections()
   const late = setTimeout(() => server.closeAllConnections(), graceMs)
+  // Nobody is waited for who only keeps a connection open, or has sent half a request.
+  const watch = setInterval(() => isIdle() && server.closeAllConnections(), IDLE_CHECK_MS)
   await closed
   clearTimeout(late)
+  clearInterval(watch)
 }
 
 const CODES: Readonly<Record<string, ErrorCode>> = {

@@ -1,7 +1,7 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Context } from '../commands/handle.ts'
-import { moveCheckpoint } from '../feeds/checkpoints.ts'
+import { moveCheckpoint, takeCheckpoint } from '../feeds/checkpoints.ts'
 import { decode } from '../feeds/decode.ts'
 import type { Feed } from '../feeds/run.ts'
 import type { Database, World } from '../ports.ts'
@@ -59,10 +59,11 @@ export const feedOf = (process: Process, database: Database, world: World): Feed
   return {
     name: process.name,
     categories: process.categories,
+    begin: epoch => takeCheckpoint(database.sql, process.name, epoch),
     take: async (events, position, epoch) => {
       for (const event of events) take(decode(event).recorded)
       const oldest = open.values().next().value
-      await moveCheckpoint(database.sql, process.name, oldest ? oldest.position - 1n : position, epoch)
+      await moveCheckpoint(database.sql, [process.name], oldest ? oldest.position - 1n : position, epoch)
     },
     alongside: async signal => {
       while (!signal.aborted) {

@@ -25,6 +25,7 @@ const AUDIENCE = 'payment-ledger'
 const PAGE = 100
 const DRAIN_MAX_MS = 30_000
 
+export type Message = TopicMessage & { readonly topic: string }
 export type Committed = { readonly stored: StoredEvent; readonly fact: CloudEvent }
 
 export type Publisher = {
@@ -52,7 +53,7 @@ export type Stage = {
   /** The facts at GET /events, page by page. */
   readonly served: (tenant: string) => Promise<CloudEvent[]>
   /** Everything in the three topics, repeated messages included; in the order of offsets within each partition. */
-  readonly published: () => Promise<TopicMessage[]>
+  readonly published: () => Promise<Message[]>
   readonly close: () => Promise<void>
 }
 
@@ -112,6 +113,9 @@ const servedTo = async (client: Client): Promise<CloudEvent[]> => {
     cursor = `&cursor=${encodeURIComponent(body.page.next_cursor)}`
   }
 }
+
+const messagesIn = async (brokers: readonly string[], topic: string): Promise<Message[]> =>
+  (await readTopic(brokers, topic)).map(message => ({ ...message, topic }))
 
 const drainedTo = async (store: EventStore, { sql }: Database): Promise<void> => {
   await eventually(async () => {
@@ -182,7 +186,7 @@ export const openStage = async (): Promise<Stage> => {
     drained: () => drainedTo(store, database),
     committed: () => committedIn(store),
     served: async tenant => servedTo(await client(tenant)),
-    published: async () => (await Promise.all(TOPICS.map(topic => readTopic(broker.brokers(), topic)))).flat(),
+    published: async () => (await Promise.all(TOPICS.map(topic => messagesIn(broker.brokers(), topic)))).flat(),
     close: async () => {
       await killAll()
       await Promise.all([store.close(), database.close()])
@@ -191,4 +195,3 @@ export const openStage = async (): Promise<Stage> => {
     },
   }
 }
-

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { checkResponse } from './contract.ts'
 
 /** What the tests see of one answer. */
@@ -24,9 +25,21 @@ export type Client = {
   readonly post: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Answer>
 }
 
-/** A client over a real socket. Every answer that it gets is checked against openapi.json. */
+const OVERLOADED_TRIES_MAX = 20
+
+/**
+ * A client over a real socket. Every answer that it gets is checked against openapi.json. Where the service is overloaded,
+ * as on a machine that runs other things too, it comes again after the time that it is told.
+ */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
+  const request: Client['request'] = async (method, path, asked) => {
+    for (let tries = 1; ; tries++) {
+      const answer = await ask(method, path, asked)
+      if (answer.body?.code !== 'overloaded' || tries === OVERLOADED_TRIES_MAX) return answer
+      await sleep(Number(answer.headers.get('retry-after')) * 1_000)
+    }
+  }
+  const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {
       method,
@@ -38,7 +51,7 @@ export const clientOf = (api: string, token?: string): Client => {
       ...(content === undefined ? {} : { body: content }),
     })
     const text = await response.text()
-    const answer = { status: response.status, headers: response.headers, text, body: parsed(text) }
+    const answer: Answer = { status: response.status, headers: response.headers, text, body: parsed(text) }
     await checkResponse(api, { method, path, ...answer })
     return answer
   }
@@ -121,7 +134,7 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Pro
     const found = await look()
     if (found) return found as Found<T>
     if (performance.now() > deadline) throw new Error(`It did not come in ${maxMs} ms: ${look.toString()}`)
-    await new Promise(resolve => setTimeout(resolve, LOOK_EVERY_MS))
+    await sleep(LOOK_EVERY_MS)
   }
 }
 

@@ -1,0 +1,71 @@
+import { journals, projections } from '../../projections/index.ts'
+import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { Sql } from '../ports.ts'
+
+/** A table that a feed keeps: its name is its checkpoint's too. */
+export type ReadModel = {
+  readonly name: string
+  readonly categories: readonly string[]
+  /** Writes what the events change. Seeing an event twice changes nothing; a gap throws. */
+  readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
+}
+
+const isJson = (type: string): boolean => type === 'json'
+
+/** One array per column, so that a batch of any size is one statement with one text. */
+const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][] =>
+  Object.entries(columns).map(([name, type]) =>
+    rows.map(row => {
+      const value: unknown = (row as Record<string, unknown>)[name]
+      return isJson(type) ? JSON.stringify(value) : value
+    }),
+  )
+
+const insertOf = (name: string, columns: Columns): string => {
+  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`)
+  return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
+}
+
+/**
+ * One row per stream. A batch is folded in memory and written as it ends: an invoice that moved five times in it is one
+ * row written once.
+ */
+export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Projection<E, R>): ReadModel => {
+  const { name, category, columns } = projection
+  const names = Object.keys(columns)
+  const changes = names.filter(column => column !== 'id').map(column => `${column} = excluded.${column}`)
+  const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}`
+  const known = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
+  return {
+    name,
+    categories: [category],
+    write: async (sql, events) => {
+      const ids = [...new Set(events.map(({ id }) => id))]
+      const rows = new Map((await sql<R>(known, [ids])).map(row => [row.id, row]))
+      for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
+      await sql(upsert, arraysOf(columns, [...rows.values()]))
+    },
+  }
+}
+
+/** Rows of their own for each event, never changed again. */
+export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal<E, R>): ReadModel => {
+  const { name, categories, columns, key } = journal
+  const insert = `${insertOf(name, columns)} on conflict (${key.join(', ')}) do nothing`
+  return {
+    name,
+    categories,
+    write: async (sql, events) => {
+      const rows = events.flatMap(event => journal.rows(event as Recorded<E>))
+      if (rows.length > 0) await sql(insert, arraysOf(columns, rows))
+    },
+  }
+}
+
+/** Every read model of the house. Each projection fits its own events, which is all that its feed gives it. */
+export const readModels: readonly ReadModel[] = [
+  ...Object.values(projections).map(projection => rowsOf(projection as never)),
+  ...Object.values(journals).map(journal => entriesOf(journal)),
+]

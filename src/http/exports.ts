@@ -1,0 +1,204 @@
+import { z } from 'zod'
+import type { OperationRow } from '../../projections/operations/projection.ts'
+import { idSchema, type OperationId } from '../../streams/ids.ts'
+import { EXPORT_FORMATS, EXPORT_RESOURCES, type ExportFormat } from '../../streams/operation/index.ts'
+import { create } from '../commands/creation.ts'
+import { operationEntity } from '../commands/entities.ts'
+import { chunksOf } from '../commands/exportFiles.ts'
+import { idOfKey, randomId } from '../commands/identifiers.ts'
+import type { JsonObject } from '../ports.ts'
+import { isKnown } from './conditional.ts'
+import { claimFor } from './idempotency.ts'
+import { invoiceFilters } from './invoices.ts'
+import { operationSchema, renderOperation } from './operations.ts'
+import { orderFilters } from './orders.ts'
+import { paymentFilters } from './payments.ts'
+import { Problem } from './problem.ts'
+import { answerCreated, PRIVATE, readOne, visible } from './resource.ts'
+import { type AnyRoute, type Call, route, type Streamed } from './route.ts'
+import { metadataSchema, timeSchema } from './schemas.ts'
+
+const KEPT_DAYS = 30
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const formatSchema = z.enum(EXPORT_FORMATS)
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv',
+  jsonl: 'application/jsonl',
+  parquet: 'application/vnd.apache.parquet',
+}
+const PARAMETERS: Readonly<Record<ExportFormat, string>> = {
+  csv: '; charset=utf-8; header=present',
+  jsonl: '; charset=utf-8',
+  parquet: '',
+}
+const offers = Object.values(CONTENT_TYPES)
+
+const newExportOf = <R extends string, F extends z.ZodRawShape>(resource: R, filters: F) =>
+  z.strictObject({
+    resource: z.literal(resource),
+    format: formatSchema,
+    filters: z.strictObject(filters).optional().meta({ description: 'The filters of the list of the resource.' }),
+    metadata: metadataSchema.default({}),
+  })
+
+const newExport = z
+  .discriminatedUnion('resource', [
+    newExportOf('orders', orderFilters),
+    newExportOf('invoices', invoiceFilters),
+    newExportOf('payments', paymentFilters),
+  ])
+  .meta({ id: 'NewExport' })
+
+const common = { tag: 'Exports', rateClass: 'exports' } as const
+
+const createExport = route({
+  ...common,
+  method: 'POST',
+  path: '/exports',
+  operationId: 'create_export',
+  summary: 'Ask for a file of orders, invoices or payments',
+  scope: 'exports:write',
+  body: newExport,
+  idempotencyKey: 'honoured',
+  responses: {
+    202: {
+      description: 'It will be made, whatever happens to this connection: look at the operation.',
+      schema: operationSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+  },
+  errors: [],
+  handle: async call => {
+    const { ledger, context, idempotency } = call
+    const { resource, format, metadata } = call.body
+    const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
+    const filters = definedOnly(call.body.filters)
+    const claim = claimFor(call, { resource, format, filters, metadata } satisfies JsonObject)
+    const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
+    const command = { type: 'RequestExport' as const, resource, format, filters, metadata, expires_at, claim }
+    const created = await create(ledger, operationEntity, id, { command, context, claim })
+    return { ...answerCreated(call, created, '/operations', renderOperation), status: 202 }
+  },
+})
+
+const definedOnly = (filters: Readonly<Record<string, string | undefined>> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+
+const manifestSchema = z
+  .object({
+    operation_id: idSchema('op'),
+    resource: z.enum(EXPORT_RESOURCES),
+    format: formatSchema,
+    filters: z.record(z.string(), z.string()),
+    row_count: z.int().min(0),
+    byte_count: z.int().min(0),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .meta({ description: 'Of the bytes of the file.' }),
+    from_position: z.string(),
+    to_position: z.string().meta({ description: 'Everything up to this position of the log is in the file.' }),
+    created_at: timeSchema,
+    expires_at: timeSchema,
+  })
+  .meta({ id: 'ExportManifest' })
+
+const manifestOf = (row: OperationRow): z.input<typeof manifestSchema> => ({
+  operation_id: row.id as OperationId,
+  resource: row.resource,
+  format: row.format,
+  filters: row.filters,
+  row_count: Number(row.row_count),
+  byte_count: Number(row.byte_count),
+  sha256: row.sha256 ?? '',
+  from_position: String(row.from_position),
+  to_position: String(row.to_position),
+  created_at: row.completed_at ?? row.created_at,
+  expires_at: row.expires_at,
+})
+
+/** The row of an export whose file is there. Throws Problem: 404 before it is finished, 410 after its time. */
+const finished = async (call: Call<{ id: OperationId }, unknown, unknown>): Promise<OperationRow> => {
+  const { ledger, params } = call
+  const row = visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+  // The worker expires it a little later; nobody may read it in between.
+  if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
+  if (row.state === 'succeeded') return row
+  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
+}
+
+const byId = z.object({ id: idSchema('op') })
+
+const readManifest = route({
+  ...common,
+  method: 'GET',
+  path: '/exports/{id}/manifest',
+  operationId: 'read_export_manifest',
+  summary: 'What the file holds, and how to check it',
+  scope: 'exports:read',
+  params: byId,
+  responses: {
+    200: { description: 'The manifest.', schema: manifestSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid', 'export_expired'],
+  handle: async call => {
+    await finished(call)
+    return readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
+  },
+})
+
+/** Chunk by chunk, as fast as the reader takes them. Ends short, and so visibly broken, if the file goes meanwhile. */
+const contentOf =
+  ({ database }: Call<unknown, unknown, unknown>, { id, attempt, byte_count }: OperationRow): Streamed =>
+  async (send, gone) => {
+    let sent = 0n
+    for await (const chunk of chunksOf(database.sql, { id, attempt })) {
+      if (gone.aborted) return
+      await send(chunk)
+      sent += BigInt(chunk.length)
+    }
+    if (sent !== byte_count) throw new Error(`The file of ${id} has ${sent} bytes in place of ${byte_count}.`)
+  }
+
+const readContent = route({
+  ...common,
+  method: 'GET',
+  path: '/exports/{id}/content',
+  operationId: 'read_export',
+  summary: 'The file',
+  scope: 'exports:read',
+  params: byId,
+  offers,
+  responses: {
+    200: {
+      description: 'The file, in the format of the export.',
+      schema: z.string().meta({ description: 'Bytes.' }),
+      contentType: offers,
+      headers: ['ETag', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
+    },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid', 'export_expired'],
+  handle: async call => {
+    const row = await finished(call)
+    const { id, format, resource, sha256 } = row
+    const etag = `"${sha256}"`
+    const headers = { ETag: etag, ...PRIVATE }
+    if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
+    return {
+      status: 200,
+      stream: contentOf(call, row),
+      contentType: `${CONTENT_TYPES[format]}${PARAMETERS[format]}`,
+      headers: {
+        ...headers,
+        'Content-Length': String(row.byte_count),
+        'Content-Disposition': `attachment; filename="${resource}-${id}.${format}"`,
+        'Repr-Digest': `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`,
+      },
+    }
+  },
+})
+
+export const exportRoutes: readonly AnyRoute[] = [createExport, readManifest, readContent]

@@ -1,0 +1,190 @@
+import { overdueOperations } from '../../projections/operations/queries.ts'
+import type { OperationRow } from '../../projections/operations/projection.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { OperationId } from '../../streams/ids.ts'
+import type { OperationCode, OperationCommand, OperationEvent, OperationState } from '../../streams/operation/index.ts'
+import { operationEntity } from '../commands/entities.ts'
+import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../commands/exportFiles.ts'
+import { type Handled, handle } from '../commands/handle.ts'
+import { moveCheckpoint, takeCheckpoint } from '../feeds/checkpoints.ts'
+import { decode } from '../feeds/decode.ts'
+import type { Feed } from '../feeds/run.ts'
+import { Unavailable } from '../ports.ts'
+import { type ExportParts, makeFile, untilReflected } from './exports/file.ts'
+import { sources } from './exports/sources.ts'
+import { contextOf } from './process.ts'
+
+/**
+ * Makes the files that were asked for. The log is all the memory there is: what was requested and has not ended is open,
+ * and the checkpoint stays behind the oldest of it, so that whoever comes after a crash finds it again and begins anew
+ * with a new attempt, from a new cut.
+ *
+ *   open ─▶ running ─▶ gone, when the log says that it ended: completed, failed, cancelled or expired
+ *      ▲        │
+ *      └────────┘  a part did not answer, or the attempt failed: again, a little later
+ *
+ * A cancellation comes by the log like everything else, and ends the attempt that is under way within a batch of rows.
+ */
+
+const NAME = 'exports'
+const AT_ONCE_MAX = 2
+const TICK_MS = 100
+const RETRY_MS = 1_000
+const EXPIRE_EVERY_MS = 2_000
+const EXPIRE_AT_ONCE = 100
+const SWEEP_EVERY_MS = 60_000
+const FAILURE_CODE = 'internal_error'
+
+type Request = Recorded<Extract<OperationEvent, { type: 'ExportRequested' }>>
+type Job = {
+  readonly request: Request
+  /** Aborts when the log says that it ended. */
+  readonly ended: AbortController
+  dueAtMs: number
+}
+
+type Sent = Handled<OperationState, OperationRow, OperationCode>
+type Send = (command: OperationCommand) => Promise<Sent>
+
+/** `run` makes the ids of the events: the same run that sends again is recognised, another one is not taken for it. */
+const sender = ({ ledger }: ExportParts, recorded: Recorded<OperationEvent>, run: string): Send => {
+  const id = recorded.id as OperationId
+  return command => {
+    const context = { ...contextOf(NAME, recorded, ledger.world), commandId: `${NAME}/${run}/${command.type}` }
+    return handle(ledger, operationEntity, id, { command, context })
+  }
+}
+
+const RUN_BYTES = 16
+const newRun = ({ ledger }: ExportParts): string => Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
+
+/** One attempt, if the operation still wants one. Throws Unavailable, or what the signal aborted with. */
+const attemptOnce = async (parts: ExportParts, request: Request, signal: AbortSignal): Promise<void> => {
+  const { event, id, position, metadata } = request
+  await untilReflected(parts, sources[event.data.resource], position, signal)
+  const run = newRun(parts)
+  const send = sender(parts, request, run)
+  const started = await send({ type: 'StartAttempt', run })
+  if (!started.ok) throw new Error(`No attempt at ${id} could be begun.`)
+  if (started.state.status !== 'running' || started.state.run !== run) return
+  const { attempt, terms } = started.state
+  try {
+    await deleteEarlier(parts.database.sql, { id, attempt })
+    const summary = await makeFile(parts, { id, attempt, tenant: metadata.tenant, terms }, signal)
+    await send({ type: 'CompleteExport', run, ...summary })
+  } catch (error) {
+    if (signal.aborted || error instanceof Unavailable) throw error
+    parts.log.error({ operation: id, attempt, error }, 'an attempt at an export failed')
+    await send({ type: 'FailAttempt', run, code: FAILURE_CODE })
+    throw error
+  }
+}
+
+const expireOverdue = async (parts: ExportParts): Promise<void> => {
+  const { database, ledger } = parts
+  const at = new Date(ledger.world.now()).toISOString()
+  const { text, values } = overdueOperations(at, EXPIRE_AT_ONCE)
+  for (const { id } of await database.sql<{ id: string }>(text, values)) {
+    const [first] = await ledger.loader.history(operationEntity, id as OperationId)
+    if (first === undefined) continue
+    const expired = await sender(parts, first, newRun(parts))({ type: 'ExpireOperation', at })
+    if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
+  }
+}
+
+const sweep = async ({ database: { sql } }: ExportParts): Promise<void> => {
+  for (const stray of await strayFiles(sql)) await deleteAttempt(sql, stray)
+}
+
+/** Does the work at most once in the time; a part that does not answer is asked again the next time. */
+const every = (periodMs: number, parts: ExportParts, work: (parts: ExportParts) => Promise<void>) => {
+  const { world } = parts.ledger
+  let dueAtMs = 0
+  return async (): Promise<void> => {
+    if (world.now() < dueAtMs) return
+    dueAtMs = world.now() + periodMs
+    await work(parts).catch((error: unknown) => {
+      if (!(error instanceof Unavailable)) throw error
+    })
+  }
+}
+
+const isRequest = (recorded: Recorded<OperationEvent>): recorded is Request => recorded.event.type === 'ExportRequested'
+
+const ENDS: ReadonlySet<OperationEvent['type']> = new Set([
+  'ExportCompleted',
+  'OperationFailed',
+  'OperationCancelled',
+  'OperationExpired',
+])
+
+/** What is open, and who is at it. */
+const createJobs = (parts: ExportParts) => {
+  const { world } = parts.ledger
+  const open = new Map<string, Job>()
+  // A job that ended is no longer open, and may need a moment more to notice.
+  const running = new Map<Job, Promise<void>>()
+
+  const run = async (job: Job, stop: AbortSignal): Promise<void> => {
+    try {
+      await attemptOnce(parts, job.request, AbortSignal.any([stop, job.ended.signal]))
+      open.delete(job.request.id)
+    } catch {
+      // Whatever it was, only the log says that it has ended: what has not is tried again.
+      job.dueAtMs = world.now() + RETRY_MS
+    }
+    running.delete(job)
+  }
+
+  return {
+    take: (recorded: Recorded<OperationEvent>): void => {
+      const known = open.get(recorded.id)
+      if (isRequest(recorded) && known === undefined)
+        open.set(recorded.id, { request: recorded, ended: new AbortController(), dueAtMs: 0 })
+      if (!ENDS.has(recorded.event.type)) return
+      known?.ended.abort()
+      open.delete(recorded.id)
+    },
+    oldest: (): Request | undefined => open.values().next().value?.request,
+    startDue: (stop: AbortSignal): void => {
+      for (const job of open.values()) {
+        if (running.size >= AT_ONCE_MAX) return
+        if (!running.has(job) && job.dueAtMs <= world.now()) running.set(job, run(job, stop))
+      }
+    },
+    allEnded: async (): Promise<void> => {
+      await Promise.all(running.values())
+      open.clear()
+    },
+  }
+}
+
+export const exportsFeed = (parts: ExportParts): Feed => {
+  const { database, ledger } = parts
+  const jobs = createJobs(parts)
+  return {
+    name: NAME,
+    categories: ['operation'],
+    begin: epoch => takeCheckpoint(database.sql, NAME, epoch),
+    take: async (events, position, epoch) => {
+      for (const event of events) jobs.take(decode(event).recorded as Recorded<OperationEvent>)
+      const oldest = jobs.oldest()
+      await moveCheckpoint(database.sql, [NAME], oldest ? oldest.position - 1n : position, epoch)
+    },
+    alongside: async signal => {
+      const stop = new AbortController()
+      const either = AbortSignal.any([signal, stop.signal])
+      const regular = [every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
+      try {
+        while (!signal.aborted) {
+          jobs.startDue(either)
+          for (const work of regular) await work()
+          await ledger.world.sleep(TICK_MS, signal)
+        }
+      } finally {
+        stop.abort()
+        await jobs.allEnded()
+      }
+    },
+  }
+}

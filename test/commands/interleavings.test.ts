@@ -1,0 +1,154 @@
+import { expect } from 'chai'
+import { invoiceEntity, paymentEntity, referenceEntity } from '../../src/commands/entities.ts'
+import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { derivedId } from '../../src/commands/identifiers.ts'
+import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { id } from '../streams/samples.ts'
+import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+import { type Chances, createScheduler } from './scheduler.ts'
+
+/** Whatever the order of steps, whoever dies where: each payment comes to one end, and all streams agree on it. */
+
+const SEEDS = 200
+/** More steps than any payment takes: reads, appends, acknowledgements. */
+const STEPS_MAX = 40
+
+const OUTCOMES = new Set(['PaymentAccepted', 'PaymentSucceeded', 'PaymentFailed'])
+
+type Answer = Awaited<ReturnType<typeof pay>>
+
+const stateOf = async (ledger: Ledger, payment: NewPayment) =>
+  (await ledger.loader.load(paymentEntity, payment.id)).state
+
+/** What settlement does after a crash: drives on every payment that is claimed and has no outcome. */
+const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise<Ledger> => {
+  const ledger = createLedger(log.open(), createVirtualWorld())
+  for (const payment of payments) await finish(ledger, payment.id, context({ authority: 'settlement' }))
+  return ledger
+}
+
+/** Payment, invoice and reference tell the same story. */
+const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly NewPayment[]): Promise<void> => {
+  const { state: invoice } = await ledger.loader.load(invoiceEntity, id('inv'))
+  if (invoice.status === 'none') throw new Error('It was raised.')
+  expect(invoice.paid + invoice.pending <= invoice.due, 'within what is due').to.equal(true)
+  for (const payment of new Map(payments.map(one => [one.id, one])).values()) {
+    const types = typesIn(log.events, `payment-${payment.id}`)
+    const outcomes = types.filter(type => OUTCOMES.has(type))
+    expect(outcomes, `outcomes of ${payment.id}`).to.have.length(types.length === 0 ? 0 : 1)
+    const part = invoice.payments.get(payment.id)?.status
+    const isTaken = part === 'applied' || part === 'reserved'
+    expect(isTaken, `${outcomes.join()} and ${part}`).to.equal(outcomes.length > 0 && outcomes[0] !== 'PaymentFailed')
+    if (payment.reference === null) continue
+    const reference = await ledger.loader.load(referenceEntity, derivedId('ref', 'acme', payment.reference))
+    expect(reference.state.holder === payment.id, `reference after ${outcomes.join()}`).to.equal(isTaken)
+  }
+}
+
+/** What a caller was told stays true. */
+const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): Promise<void> => {
+  const state = await stateOf(ledger, payment)
+  if (answer.kind === 'created' || answer.kind === 'replayed')
+    expect(state.status).to.equal(answer.row.state === 'pending' ? 'accepted' : answer.row.state)
+  else if (answer.kind === 'refused' && answer.recordedFor !== undefined)
+    expect(state).to.include({ status: 'failed', code: answer.rejection.rejected })
+  else if (answer.kind === 'refused')
+    // Before the claim, so nothing is recorded, and another driver may have been luckier: only where the one that had
+    // the reference has let go of it since.
+    expect(state.status === 'succeeded' && answer.rejection.rejected !== 'payment_reference_conflict').to.equal(false)
+  else expect.fail(`A patient caller was told ${answer.kind}.`)
+}
+
+const play = async (seed: number, payments: readonly NewPayment[], chances: Chances): Promise<void> => {
+  const log = createMemoryLog()
+  await approveInvoice(createLedger(log.open(), createVirtualWorld()))
+  const scheduler = createScheduler(log, seed, chances)
+  const answers: [NewPayment, Answer][] = []
+  const calls = payments.map(async payment => {
+    answers.push([payment, await pay(scheduler.process(), payment, context())])
+  })
+  await scheduler.run(calls)
+  const ledger = await recover(log, payments)
+  await expectOneStory(log, ledger, payments)
+  for (const [payment, answer] of answers)
+    if (answer.kind !== 'in_progress' || chances.lostAck === 0) await expectTrue(ledger, payment, answer)
+}
+
+const scenarios: Readonly<Record<string, () => NewPayment[]>> = {
+  'two drivers of one payment': () => [newPayment('k', { reference: 'R' }), newPayment('k', { reference: 'R' })],
+  'two drivers of one deferred payment': () =>
+    Array.from({ length: 2 }, () => newPayment('k', { reference: 'R', settlement: 'deferred' })),
+  'two payments that race for one amount': () => [
+    newPayment('a', { amount: 1500n, reference: 'A' }),
+    newPayment('b', { amount: 1500n, reference: 'B' }),
+  ],
+  'two drivers each of two payments that race for one amount': () =>
+    ['a', 'b', 'a', 'b'].map(key => newPayment(key, { amount: 1500n, reference: key })),
+  'two payments that race for one reference': () => ['a', 'b'].map(key => newPayment(key, { reference: 'R' })),
+  'two drivers each of two payments that race for one amount and one reference': () =>
+    ['a', 'b', 'a', 'b'].map(key => newPayment(key, { amount: 1500n, reference: 'R' })),
+}
+
+describe('a payment among others', function () {
+  this.timeout(60_000)
+
+  for (const [name, payments] of Object.entries(scenarios))
+    for (const [how, chances] of Object.entries({
+      'in any order of steps': { crash: 0, lostAck: 0 },
+      'with acknowledgements lost': { crash: 0, lostAck: 0.2 },
+      'with processes that die anywhere': { crash: 0.05, lostAck: 0.1 },
+    }))
+      it(`comes to one end: ${name}, ${how}, ${SEEDS} seeds`, async () => {
+        for (let seed = 1; seed <= SEEDS; seed += 1)
+          await play(seed, payments(), chances).catch((error: unknown) => {
+            throw new Error(`seed ${seed}`, { cause: error })
+          })
+      })
+})
+
+class Died extends Error {}
+
+/** A process that dies at its nth step, and answers nobody after that. */
+const mortal = (log: MemoryLog, steps: number): Ledger => {
+  let left = steps
+  return createLedger(
+    log.open(() => {
+      left -= 1
+      if (left < 0) throw new Died()
+    }),
+    createVirtualWorld(),
+  )
+}
+
+describe('a payment whose process dies', () => {
+  const cases = {
+    'accepted at once': [newPayment('k', { reference: 'R' }), 'PaymentSucceeded'],
+    deferred: [newPayment('k', { reference: 'R', settlement: 'deferred' }), 'PaymentAccepted'],
+    'without a reference': [newPayment('k'), 'PaymentSucceeded'],
+  } as const
+
+  for (const [name, [payment, outcome]] of Object.entries(cases))
+    for (const resume of ['the retry of its caller', 'settlement'] as const)
+      it(`is finished by ${resume}, wherever that was: ${name}`, async () => {
+        let deaths = 0
+        for (let steps = 0; steps < STEPS_MAX; steps += 1) {
+          const log = createMemoryLog()
+          await approveInvoice(createLedger(log.open(), createVirtualWorld()))
+          const died = await pay(mortal(log, steps), payment, context()).then(
+            () => false,
+            () => true,
+          )
+          deaths += died ? 1 : 0
+          const claimed = typesIn(log.events, `payment-${payment.id}`).length > 0
+          const ledger = createLedger(log.open(), createVirtualWorld())
+          if (resume === 'settlement') await finish(ledger, payment.id, context())
+          else expect((await pay(ledger, payment, context())).kind).to.equal(claimed ? 'replayed' : 'created')
+          const wanted = claimed || resume !== 'settlement' ? ['PaymentInitiated', outcome] : []
+          expect(typesIn(log.events, `payment-${payment.id}`), `died at step ${steps}`).to.deep.equal(wanted)
+          await expectOneStory(log, ledger, [payment])
+        }
+        expect(deaths, 'steps of a payment').to.be.within(6, STEPS_MAX - 1)
+      })
+})

@@ -1,0 +1,183 @@
+import { expect } from 'chai'
+import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { type NewPayment, pay } from '../../src/commands/payments.ts'
+import { settle } from '../../src/commands/settlements.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
+import { id } from '../streams/samples.ts'
+import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+describe('paying', () => {
+  let log: MemoryLog
+  let world: VirtualWorld
+  let ledger: Ledger
+
+  /** Nobody loses patience: a sleep with an end to it waits for that end. */
+  const patient = (): VirtualWorld => {
+    const virtual = createVirtualWorld()
+    const sleep: VirtualWorld['sleep'] = (timeMs, signal) =>
+      signal === undefined
+        ? virtual.sleep(timeMs)
+        : new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+    return { ...virtual, sleep }
+  }
+  const payNow = (payment: NewPayment, more = {}) => pay(ledger, payment, context(more))
+  const typesOf = ({ id: paymentId }: NewPayment) => typesIn(log.events, `payment-${paymentId}`)
+  const amounts = async () => {
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    return { paid: row?.amount_paid, pending: row?.amount_pending, state: row?.state }
+  }
+
+  beforeEach(async () => {
+    log = createMemoryLog()
+    world = patient()
+    ledger = createLedger(log.open(), world)
+    await approveInvoice(ledger)
+  })
+
+  describe('for the first time', () => {
+    it('at once makes a payment that has succeeded', async () => {
+      const payment = newPayment('k', { reference: 'R', metadata: { till: '4' } })
+      const answer = await payNow(payment)
+      expect(answer).to.deep.include({ kind: 'created', position: BigInt(log.events.length) })
+      expect(answer.kind === 'created' && answer.row).to.include({
+        id: payment.id,
+        state: 'succeeded',
+        amount: 1000n,
+        order_id: id('ord'),
+        reference: 'R',
+        revision: 1n,
+        created_by: 'clerk',
+      })
+      expect(await amounts()).to.deep.equal({ paid: 1000n, pending: 0n, state: 'partially_paid' })
+    })
+
+    it('deferred makes a payment that is pending and holds its amount', async () => {
+      const answer = await payNow(newPayment('k', { settlement: 'deferred' }))
+      expect(answer.kind === 'created' && answer.row.state).to.equal('pending')
+      expect(await amounts()).to.deep.equal({ paid: 0n, pending: 1000n, state: 'approved' })
+    })
+  })
+
+  describe('before the claim is refused, and leaves no event,', () => {
+    const refusals: Readonly<Record<string, [NewPayment, string]>> = {
+      'an unknown invoice': [newPayment('k', { invoice_id: id('inv', 9) }), 'resource_not_found'],
+      'another currency': [newPayment('k', { currency: 'EUR' }), 'payment_not_allowed'],
+      'more than is due': [newPayment('k', { amount: 2501n }), 'payment_exceeds_due'],
+    }
+    for (const [what, [payment, code]] of Object.entries(refusals))
+      it(what, async () => {
+        const before = log.events.length
+        const answer = await payNow(payment)
+        expect(answer.kind === 'refused' && answer.rejection.rejected).to.equal(code)
+        expect(answer).to.not.have.property('recordedFor')
+        expect(log.events).to.have.length(before)
+      })
+
+    it('an invoice of another tenant, like one that does not exist', async () => {
+      const before = log.events.length
+      const [theirs, none] = [newPayment('k'), newPayment('k', { invoice_id: id('inv', 9) })]
+      expect(await payNow(theirs, { tenant: 'other' })).to.deep.equal(await payNow(none, { tenant: 'other' }))
+      expect(log.events).to.have.length(before)
+    })
+
+    it('a reference that another payment has, with its id', async () => {
+      const first = newPayment('a', { reference: 'R' })
+      await payNow(first)
+      const before = log.events.length
+      expect(await payNow(newPayment('b', { reference: 'R' }))).to.deep.equal({
+        kind: 'refused',
+        rejection: { rejected: 'payment_reference_conflict', params: { payment_id: first.id } },
+      })
+      expect(log.events).to.have.length(before)
+    })
+  })
+
+  it('for more than is left is told how much that is', async () => {
+    await payNow(newPayment('a', { amount: 2000n }))
+    const answer = await payNow(newPayment('b', { amount: 501n }))
+    expect(answer.kind === 'refused' && answer.rejection.params).to.deep.equal({ still_due: 500n })
+  })
+
+  it('after a refusal goes through under the same key, when the request is corrected', async () => {
+    await payNow(newPayment('k', { amount: 9000n }))
+    expect((await payNow(newPayment('k', { amount: 2500n }))).kind).to.equal('created')
+    expect(await amounts()).to.include({ state: 'paid' })
+  })
+
+  describe('again with the same key', () => {
+    it('finds the first payment as it was, whatever has come since', async () => {
+      const payment = newPayment('k', { settlement: 'deferred' })
+      const first = await payNow(payment)
+      await settle(ledger, payment.id, { type: 'SettlePayment' }, context())
+      const before = log.events.length
+      const again = await pay(createLedger(log.open(), world), payment, context())
+      expect(again).to.deep.equal({ ...first, kind: 'replayed' })
+      expect(log.events).to.have.length(before)
+    })
+
+    it('finds it also when the invoice would take no payment any more', async () => {
+      const payment = newPayment('k', { amount: 2500n })
+      await payNow(payment)
+      expect((await payNow(payment)).kind).to.equal('replayed')
+      expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+    })
+
+    it('and another request is told where that differs, and pays nothing', async () => {
+      await payNow(newPayment('k'))
+      const changed = newPayment('k', { amount: 999n, metadata: { till: '4' } })
+      expect(await payNow(changed)).to.deep.equal({ kind: 'key_reused', pointers: ['/amount', '/metadata/till'] })
+      expect(await amounts()).to.include({ paid: 1000n })
+    })
+
+    it('is refused when the key has expired, and names the payment', async () => {
+      const payment = newPayment('k')
+      await payNow(payment)
+      world.pass(31 * DAY_MS)
+      expect(await payNow(payment)).to.deep.equal({ kind: 'key_expired', id: payment.id })
+      expect(typesOf(payment)).to.have.length(2)
+    })
+
+    it('fifty times at once makes one payment, and everybody learns of it', async () => {
+      const payment = newPayment('k', { reference: 'R' })
+      const ledgers = [ledger, createLedger(log.open(), world), createLedger(log.open(), world)]
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => pay(ledgers[n % 3] ?? ledger, payment, context())),
+      )
+      const kinds = new Set(answers.map(({ kind }) => kind))
+      expect([...kinds].every(kind => kind === 'created' || kind === 'replayed')).to.equal(true)
+      for (const answer of answers) expect('row' in answer && answer.row.id).to.equal(payment.id)
+      expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+      expect(await amounts()).to.include({ paid: 1000n })
+    })
+  })
+
+  it('thirty times at once for more than is due never takes more than is due', async () => {
+    const payments = Array.from({ length: 30 }, (_, n) => newPayment(`k${n}`, { amount: 200n }))
+    const answers = await Promise.all(payments.map(payment => payNow(payment)))
+    const made = answers.filter(({ kind }) => kind === 'created')
+    const refused = answers.filter(answer => answer.kind === 'refused')
+    expect([made.length, refused.length]).to.deep.equal([12, 18])
+    for (const { rejection } of refused) expect(rejection.rejected).to.equal('payment_exceeds_due')
+    expect(await amounts()).to.include({ paid: 2400n })
+    const again = await Promise.all(payments.map(payment => payNow(payment)))
+    expect(again.map(({ kind }) => (kind === 'replayed' ? 'created' : kind))).to.deep.equal(
+      answers.map(({ kind }) => kind),
+    )
+  })
+
+  it('is under way for a caller who does not wait, and comes to its end all the same', async () => {
+    const hurried = createLedger(
+      log.open(() => new Promise(resolve => setImmediate(resolve))),
+      createVirtualWorld(),
+    )
+    const payment = { ...newPayment('k'), waitMs: 0 }
+    expect((await pay(hurried, payment, context())).kind).to.equal('in_progress')
+    await handle(hurried, paymentEntity, payment.id, { command: { type: 'ConfirmPayment' }, context: context() })
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(resolve => setImmediate(resolve))
+    expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+  })
+})

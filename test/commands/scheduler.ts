@@ -1,0 +1,78 @@
+import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { Unavailable, type World } from '../../src/ports.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld, randomOf } from '../support/virtualWorld.ts'
+
+/**
+ * Plays several processes on one log, one step at a time, in an order that a seed decides. Each call of the store waits at
+ * a gate, before it is carried out and before it is acknowledged; the scheduler opens one gate after the other. A process
+ * may be ended at a gate (nobody opens it again), and an acknowledgement may be lost.
+ */
+export type Scheduler = {
+  /** A process: a ledger of its own, with its own cache and its own queue. */
+  readonly process: () => Ledger
+  /** Opens gates until every call has ended, or waits at a gate of a process that was ended. */
+  readonly run: (calls: readonly Promise<unknown>[]) => Promise<void>
+}
+
+export type Chances = { readonly crash: number; readonly lostAck: number }
+
+type Gate = {
+  readonly owner: number
+  readonly at: string
+  readonly open: () => void
+  readonly fail: (error: Error) => void
+}
+
+const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }: Chances): Scheduler => {
+  const random = randomOf(seed)
+  const gates: Gate[] = []
+  const ended = new Set<number>()
+  let processes = 0
+
+  const passGate = (owner: number, at: string): Promise<void> =>
+    new Promise((open, fail) => {
+      gates.push({ owner, at, open, fail })
+    })
+
+  /** Waiting for another process is a step like any other; patience with a deadline has no end here. */
+  const worldOf = (owner: number): World => ({
+    ...createVirtualWorld(seed),
+    sleep: (_, signal) =>
+      signal === undefined
+        ? passGate(owner, 'sleep')
+        : new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true })),
+  })
+
+  const openOne = (): void => {
+    const open = gates.filter(({ owner }) => !ended.has(owner))
+    const gate = open[Math.floor(random() * open.length)]
+    if (gate === undefined) return
+    if (random() < crash) return void ended.add(gate.owner)
+    gates.splice(gates.indexOf(gate), 1)
+    if (gate.at === 'appended' && random() < lostAck) gate.fail(new Unavailable('event store', 'unknown', undefined))
+    else gate.open()
+  }
+
+  return {
+    process: () => {
+      processes += 1
+      const owner = processes
+      return createLedger(
+        log.open(({ at }) => passGate(owner, at)),
+        worldOf(owner),
+      )
+    },
+    run: async calls => {
+      let left = calls.length
+      for (const call of calls) void call.catch(() => undefined).finally(() => (left -= 1))
+      await settle()
+      while (left > 0 && gates.some(({ owner }) => !ended.has(owner))) {
+        openOne()
+        await settle()
+      }
+    },
+  }
+}

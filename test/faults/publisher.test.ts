@@ -1,0 +1,180 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import kafkajs from 'kafkajs'
+import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
+import { type Client, eventually } from '../support/client.ts'
+import { kafkaKind } from '../support/kafka.ts'
+import { duplicatesIn, type Evidence, expectNothingButDuplicates, gather } from './publisherEvidence.ts'
+import { openStage, type Publisher, type Stage, TOPICS } from './publisherStage.ts'
+import { FACTS_PER_SALE, sell, startTraffic, type Traffic } from './publisherTraffic.ts'
+
+const KILLS = 20
+/** A publisher is at work 0.1 s after it is ready: some are killed before that, most of them after. */
+const LIFE_MAX_MS = 700
+const FACTS_MIN = 200
+const TURN_MAX_MS = 3_000
+/** Postgres ends the session of a holder that is stopped after 8 s. */
+const STOPPED_TURN_MAX_MS = 14_000
+const TOGETHER_MS = 1_000
+const OUTAGE_MS = 10_000
+const HEALED_MAX_MS = 15_000
+const ANSWER_MAX_MS = 2_000
+const PARTITIONS = 12
+const SEVEN_DAYS_MS = 604_800_000
+
+const UNTRACED = 'untraced'
+const TRACED = 'traced'
+const TENANTS = [UNTRACED, TRACED]
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`
+const CORRELATION_ID = 'publisher-faults-1'
+
+const canStartBroker =
+  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
+
+describe('the publisher and a real broker, in bad times', function () {
+  this.timeout(120_000)
+
+  if (!canStartBroker) {
+    it('was not run: a broker that may be stopped is started with java and mvn, and they are not here', () => {
+      expect(canStartBroker).to.equal(false)
+    })
+    return
+  }
+
+  let stage: Stage
+  let clients: readonly Client[]
+  let traffic: Traffic | undefined
+  before(async () => {
+    stage = await openStage()
+    clients = await Promise.all(TENANTS.map(tenant => stage.client(tenant)))
+  })
+  afterEach(async () => {
+    await traffic?.stop()
+    await stage.killPublishers()
+  })
+  after(() => stage.close())
+
+  const headersOf = (tenant?: string): Readonly<Record<string, string>> =>
+    tenant === TRACED ? { traceparent: TRACEPARENT, 'x-correlation-id': CORRELATION_ID } : {}
+
+  const beginTraffic = (): Traffic => {
+    traffic = startTraffic(clients.map((client, index) => ({ client, headers: headersOf(TENANTS[index]) })))
+    return traffic
+  }
+
+  const endTraffic = async (): Promise<void> => {
+    await traffic?.stop()
+    const refused = traffic?.requests.filter(({ status }) => status !== 200 && status !== 201)
+    expect(refused, 'every request succeeds, whatever happens to the publisher').to.deep.equal([])
+  }
+
+  const expectAllIsWell = async (): Promise<Evidence> => {
+    const evidence = await gather(stage, TENANTS)
+    expectNothingButDuplicates(evidence)
+    return evidence
+  }
+
+  const hasTurn = (publisher: Publisher, maxMs = TURN_MAX_MS) =>
+    eventually(async () => (await publisher.feed()) === 'live', maxMs)
+
+  it('loses and invents nothing while it is killed 20 times', async () => {
+    beginTraffic()
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const publisher = await stage.startPublisher()
+      await delay(Math.random() * LIFE_MAX_MS)
+      await publisher.end('SIGKILL')
+    }
+    await endTraffic()
+    await stage.startPublisher()
+    const { committed } = await expectAllIsWell()
+    expect(committed).to.have.length.above(FACTS_MIN)
+  })
+
+  it('publishes again, byte for byte, what it was killed over between the acknowledgement and its note', async () => {
+    const client = await stage.client(UNTRACED)
+    const publisher = await stage.startPublisher()
+    const before = await expectAllIsWell()
+    await stage.database.transaction(async sql => {
+      // Whoever holds the row keeps the publisher from noting how far it has got.
+      await sql("select 1 from checkpoints where name = 'publisher' for update")
+      await sell(client)
+      await eventually(async () => (await stage.published()).length > before.published.length)
+      await publisher.end('SIGKILL')
+    })
+    await stage.startPublisher()
+    const after = await expectAllIsWell()
+    expect(after.committed.length - before.committed.length).to.equal(FACTS_PER_SALE)
+    expect(duplicatesIn(after)).to.be.above(duplicatesIn(before))
+  })
+
+  it('leaves the work to one of two, and the other takes over when that one is killed', async () => {
+    const first = await stage.startPublisher()
+    await hasTurn(first)
+    const before = await expectAllIsWell()
+    const second = await stage.startPublisher()
+    beginTraffic()
+    await delay(TOGETHER_MS)
+    expect([await first.feed(), await second.feed()]).to.deep.equal(['live', 'waiting'])
+    await endTraffic()
+    expect(duplicatesIn(await expectAllIsWell()), 'published by both').to.equal(duplicatesIn(before))
+    beginTraffic()
+    await first.end('SIGKILL')
+    await hasTurn(second)
+    await endTraffic()
+    await expectAllIsWell()
+  })
+
+  it('is replaced when it is stopped, and does no harm when it goes on', async () => {
+    const stopped = await stage.startPublisher()
+    await hasTurn(stopped)
+    beginTraffic()
+    process.kill(stopped.pid, 'SIGSTOP')
+    const next = await stage.startPublisher()
+    await hasTurn(next, STOPPED_TURN_MAX_MS)
+    process.kill(stopped.pid, 'SIGCONT')
+    await eventually(async () => (await stopped.feed()) === 'waiting')
+    expect(await next.feed()).to.equal('live')
+    await endTraffic()
+    await expectAllIsWell()
+  })
+
+  it('hands the trace and the correlation of a request on to its facts', async () => {
+    for (const { headers } of await stage.published()) {
+      const traced = headers['ce_tenantid'] === TRACED
+      expect(headers['traceparent']).to.equal(traced ? TRACEPARENT : undefined)
+      expect(headers['ce_correlationid'] === CORRELATION_ID).to.equal(traced)
+    }
+  })
+
+  it('makes topics of 12 partitions that keep 7 days', async () => {
+    const admin = new kafkajs.Kafka({ brokers: [...stage.brokers()], logLevel: kafkajs.logLevel.NOTHING }).admin()
+    await admin.connect()
+    const { topics } = await admin.fetchTopicMetadata({ topics: [...TOPICS] })
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: TOPICS.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ['retention.ms'] })),
+    })
+    await admin.disconnect()
+    expect(topics.map(({ partitions }) => partitions.length)).to.deep.equal(TOPICS.map(() => PARTITIONS))
+    const retentions = resources.map(({ configEntries }) => Number(configEntries[0]?.configValue))
+    expect(retentions).to.deep.equal(TOPICS.map(() => SEVEN_DAYS_MS))
+  })
+
+  it('keeps what a stopped broker misses, while the API does not notice, and delivers it in order', async () => {
+    await stage.startPublisher()
+    const { requests } = beginTraffic()
+    await delay(TOGETHER_MS)
+    await stage.cutBroker()
+    await delay(OUTAGE_MS / 2)
+    await stage.killPublishers()
+    const publisher = await stage.startPublisher()
+    await delay(OUTAGE_MS / 2)
+    expect(await publisher.feed()).to.match(/^The fact bus did not answer/)
+    await stage.restoreBroker()
+    await hasTurn(publisher, HEALED_MAX_MS)
+    await endTraffic()
+    expect(Math.max(...requests.map(({ tookMs }) => tookMs)), 'the slowest answer').to.be.below(ANSWER_MAX_MS)
+    await expectAllIsWell()
+  })
+})

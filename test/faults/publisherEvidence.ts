@@ -1,0 +1,107 @@
+import { expect } from 'chai'
+import type { CloudEvent } from '../../streams/facts.ts'
+import type { Committed, Message, Stage } from './publisherStage.ts'
+
+/** The same facts in the three places where they can be seen, and what must be true of them together. */
+export type Evidence = {
+  readonly committed: readonly Committed[]
+  readonly published: readonly Message[]
+  /** By tenant. */
+  readonly served: ReadonlyMap<string, readonly CloudEvent[]>
+}
+
+export const gather = async (stage: Stage, tenants: readonly string[]): Promise<Evidence> => {
+  await stage.drained()
+  const [committed, published] = await Promise.all([stage.committed(), stage.published()])
+  const served = await Promise.all(tenants.map(async tenant => [tenant, await stage.served(tenant)] as const))
+  return { committed, published, served: new Map(served) }
+}
+
+const idOf = ({ headers }: Message): string => headers['ce_id'] ?? 'none'
+
+const byId = ({ published }: Evidence): Message[][] => [...Map.groupBy(published, idOf).values()]
+
+/** Of each id the message that came first: what a reader sees who passes over those that it has already. */
+const firstOnes = (evidence: Evidence): Message[] => byId(evidence).flatMap(copies => copies.slice(0, 1))
+
+export const duplicatesIn = (evidence: Evidence): number => evidence.published.length - byId(evidence).length
+
+const expectSameIds = ({ committed, published, served }: Evidence): void => {
+  const wanted = new Set(committed.map(({ stored }) => stored.id))
+  const found = new Set(published.map(idOf))
+  const lost = [...wanted].filter(id => !found.has(id))
+  const invented = [...found].filter(id => !wanted.has(id))
+  expect({ lost, invented }, 'in the topics').to.deep.equal({ lost: [], invented: [] })
+  const idsByTenant = Map.groupBy(committed, ({ fact }) => fact.tenantid)
+  expect([...idsByTenant.keys()].sort(), 'the tenants').to.deep.equal([...served.keys()].sort())
+  for (const [tenant, items] of served)
+    expect(
+      items.map(({ id }) => id),
+      `GET /events of ${tenant}`,
+    ).to.deep.equal(idsByTenant.get(tenant)?.map(({ stored }) => stored.id))
+}
+
+/** The message that contract.md §9 promises for an item of GET /events. */
+const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => ({
+  topic: `ledger.${item.type.split('.')[0]}.v1`,
+  key: item.subject,
+  headers: {
+    ce_id: item.id,
+    ce_source: item.source,
+    ce_specversion: item.specversion,
+    ce_type: item.type,
+    ce_subject: item.subject,
+    ce_time: item.time,
+    ce_dataschema: item.dataschema,
+    ce_partitionkey: item.partitionkey,
+    ce_sequence: item.sequence,
+    ce_correlationid: item.correlationid,
+    ce_causationid: item.causationid,
+    ce_tenantid: item.tenantid,
+    'content-type': 'application/json',
+    ...(item.traceparent === undefined ? {} : { traceparent: item.traceparent }),
+  },
+  value: JSON.stringify(item.data),
+})
+
+const expectSameBytesAsServed = (evidence: Evidence): void => {
+  const items = new Map([...evidence.served.values()].flat().map(item => [item.id, item]))
+  for (const { partition: _, offset: __, ...message } of firstOnes(evidence)) {
+    const item = items.get(message.headers['ce_id'] ?? '')
+    expect(message).to.deep.equal(item && messageOf(item))
+  }
+}
+
+/** Every byte of a message: the order of its headers too. */
+const bytesOf = ({ topic, partition, key, headers, value }: Message): string =>
+  JSON.stringify([topic, partition, key, Object.entries(headers), value])
+
+const expectIdenticalDuplicates = (evidence: Evidence): void => {
+  for (const copies of byId(evidence)) expect([...new Set(copies.map(bytesOf))]).to.have.length(1)
+}
+
+const expectOrderPerKey = (evidence: Evidence): void => {
+  for (const [key, messages] of Map.groupBy(firstOnes(evidence), message => message.key)) {
+    const sequences = messages.map(({ headers }) => headers['ce_sequence'] ?? '')
+    expect(sequences, `the order of ${key}`).to.deep.equal(sequences.toSorted())
+  }
+}
+
+const expectSequencesOfTheStore = ({ committed, published }: Evidence): void => {
+  const stored = new Map(committed.map(item => [item.stored.id, item.stored]))
+  for (const message of published) {
+    const { stream, revision } = stored.get(idOf(message)) ?? {}
+    expect(stream?.endsWith(`-${message.key}`), `${message.key} is the aggregate of ${stream}`).to.equal(true)
+    expect(message.headers['ce_sequence']).to.match(/^\d{20}$/)
+    expect(BigInt(message.headers['ce_sequence'] ?? -1)).to.equal(revision)
+  }
+}
+
+/** Nothing but duplicates may come of a fault, and those are byte for byte what was there before. */
+export const expectNothingButDuplicates = (evidence: Evidence): void => {
+  expectSameIds(evidence)
+  expectSequencesOfTheStore(evidence)
+  expectIdenticalDuplicates(evidence)
+  expectSameBytesAsServed(evidence)
+  expectOrderPerKey(evidence)
+}

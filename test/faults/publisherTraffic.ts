@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Answer, aPayment, anOrder, approvedInvoice, type Asked, type Client, pay } from '../support/client.ts'
+
+/** Clients that sell for as long as a fault lasts, and remember how each of their requests went. */
+
+export type Request = { readonly status: number; readonly tookMs: number }
+
+export type Traffic = {
+  readonly requests: readonly Request[]
+  /** Lets the sales that are under way end. Throws what a client has met with. */
+  readonly stop: () => Promise<void>
+}
+
+const PAUSE_BETWEEN_SALES_MS = 300
+
+/** The same client, whose every request carries the headers and is written down. */
+const watched = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
+  const request = async (method: string, path: string, asked: Asked = {}): Promise<Answer> => {
+    const beganMs = performance.now()
+    const answer = await client.request(method, path, { ...asked, headers: { ...headers, ...asked.headers } })
+    requests.push({ status: answer.status, tookMs: performance.now() - beganMs })
+    return answer
+  }
+  return {
+    request,
+    get: (path, more = {}) => request('GET', path, { headers: more }),
+    post: (path, body, more = {}) => request('POST', path, { body, headers: more }),
+  }
+}
+
+/** Facts of every topic: an invoice that is approved and paid in two parts, and an order that is cancelled. */
+export const sell = async (client: Client): Promise<void> => {
+  const { invoiceId } = await approvedInvoice(client, 900)
+  await pay(client, aPayment(invoiceId, { amount: 400 }))
+  await pay(client, aPayment(invoiceId, { amount: 500 }))
+  const order = await client.post('/orders', anOrder())
+  const ifMatch = { 'if-match': order.headers.get('etag') ?? '' }
+  await client.post(`/orders/${order.body.id}:cancel`, { reason: 'It was not wanted.' }, ifMatch)
+}
+export const FACTS_PER_SALE = 7
+
+/** One lane for each client. `headers` go with each of its requests. */
+export const startTraffic = (
+  lanes: readonly { readonly client: Client; readonly headers?: Readonly<Record<string, string>> }[],
+): Traffic => {
+  const requests: Request[] = []
+  const stopping = new AbortController()
+  const lane = async (client: Client): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await sell(client)
+      await delay(PAUSE_BETWEEN_SALES_MS, undefined, { signal: stopping.signal }).catch(() => undefined)
+    }
+  }
+  const running = Promise.allSettled(lanes.map(({ client, headers = {} }) => lane(watched(client, requests, headers))))
+  return {
+    requests,
+    stop: async () => {
+      stopping.abort()
+      const failed = (await running).find(outcome => outcome.status === 'rejected')
+      if (failed) throw failed.reason
+    },
+  }
+}

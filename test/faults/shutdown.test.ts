@@ -1,0 +1,199 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../support/client.ts'
+import { eventually } from '../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+const STOPPED_MAX_MS = 15_000
+/** Well below the grace that running requests have. */
+const UNLOADED_MAX_MS = 5_000
+const CLIENTS = 8
+
+const isAlive = async (pid: number): Promise<boolean> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
+  // A zombie has ended; it waits for whoever adopted it.
+  return stat !== undefined && !/^\d+ \(.*\) Z/.test(stat)
+}
+
+const pidsOf = async ({ addresses, dataDir }: ServiceProcess): Promise<number[]> => {
+  const file = await readFile(join(dataDir, 'postgres/cluster/postmaster.pid'), 'utf8')
+  return [...Object.values(addresses.pids), Number(file.split('\n')[0])]
+}
+
+/** What became of one request: a whole answer, or none at all. */
+type Outcome = { readonly status: number; readonly location: string | null; readonly text: string } | 'no answer'
+
+describe('the service as a process', function () {
+  this.timeout(60_000)
+  let dataDir: string
+  const started: ServiceProcess[] = []
+  before(async () => {
+    dataDir = await temporaryDirectory()
+  })
+  afterEach(async () => {
+    for (const service of started.splice(0)) await service.end('SIGKILL')
+  })
+  after(() => rm(dataDir, { recursive: true, force: true }))
+
+  const start = async (env: Record<string, string> = {}): Promise<ServiceProcess> => {
+    const service = await startProcess(dataDir, env)
+    started.push(service)
+    return service
+  }
+
+  it('ends in good order at SIGTERM under load: no half answers, nothing lost, nobody left behind', async () => {
+    const service = await start()
+    const pids = await pidsOf(service)
+    expect(pids).to.have.lengthOf(4)
+    for (const pid of pids) expect(await isAlive(pid), `${pid}`).to.equal(true)
+    const token = await service.token({ tenant: 'shutdown' })
+    const client = clientOf(service.api, token)
+    const invoices = await inParallel(4, Array.from({ length: CLIENTS }), () => approvedInvoice(client, 1_000_000))
+    const halves: string[] = []
+    const acknowledged: { location: string; text: string }[] = []
+    let stopped = false
+    const load = invoices.map(async ({ invoiceId }) => {
+      while (!stopped) {
+        const outcome = await payOnce(service.api, token, invoiceId)
+        if (outcome === 'no answer') break
+        const { status, location, text } = outcome
+        if (status === 201) acknowledged.push({ location: location ?? '', text })
+        else if (status !== 503 || !text.includes('"shutting_down"')) halves.push(`${status} ${text}`)
+      }
+    })
+    const listener = fetch(`${service.api}/events`, {
+      headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream' },
+    }).then(response => response.text())
+    await sleep(1_000)
+    const sentAtMs = performance.now()
+    const code = await service.end('SIGTERM')
+    const tookMs = performance.now() - sentAtMs
+    stopped = true
+    await Promise.all(load)
+    expect(code, service.output()).to.equal(0)
+    expect(tookMs).to.be.below(STOPPED_MAX_MS)
+    expect(halves).to.deep.equal([])
+    expect((await listener).endsWith('\n\n'), 'an event stream that ends in the midst of an event').to.equal(true)
+    for (const pid of pids) expect(await isAlive(pid), `${pid} is left behind`).to.equal(false)
+    expect(acknowledged.length).to.be.greaterThan(CLIENTS)
+
+    const next = await start()
+    const reader = clientOf(next.api, await next.token({ tenant: 'shutdown' }))
+    await inParallel(CLIENTS, acknowledged, async ({ location, text }) => {
+      const read = await reader.get(location)
+      expect([read.status, read.text]).to.deep.equal([200, text])
+    })
+  })
+
+  const payOnce = async (api: string, token: string, invoiceId: string): Promise<Outcome> => {
+    const response = await fetch(`${api}/payments`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'idempotency-key': newKey(),
+      },
+      body: JSON.stringify(aPayment(invoiceId, { amount: 1 })),
+    }).catch(() => undefined)
+    if (response === undefined) return 'no answer'
+    // From here on there is a status: a body that breaks off would be half an answer.
+    const text = await response.text().catch((error: Error) => `broke off: ${error.message}`)
+    return {
+      status: text.startsWith('broke off') ? 0 : response.status,
+      location: response.headers.get('location'),
+      text,
+    }
+  }
+
+  it('is not kept by clients that keep their connections', async () => {
+    const service = await start()
+    const port = Number(new URL(service.api).port)
+    const idle = connect(port, '127.0.0.1')
+    const halfAsked = connect(port, '127.0.0.1').on('error', () => undefined)
+    await sleep(100)
+    halfAsked.write('POST /orders HTTP/1.1\r\nHost: x\r\nContent-Le')
+    await sleep(100)
+    const sentAtMs = performance.now()
+    expect(await service.end('SIGTERM')).to.equal(0)
+    expect(performance.now() - sentAtMs).to.be.below(UNLOADED_MAX_MS)
+    for (const socket of [idle, halfAsked]) socket.destroy()
+  })
+
+  it('finds everything again when it is started on the same directory', async () => {
+    const first = await start()
+    const client = clientOf(first.api, await first.token({ tenant: 'restart' }))
+    const { invoiceId, orderId } = await approvedInvoice(client, 300)
+    const key = newKey()
+    const paid = await pay(client, aPayment(invoiceId), key)
+    const page = await eventually(async () => {
+      const events = (await client.get('/events')).body
+      return events.items.some(({ type }: { type: string }) => type === 'payment.succeeded') && events
+    })
+    expect(await first.end('SIGTERM')).to.equal(0)
+    const second = await start()
+    const again = clientOf(second.api, await second.token({ tenant: 'restart' }))
+    for (const path of [`/invoices/${invoiceId}`, `/orders/${orderId}`, paid.headers.get('location') ?? ''])
+      expect((await again.get(path)).status, path).to.equal(200)
+    expect((await pay(again, aPayment(invoiceId), key)).text).to.equal(paid.text)
+    expect((await again.get('/events')).body.items).to.deep.equal(page.items)
+    // The cursor of before, and the read models, go on where they were.
+    expect((await again.get(`/events?cursor=${page.page.next_cursor}`)).body.items).to.deep.equal([])
+    const order = await again.post('/orders', anOrder())
+    await eventually(async () => (await again.get('/orders')).body.items.length === 2)
+    const next = await eventually(async () => {
+      const { items } = (await again.get(`/events?cursor=${page.page.next_cursor}`)).body
+      return items.length > 0 && items
+    })
+    expect(next.map(({ subject }: { subject: string }) => subject)).to.deep.equal([order.body.id])
+  })
+
+  describe('that cannot start says why in a sentence', () => {
+    const refusal = async (directory: string, env: Record<string, string> = {}): Promise<string> => {
+      const failed = await startProcess(directory, env).then(
+        service => service.end('SIGKILL').then(() => undefined),
+        (error: Error) => error.message,
+      )
+      expect(failed, 'it started').to.be.a('string')
+      const [first, ...lines] = (failed ?? '').trim().split('\n')
+      expect(first).to.include('ended (1) before it was ready')
+      expect(lines, failed).to.have.lengthOf(1)
+      expect(lines[0]).to.match(/^[A-Z].*\.$/)
+      expect(lines[0]).not.to.match(/Error:|\bat /)
+      return lines[0] ?? ''
+    }
+
+    it('when its port is taken, and leaves nothing running', async () => {
+      const taken = createServer().listen(0, '127.0.0.1')
+      await new Promise(resolve => taken.once('listening', resolve))
+      const { port } = taken.address() as AddressInfo
+      const sentence = await refusal(dataDir, { PORT: String(port) })
+      expect(sentence).to.include(`${port}`).and.to.include('in use').and.to.include('PORT')
+      taken.close()
+      expect(await readFile(join(dataDir, 'postgres/cluster/postmaster.pid'), 'utf8').catch(() => 'ended')).to.equal(
+        'ended',
+      )
+    })
+
+    it('when another one runs on its directory, which does not notice', async () => {
+      const first = await start()
+      const sentence = await refusal(dataDir)
+      expect(sentence).to.include(dataDir).and.to.include(`${first.pid}`)
+      expect((await clientOf(first.api).get('/readyz')).status).to.equal(200)
+    })
+
+    it('when its directory is a file', async () => {
+      const file = join(dataDir, 'file')
+      await writeFile(file, 'x')
+      expect(await refusal(file)).to.include(file)
+    })
+
+    it('when a setting is no setting', async () => {
+      expect(await refusal(dataDir, { PORT: 'http' })).to.include('PORT')
+      expect(await refusal(dataDir, { NODE_ENV: 'production' })).to.include('DATABASE_URL')
+    })
+  })
+})
