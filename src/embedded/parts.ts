@@ -26,10 +26,11 @@ const modules = {
   eventstore: new URL('./eventstore/main.ts', import.meta.url),
 }
 
-/** The database beside the one that the address names. */
+/** The database beside the one that the address names, without the password: arguments are seen by everybody. */
 const siblingOf = (address: string, name: string): string => {
   const url = new URL(address)
   url.pathname = `/${name}`
+  url.password = ''
   return url.href
 }
 
@@ -47,14 +48,15 @@ export const startParts = async (wanted: PartsWanted): Promise<Parts> => {
   }
   try {
     const needsPostgres = wanted.database || wanted.eventStore
-    const postgres = needsPostgres
-      ? await start('postgres', ['--data-dir', join(wanted.dataDir, 'postgres'), '--port', '0'])
-      : undefined
+    const postgresDir = join(wanted.dataDir, 'postgres')
+    const postgres = needsPostgres ? await start('postgres', ['--data-dir', postgresDir, '--port', '0']) : undefined
     const eventStore =
       wanted.eventStore && postgres
         ? await start('eventstore', [
             '--database-url',
             siblingOf(postgres.address, 'eventstore'),
+            '--password-file',
+            join(postgresDir, 'password'),
             '--port',
             String(wanted.eventStorePort ?? 0),
           ])

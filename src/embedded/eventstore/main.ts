@@ -1,8 +1,10 @@
 /**
- * The embedded event store as a process of its own: `--database-url URL --port P [--with-parent]`. Prints its connection
- * string, then `ready`; ends in good order at SIGTERM, SIGINT, and with `--with-parent` when its stdin closes.
+ * The embedded event store as a process of its own: `--database-url URL [--password-file F] --port P [--with-parent]`.
+ * Prints its connection string, then `ready`; ends in good order at SIGTERM, SIGINT, and with `--with-parent` when its
+ * stdin closes. A password in a file is not seen by everybody who lists the processes, as one in the URL is.
  */
 
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { openEventStoreNode } from './node.ts'
@@ -12,9 +14,17 @@ const PORT_DEFAULT = '2113'
 
 const options = {
   'database-url': { type: 'string' },
+  'password-file': { type: 'string' },
   port: { type: 'string', default: PORT_DEFAULT },
   'with-parent': { type: 'boolean', default: false },
 } as const
+
+const withPassword = (url: string, file: string | undefined): string => {
+  if (file === undefined) return url
+  const complete = new URL(url)
+  complete.password = readFileSync(file, 'utf8').trim()
+  return complete.href
+}
 
 const readArguments = (): { databaseUrl: string; port: number; withParent: boolean } => {
   const { values } = parseArgs({ options })
@@ -23,7 +33,8 @@ const readArguments = (): { databaseUrl: string; port: number; withParent: boole
   if (databaseUrl === undefined) throw new Refusal('--database-url is missing.')
   if (!/^\d+$/.test(values.port) || port > PORT_MAX)
     throw new Refusal(`--port must be a number from 0 to ${PORT_MAX}, not ${values.port}.`)
-  return { databaseUrl, port, withParent: values['with-parent'] }
+  const complete = withPassword(databaseUrl, values['password-file'])
+  return { databaseUrl: complete, port, withParent: values['with-parent'] }
 }
 
 /** Resolves when the node is to end: told by a signal, or because whoever started it is gone. */
