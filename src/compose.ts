@@ -51,6 +51,7 @@ export type Service = {
 }
 
 const DRAIN_MS = 10_000
+const BODY_DEADLINE_MS = 30_000
 const POOL_MAX = 10
 
 /** Builds the service of this configuration and starts it. Whatever was started is ended when a later step fails. */
@@ -180,6 +181,8 @@ const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers)
     database,
     cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
     idempotencyRetentionMs: config.idempotencyRetentionMs,
+    bodyDeadlineMs: BODY_DEADLINE_MS,
+    needsFourEyes: config.needsFourEyes,
     audience,
     issuer: { url: issuer, metadata: embedded?.metadata },
     health: () => health(database, ledger, feeds),
@@ -189,7 +192,7 @@ const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers)
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
-    stopping: stopping.signal,
+    door: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
   const server = await listen(app as RequestListener, { host: config.host, port })

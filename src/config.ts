@@ -30,6 +30,8 @@ export type Config = {
   readonly issuer?: string
   readonly audience: string
   readonly idempotencyRetentionMs: number
+  /** Whether who created an invoice of this amount, in minor units, may not be the one who approves it. */
+  readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   readonly logLevel: string
   /** Tests only: the process ends itself at this step of a payment. */
   readonly crashAt?: CrashPoint
@@ -60,6 +62,19 @@ const list = z.string().transform(text =>
 
 const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
 
+const FOUR_EYES = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
+
+/** `acme=USD:100000,acme=EUR:90000`: from this amount on, in minor units. */
+const fourEyes = list.transform((rules, context) => {
+  const amounts = new Map<string, bigint>()
+  for (const rule of rules) {
+    const [, tenant, currency, amount] = FOUR_EYES.exec(rule) ?? []
+    if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
+    else amounts.set(`${tenant} ${currency}`, BigInt(amount))
+  }
+  return amounts
+})
+
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -81,6 +96,7 @@ const environment = z.object({
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
+  APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -136,6 +152,10 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     dataDir: resolve(given.LEDGER_DATA_DIR),
     audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
     idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
+    needsFourEyes: (tenant, currency, amount) => {
+      const from = given.APPROVAL_FOUR_EYES.get(`${tenant} ${currency}`)
+      return from !== undefined && amount >= from
+    },
     logLevel: given.LOG_LEVEL,
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),

@@ -45,6 +45,8 @@ const main = async (): Promise<void> => {
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
       await (await starting.catch(() => undefined))?.close()
+      // A signal that we sent ourselves, because a part is gone, is no success; the library takes every signal for one.
+      if (process.exitCode !== undefined) process.exit()
     })
     const service = await starting
     announce(service)

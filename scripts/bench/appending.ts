@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { inFlight, type Side } from './measure.ts'
 
 /** As large as the first event of a payment, claim and metadata included. */
@@ -8,12 +8,13 @@ const METADATA = { tenant: 'bench', subject: 'bench', padding: 'x'.repeat(220) }
 
 export type Appending = { readonly side: Side; readonly close: () => Promise<void> }
 
-/** Single events to new streams through the official client, `lanes` under way at any time. */
+/** Single events to new streams through the service's own client, `lanes` under way at any time. */
 export const appending = (eventStoreUrl: string, lanes: number): Appending => {
-  const client = EventStoreDBClient.connectionString(eventStoreUrl)
+  const store = openEventStore({ connectionString: eventStoreUrl })
   const appendOne = async (): Promise<void> => {
-    const event = jsonEvent({ id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA })
-    await client.appendToStream(`bench-${randomUUID()}`, event, { expectedRevision: NO_STREAM })
+    const event = { id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA }
+    const appended = await store.append(`bench-${randomUUID()}`, [event], 'no_stream')
+    if (!appended.ok) throw new Error('A stream with a random name was there already.')
   }
-  return { side: seconds => inFlight(lanes, seconds, appendOne), close: () => client.dispose() }
+  return { side: seconds => inFlight(lanes, seconds, appendOne), close: () => store.close() }
 }

@@ -32,7 +32,7 @@ const run: Measure['run'] = async (stage, { seconds }) => {
 export const appends: Measure = {
   name: 'append',
   what:
-    'Single events appended to new streams of the embedded event store through the official client, 64 in flight, against ' +
+    'Single events appended to new streams of the embedded event store through its adapter, 64 in flight, against ' +
     'single-row inserts by 64 clients of pgbench into the same Postgres server.',
   run,
 }

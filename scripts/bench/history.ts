@@ -95,20 +95,19 @@ const makeHistory = async (payments: number): Promise<Append[]> => {
 
 // Appends to one stream follow each other, those to different streams need not; a window keeps both sides' memory small.
 const send = async (store: EventStore, appends: readonly Append[]): Promise<void> => {
-  const underWay = new Set<Promise<void>>()
   const last = new Map<string, Promise<void>>()
   const one = async ({ stream, events, expected }: Append, before: Promise<void> | undefined): Promise<void> => {
     await before
     const appended = await store.append(stream, events, expected)
     if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
   }
+  const window: Promise<void>[] = []
   for (const append of appends) {
-    const sent = one(append, last.get(append.stream)).then(() => void underWay.delete(sent))
+    const sent = one(append, last.get(append.stream))
     last.set(append.stream, sent)
-    underWay.add(sent)
-    if (underWay.size >= UNDER_WAY_MAX) await Promise.race(underWay)
+    if (window.push(sent) >= UNDER_WAY_MAX) await window.shift()
   }
-  await Promise.all(underWay)
+  await Promise.all(window)
 }
 
 /** How many events there are now, in all and of the categories that are projected. */

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { NO_STREAM, jsonEvent } from '@eventstore/db-client'
-import type { EventStoreDBClient, JSONEventData } from '@eventstore/db-client'
-import { type Appended, type EventStore, type ExpectedRevision, type NewEvent, Unavailable } from '../ports.ts'
+import { type Appended, type EventStore, Unavailable } from '../ports.ts'
+import { type Append, batchAppend } from './eventstoredbAppend.ts'
 import { type Connection, openConnection } from './eventstoredbConnection.ts'
 import { Silence, causeOf, isLost, wasNeverSent } from './eventstoredbErrors.ts'
 import { subscribe } from './eventstoredbFeed.ts'
@@ -25,8 +24,7 @@ export const openEventStore = ({
   const connection = openConnection(connectionString)
   const closing = new AbortController()
   return {
-    append: (stream, events, expected) =>
-      append(connection, { stream, events, expected, deadlineMs: appendDeadlineMs }),
+    append: (stream, events, expected) => append(connection, { stream, events, expected }, appendDeadlineMs),
     readStream: (stream, options = {}) => readStream(connection, stream, options),
     subscribe: options =>
       subscribe(connection, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
@@ -38,24 +36,18 @@ export const openEventStore = ({
   }
 }
 
-type Append = {
-  readonly stream: string
-  readonly events: readonly NewEvent[]
-  readonly expected: ExpectedRevision
-  readonly deadlineMs: number
-}
-
 /**
  * A torn append is sent once more with the same ids: the store recognises what it has already, so the second answer is
  * the answer to the first. What is still open at the deadline is reported as unknown.
  */
-const append = async (connection: Connection, asked: Append): Promise<Appended> => {
-  const givenUpAtMs = Date.now() + asked.deadlineMs
+const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
+  const givenUpAtMs = Date.now() + deadlineMs
   let mayHaveBeenSent = false
   for (let attempt = 1; ; attempt += 1) {
     const { client } = connection
     try {
-      return await appendOnce(client, asked, Math.max(givenUpAtMs - Date.now(), 1))
+      const withinMs = Math.max(givenUpAtMs - Date.now(), 1)
+      return await within(batchAppend(client, asked, Date.now() + withinMs), withinMs)
     } catch (error) {
       const conflict = conflictIn(error)
       if (conflict !== undefined) return conflict
@@ -68,22 +60,6 @@ const append = async (connection: Connection, asked: Append): Promise<Appended> 
       await sleep(RESEND_AFTER_MS)
     }
   }
-}
-
-const appendOnce = async (
-  client: EventStoreDBClient,
-  { stream, events, expected }: Append,
-  withinMs: number,
-): Promise<Appended> => {
-  const proposed = events.map(({ id, type, data, metadata }) =>
-    jsonEvent({ id, type, data: data as JSONEventData, metadata }),
-  )
-  const sent = client.appendToStream(stream, proposed, {
-    expectedRevision: expected === 'no_stream' ? NO_STREAM : expected,
-    deadline: withinMs,
-  })
-  const { nextExpectedRevision, position } = await within(sent, withinMs)
-  return { ok: true, revision: nextExpectedRevision, position: position?.commit ?? 0n }
 }
 
 /** The client itself would wait for ever: the deadline that it sends is for the server to keep. */

@@ -9,6 +9,17 @@ export class Silence extends Error {
   }
 }
 
+/** The store ended a call that many appends share. `effect`: what may have become of one that has no answer. */
+export class CallEnded extends Error {
+  readonly effect: 'none' | 'unknown'
+
+  constructor(effect: CallEnded['effect']) {
+    super('The event store ended the call.')
+    this.name = 'CallEnded'
+    this.effect = effect
+  }
+}
+
 type CommandError = Error & { readonly type: string; readonly actualVersion?: unknown }
 
 /** The error as the client classifies it, by its `type`; undefined for anything that is not the client's. */
@@ -19,7 +30,7 @@ const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exc
 
 /** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
 export const isLost = (error: unknown): boolean => {
-  if (error instanceof Silence) return true
+  if (error instanceof Silence || error instanceof CallEnded) return true
   const type = causeOf(error)?.type
   if (type !== undefined) return LOST_TYPES.has(type)
   return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))
@@ -29,4 +40,9 @@ const NEVER_SENT =
   /ECONNREFUSED|EHOSTUNREACH|ENOTFOUND|No connection established|Name resolution|nothing was written|Failed to discover/
 
 /** Certain that the store never saw it, or did nothing with it. */
-export const wasNeverSent = (error: unknown): boolean => error instanceof Error && NEVER_SENT.test(error.message)
+export const wasNeverSent = (error: unknown): boolean =>
+  error instanceof CallEnded ? error.effect === 'none' : error instanceof Error && NEVER_SENT.test(error.message)
+
+/** The status with which a call ended, before the client's own words for it. */
+export const isCallError = (error: unknown): error is Error & { code: number; details: string } =>
+  error instanceof Error && 'code' in error && 'details' in error

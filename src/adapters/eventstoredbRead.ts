@@ -1,9 +1,8 @@
 import { convertToCommandError } from '@eventstore/db-client'
 import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
-import type { ClientReadableStream } from '@grpc/grpc-js'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../ports.ts'
-import type { Client, Connection } from './eventstoredbConnection.ts'
-import { Silence, isLost } from './eventstoredbErrors.ts'
+import type { Client, Connection, ReadCall } from './eventstoredbConnection.ts'
+import { Silence, isCallError, isLost } from './eventstoredbErrors.ts'
 import { eventIn, headRequest, streamRequest } from './eventstoredbMessages.ts'
 
 const READ_SILENCE_MS = 3000
@@ -54,12 +53,9 @@ type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSigna
  * What a call of the store answers, until it ends or the reader leaves, which cancels it. Ends with Silence when nothing
  * comes while somebody waits for it, and with the client's own errors.
  */
-export async function* received(
-  call: ClientReadableStream<ReadResp>,
-  { silenceMs, signal }: Patience,
-): AsyncGenerator<ReadResp> {
+export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<ReadResp> {
   let waiting = true
-  let timer: NodeJS.Timeout
+  let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
     const limitMs = silenceMs()
     timer = setTimeout(() => (waiting ? call.destroy(new Silence(limitMs)) : watch()), limitMs)
@@ -74,12 +70,12 @@ export async function* received(
       waiting = false
       yield answer as ReadResp
       waiting = true
-      timer!.refresh()
+      timer?.refresh()
     }
   } catch (error) {
-    throw error instanceof Error && 'code' in error && 'details' in error ? convertToCommandError(error) : error
+    throw isCallError(error) ? convertToCommandError(error) : error
   } finally {
-    clearTimeout(timer!)
+    clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
     if (!call.readableEnded) call.cancel()
   }

@@ -15,9 +15,6 @@ const LOOP_RESOLUTION_MS = 10
 const LOOP_WINDOW_MS = 500
 const NANOSECONDS_PER_MS = 1e6
 
-/** Load says nothing about whether the process lives: these are always answered. */
-const HEALTH: readonly string[] = ['/livez', '/readyz']
-
 const countOf = (req: Incoming, name: string): number =>
   req.rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length
 
@@ -31,8 +28,8 @@ const framingFault = (req: Incoming): Problem | undefined => {
   return undefined
 }
 
-/** The median delay of the event loop over the last window, in milliseconds. */
-const watchLoop = (): (() => number) => {
+/** By the median delay of the event loop over the last window. */
+const watchLoop = (): (() => boolean) => {
   const histogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
   histogram.enable()
   let delayMs = 0
@@ -40,22 +37,29 @@ const watchLoop = (): (() => number) => {
     delayMs = histogram.percentile(50) / NANOSECONDS_PER_MS
     histogram.reset()
   }, LOOP_WINDOW_MS).unref()
-  return () => delayMs
+  return () => delayMs > LOOP_DELAY_MAX_MS
 }
 
-/** `stopping`: from then on the requests of connections that are still open are sent elsewhere. */
-export const admission = (stopping: AbortSignal): RequestHandler => {
-  const loopDelayMs = watchLoop()
+export type Admission = {
+  /** From then on the requests of connections that are still open are sent elsewhere. */
+  readonly stopping: AbortSignal
+  /** Paths that are answered under any load: they say how the service is. */
+  readonly exempt: readonly string[]
+  /** Whether the process has more than it can do; by the delay of its event loop when absent. */
+  readonly isOverloaded?: () => boolean
+}
+
+export const admission = ({ stopping, exempt, isOverloaded = watchLoop() }: Admission): RequestHandler => {
   let inFlight = 0
   const leave = (): void => {
     inFlight -= 1
   }
   const loadFault = (): Problem | undefined => {
     if (stopping.aborted) return new Problem('shutting_down', { headers: { Connection: 'close' } })
-    return inFlight >= IN_FLIGHT_MAX || loopDelayMs() > LOOP_DELAY_MAX_MS ? new Problem('overloaded') : undefined
+    return inFlight >= IN_FLIGHT_MAX || isOverloaded() ? new Problem('overloaded') : undefined
   }
   return (req: Incoming, res: Outgoing, next) => {
-    const fault = framingFault(req) ?? (HEALTH.includes(req.path) ? undefined : loadFault())
+    const fault = framingFault(req) ?? (exempt.includes(req.path) ? undefined : loadFault())
     if (fault) {
       sendProblem(req, res, fault)
       return

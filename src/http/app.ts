@@ -5,7 +5,7 @@ import express, {
   type Response as Outgoing,
 } from 'express'
 import type { Log } from '../ports.ts'
-import { admission } from './admission.ts'
+import { type Admission, admission } from './admission.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { Problem } from './problem.ts'
@@ -17,14 +17,13 @@ export type AppParts = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
-  /** Aborts when the service begins to shut down. */
-  readonly stopping: AbortSignal
+  readonly door: Omit<Admission, 'exempt'>
   /** The embedded issuer, mounted at its own path. */
   readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
 }
 
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-export const createApp = ({ routes, boundary, log, stopping, issuer }: AppParts): Express => {
+export const createApp = ({ routes, boundary, log, door, issuer }: AppParts): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -35,7 +34,8 @@ export const createApp = ({ routes, boundary, log, stopping, issuer }: AppParts)
     req.url = normalizeUrl(req.url)
     next()
   })
-  app.use(admission(stopping))
+  const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
+  app.use(admission({ ...door, exempt }))
   if (issuer) app.use(issuer.path, issuer.handler)
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))

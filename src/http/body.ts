@@ -4,7 +4,6 @@ import { Problem } from './problem.ts'
 import type { AnyRoute } from './route.ts'
 
 const BODY_MAX_BYTES = 64 * 1024
-const BODY_DEADLINE_MS = 30_000
 
 const mediaTypeOf = (req: IncomingMessage): { type: string; charset: string } => {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';')
@@ -19,7 +18,7 @@ const unsupported = (declared: AnyRoute): Problem => {
 }
 
 /** The body's JSON. A declared body that is optional may be absent: then undefined. */
-export const readBody = async (req: IncomingMessage, declared: AnyRoute): Promise<unknown> => {
+export const readBody = async (req: IncomingMessage, declared: AnyRoute, deadlineMs: number): Promise<unknown> => {
   const length = Number(req.headers['content-length'] ?? 0)
   const isEmpty = length === 0 && req.headers['transfer-encoding'] === undefined
   if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
@@ -27,14 +26,14 @@ export const readBody = async (req: IncomingMessage, declared: AnyRoute): Promis
   const { type, charset } = mediaTypeOf(req)
   const encoded = req.headers['content-encoding'] !== undefined
   if (type !== (declared.bodyType ?? 'application/json') || charset !== 'utf-8' || encoded) throw unsupported(declared)
-  return parseJson(await readBytes(req))
+  return parseJson(await readBytes(req, deadlineMs))
 }
 
-const readBytes = (req: IncomingMessage): Promise<Buffer> =>
+const readBytes = (req: IncomingMessage, deadlineMs: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const late = setTimeout(() => end(new Problem('request_timeout')), BODY_DEADLINE_MS)
+    const late = setTimeout(() => end(new Problem('request_timeout')), deadlineMs)
     const end = (problem?: Problem): void => {
       clearTimeout(late)
       req.removeAllListeners('data')

@@ -52,7 +52,9 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     const accept = acceptedType(req, declared)
     const apiVersion = versionOf(req)
     res.locals['apiVersion'] = apiVersion
-    const body = declared.body ? checked(declared.body, await readBody(req, declared), '') : undefined
+    const body = declared.body
+      ? checked(declared.body, await readBody(req, declared, services.bodyDeadlineMs), '')
+      : undefined
     const query = checkedQuery(req, declared)
     const call: Omit<Call<unknown, unknown, unknown>, 'principal' | 'context'> = {
       ...services,

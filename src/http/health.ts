@@ -9,6 +9,7 @@ const live = route({
   tag: 'Health',
   scope: 'none',
   rateClass: 'default',
+  underAnyLoad: true,
   responses: { 200: { description: 'It does.', schema: z.object({ status: z.literal('ok') }) } },
   errors: [],
   handle: async () => ({ status: 200, body: { status: 'ok' } }),
@@ -24,6 +25,7 @@ const ready = route({
   tag: 'Health',
   scope: 'none',
   rateClass: 'default',
+  underAnyLoad: true,
   responses: {
     200: { description: 'It can.', schema: readiness },
     503: { description: 'It cannot: see the checks.', schema: readiness },

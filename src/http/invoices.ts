@@ -1,16 +1,18 @@
 import { z } from 'zod'
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
 import { invoicePage, invoiceView } from '../../projections/invoices/queries.ts'
-import { idSchema } from '../../streams/ids.ts'
+import { type InvoiceId, idSchema } from '../../streams/ids.ts'
 import { invoiceEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import { raise } from '../commands/invoices.ts'
 import type { JsonObject } from '../ports.ts'
 import { readPage } from './collection.ts'
+import { authorize } from '../identity/authorize.ts'
 import { claimFor } from './idempotency.ts'
-import { answer, answerCreated, ifMatchOf, readOne } from './resource.ts'
-import { type AnyRoute, route } from './route.ts'
+import { Problem } from './problem.ts'
+import { answer, answerCreated, ifMatchOf, readOne, visible } from './resource.ts'
+import { type AnyRoute, type Call, route } from './route.ts'
 import {
   amountSchema,
   asOfQuery,
@@ -132,6 +134,18 @@ const listInvoices = route({
   handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 
+/** Four eyes, where the tenant's policy asks for them. A refusal of right comes before any stale version. */
+const checkPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
+  const { row } = await call.ledger.loader.load(invoiceEntity, call.params.id)
+  const { tenant_id, currency, amount_due, created_by } = visible(call, row)
+  if (!call.needsFourEyes(tenant_id, currency, amount_due)) return
+  const decision = authorize(call.principal, { scope: 'invoice:approve', otherThan: created_by })
+  if ('refused' in decision)
+    throw new Problem(decision.refused, {
+      detail: 'An invoice of this amount is approved by another than its creator.',
+    })
+}
+
 const approveInvoice = route({
   ...common,
   method: 'POST',
@@ -145,6 +159,7 @@ const approveInvoice = route({
   responses: { 200: changed },
   errors: ['invoice_state_conflict', 'policy_denied'],
   handle: async call => {
+    await checkPolicy(call)
     const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return answer(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)

@@ -93,6 +93,7 @@ const storedLines = (lines: z.output<typeof newLines>) =>
 const byId = z.object({ id: idSchema('ord') })
 const PATH = '/orders'
 const common = { tag: 'Orders', rateClass: 'default' } as const
+const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
 
 const createOrder = route({
   ...common,
@@ -103,13 +104,7 @@ const createOrder = route({
   scope: 'orders:write',
   body: newOrder,
   idempotencyKey: 'honoured',
-  responses: {
-    201: {
-      description: 'The order.',
-      schema: orderSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
-    },
-  },
+  responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: [],
   handle: async call => {
     const { body, ledger, context, idempotency } = call
@@ -182,7 +177,7 @@ const changeOrder = route({
   body: orderPatch,
   bodyType: 'application/merge-patch+json',
   ifMatch: 'required',
-  responses: { 200: { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } },
+  responses: { 200: changed },
   errors: ['order_state_conflict'],
   handle: async call => {
     const { metadata, lines, customer_reference, description } = call.body
@@ -211,7 +206,7 @@ const cancelOrder = route({
   params: byId,
   body: z.strictObject({ reason: textSchema.nullable().default(null) }).default({ reason: null }),
   ifMatch: 'required',
-  responses: { 200: { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } },
+  responses: { 200: changed },
   errors: ['order_state_conflict', 'order_has_invoices'],
   handle: async call => {
     const command = { type: 'CancelOrder' as const, reason: call.body.reason }

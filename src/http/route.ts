@@ -24,6 +24,10 @@ export type Services = {
   readonly database: Database
   readonly cursors: Cursors
   readonly idempotencyRetentionMs: number
+  /** How long the body of a request may take to arrive. */
+  readonly bodyDeadlineMs: number
+  /** Whether the policy of the tenant wants a second pair of eyes on an invoice of this amount, in minor units. */
+  readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   readonly audience: string
   /** `metadata` when the issuer is our own. */
   readonly issuer: {
@@ -109,6 +113,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
   readonly idempotencyKey?: 'required' | 'honoured'
   readonly ifMatch?: 'required'
+  /** Answered also when the service is overloaded or stopping: it says how the service is. */
+  readonly underAnyLoad?: true
   /** Follows Prefer: respond-async and wait. */
   readonly takesPreference?: true
   /** The media types of its answer; application/json when absent. */
@@ -136,10 +142,9 @@ const COMMON: readonly ErrorCode[] = [
   'unsupported_api_version',
   'unknown_parameter',
   'not_acceptable',
-  'overloaded',
-  'shutting_down',
   'internal_error',
 ]
+const UNDER_LOAD: readonly ErrorCode[] = ['overloaded', 'shutting_down']
 const AUTHENTICATED: readonly ErrorCode[] = [
   'unauthenticated',
   'token_invalid',
@@ -157,15 +162,17 @@ const WITH_BODY: readonly ErrorCode[] = [
   'json_limits_exceeded',
   'validation_failed',
 ]
-const COMMAND: readonly ErrorCode[] = ['deadline_exceeded', 'concurrent_modification']
 
 /** Every code that the endpoint can answer with, each once. */
 export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
   ...new Set<ErrorCode>([
     ...COMMON,
+    ...(declared.underAnyLoad ? [] : UNDER_LOAD),
     ...(declared.scope === 'none' ? [] : AUTHENTICATED),
     ...(declared.kinds ? (['credential_not_permitted'] as const) : []),
-    ...(declared.method === 'GET' ? [] : COMMAND),
+    ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
+    // With If-Match there is one try: who loses the race is told that the version is stale.
+    ...(declared.method === 'GET' || declared.ifMatch ? [] : (['concurrent_modification'] as const)),
     ...(declared.body ? WITH_BODY : []),
     ...(declared.query ? (['validation_failed'] as const) : []),
     ...(declared.params ? (['resource_not_found'] as const) : []),

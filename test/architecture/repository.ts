@@ -12,9 +12,22 @@ const IGNORED = new Set(['node_modules', '.git', '.data', '.kafka', 'coverage', 
 
 /** The owner fixed the top level; files whose name begins with a dot configure tools. */
 const TOP_LEVEL = new Set([
-  ...['package.json', 'package-lock.json', 'tsconfig.json', 'biome.json', 'docker-compose.yml', 'Dockerfile', '.ci'],
-  ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'],
-  ...['src', 'projections', 'streams', 'scripts', 'test'],
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'biome.json',
+  'docker-compose.yml',
+  'Dockerfile',
+  '.ci',
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'LICENSE',
+  'src',
+  'projections',
+  'streams',
+  'scripts',
+  'test',
 ])
 const DOTFILE = /^\.[a-z]+(?:\.json)?$/
 

@@ -60,8 +60,12 @@ export const rooms: readonly Room[] = [
     files: /^src\/http\//,
     // Of the feeds only how far they have got: a list says what it is as of.
     may: [
-      ...[...STREAMS, ...PROJECTIONS, PORTS, 'src/(http|identity|commands)/.+', 'src/feeds/checkpoints\\.ts'],
-      ...['express', 'zod', 'zod-openapi', 'jose', NODE, TELEMETRY_API],
+      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose',
+      ...STREAMS,
+      ...PROJECTIONS,
+      PORTS,
+      NODE,
+      TELEMETRY_API,
     ],
   },
   {
@@ -71,9 +75,16 @@ export const rooms: readonly Room[] = [
   },
   ...(
     [
-      ['eventstoredb', '@eventstore/db-client'],
+      // The store's messages are made of the types that protobuf itself brings along.
+      ['eventstoredb', '(@eventstore/db-client|google-protobuf)'],
       ['kafka', 'kafkajs'],
       ['postgres', 'pg'],
+      ['csv', 'csv-stringify'],
+      ['jsonl', 'node:stream'],
+      ['parquet', 'hyparquet-writer'],
+      ['csv', 'csv-stringify'],
+      ['parquet', 'hyparquet-writer'],
+      ['jsonl', PORTS],
     ] as const
   ).map(([prefix, vendor]) => ({
     name: `the adapter ${prefix}`,
@@ -98,8 +109,9 @@ export const rooms: readonly Room[] = [
     name: 'scripts',
     files: /^scripts\//,
     may: [
-      ...[...STREAMS, ...PROJECTIONS, 'src/(adapters|embedded|identity)/.+', 'scripts/.+', '(?!src/|test/).+'],
-      ...['src/(compose|config|addresses|ports|world|releasers)\\.ts', 'src/feeds/checkpoints\\.ts', RECORDED],
+      'src/(compose|config|addresses|ports|world|releasers)\\.ts|src/(adapters|embedded|identity)/.+',
+      'src/feeds/checkpoints\\.ts|scripts/.+|(?!src/|test/).+',
+      RECORDED,
     ],
   },
   { name: 'tests', files: /^test\//, may: ['.+'] },

@@ -66,10 +66,10 @@ export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }
       )
     },
     run: async calls => {
-      let left = calls.length
-      for (const call of calls) void call.catch(() => undefined).finally(() => (left -= 1))
+      const left = new Set(calls)
+      for (const call of calls) void call.catch(() => undefined).finally(() => left.delete(call))
       await settle()
-      while (left > 0 && gates.some(({ owner }) => !ended.has(owner))) {
+      while (left.size > 0 && gates.some(({ owner }) => !ended.has(owner))) {
         openOne()
         await settle()
       }

@@ -41,9 +41,16 @@ const expectSameIds = ({ committed, published, served }: Evidence): void => {
     ).to.deep.equal(idsByTenant.get(tenant)?.map(({ stored }) => stored.id))
 }
 
+const TOPICS: Readonly<Record<string, string>> = {
+  ord: 'ledger.order.v1',
+  inv: 'ledger.invoice.v1',
+  pay: 'ledger.payment.v1',
+  op: 'ledger.operation.v1',
+}
+
 /** The message that contract.md §9 promises for an item of GET /events. */
 const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => ({
-  topic: `ledger.${item.type.split('.')[0]}.v1`,
+  topic: TOPICS[item.subject.split('_')[0] ?? ''] ?? 'none',
   key: item.subject,
   headers: {
     ce_id: item.id,

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
@@ -18,9 +19,9 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
  * process that embeds nothing, which can be killed.
  */
 
-export const TOPICS = ['ledger.order.v1', 'ledger.invoice.v1', 'ledger.payment.v1'] as const
+const CATEGORIES = ['order', 'invoice', 'payment', 'operation'] as const
+export const TOPICS: readonly string[] = CATEGORIES.map(category => `ledger.${category}.v1`)
 
-const CATEGORIES = ['order', 'invoice', 'payment'] as const
 const AUDIENCE = 'payment-ledger'
 const PAGE = 100
 const DRAIN_MAX_MS = 30_000
@@ -52,12 +53,22 @@ export type Stage = {
   readonly committed: () => Promise<Committed[]>
   /** The facts at GET /events, page by page. */
   readonly served: (tenant: string) => Promise<CloudEvent[]>
-  /** Everything in the three topics, repeated messages included; in the order of offsets within each partition. */
+  /** Everything in the topics, repeated messages included; in the order of offsets within each partition. */
   readonly published: () => Promise<Message[]>
   readonly close: () => Promise<void>
 }
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
+const compose = new URL('../../src/compose.ts', import.meta.url).href
+
+/** A start is mostly compiling, and a process that is killed leaves no cache behind: one that ends by itself does. */
+const fillCompileCache = async (folder: string): Promise<{ readonly NODE_COMPILE_CACHE: string }> => {
+  const cache = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
+  const program = `await import('${compose}'); process.exit(0)`
+  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module']
+  await promisify(execFile)(process.execPath, [...flags, '--eval', program], { env: { ...process.env, ...cache } })
+  return cache
+}
 
 const spawnPublisher = async (dataDir: string, env: Readonly<Record<string, string>>): Promise<Publisher> => {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
@@ -125,17 +136,19 @@ const drainedTo = async (store: EventStore, { sql }: Database): Promise<void> =>
   }, DRAIN_MAX_MS)
 }
 
-const publishers = (folder: string, { addresses }: ServiceProcess, brokers: () => readonly string[]) => {
+const environmentOf = ({ addresses }: ServiceProcess, brokers: readonly string[]) => ({
+  EVENTSTORE_URL: addresses.event_store,
+  DATABASE_URL: addresses.postgres,
+  OIDC_ISSUER: addresses.issuer,
+  OIDC_AUDIENCE: AUDIENCE,
+  KAFKA_BROKERS: brokers.join(','),
+})
+
+const publishers = (folder: string, env: Readonly<Record<string, string>>) => {
   const running = new Set<Publisher>()
   let count = 0
   const start = async (): Promise<Publisher> => {
-    const publisher = await spawnPublisher(join(folder, `publisher-${++count}`), {
-      EVENTSTORE_URL: addresses.event_store,
-      DATABASE_URL: addresses.postgres,
-      OIDC_ISSUER: addresses.issuer,
-      OIDC_AUDIENCE: AUDIENCE,
-      KAFKA_BROKERS: brokers().join(','),
-    })
+    const publisher = await spawnPublisher(join(folder, `publisher-${++count}`), env)
     running.add(publisher)
     const end: Publisher['end'] = async signal => {
       await publisher.end(signal)
@@ -167,13 +180,14 @@ export const openStage = async (): Promise<Stage> => {
   const folder = await temporaryDirectory()
   const apiFolder = join(folder, 'api')
   await Promise.all([mkdir(apiFolder), mkdir(join(folder, 'kafka'))])
-  const [broker, api] = await Promise.all([
+  const [broker, api, cache] = await Promise.all([
     brokerIn(join(folder, 'kafka')),
     startProcess(apiFolder, { LEDGER_ROLES: 'api,projector,worker', KAFKA_BROKERS: '' }),
+    fillCompileCache(folder),
   ])
   const store = openEventStore({ connectionString: api.addresses.event_store })
   const database = openDatabase({ connectionString: api.addresses.postgres })
-  const { start, killAll } = publishers(folder, api, broker.brokers)
+  const { start, killAll } = publishers(folder, { ...environmentOf(api, broker.brokers()), ...cache })
   const client: Stage['client'] = async tenant => clientOf(api.api, await api.token({ tenant }))
   return {
     brokers: broker.brokers,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Answer, aPayment, anOrder, approvedInvoice, type Asked, type Client, pay } from '../support/client.ts'
+import { type Answer, aPayment, anOrder, approvedInvoice, type Asked } from '../support/client.ts'
+import { type Client, eventually, newKey, pay } from '../support/client.ts'
 
 /** Clients that sell for as long as a fault lasts, and remember how each of their requests went. */
 
@@ -28,16 +29,24 @@ const watched = (client: Client, requests: Request[], headers: Readonly<Record<s
   }
 }
 
-/** Facts of every topic: an invoice that is approved and paid in two parts, and an order that is cancelled. */
+/** An invoice that is approved, paid in two parts and refunded in part, and an order that is cancelled. */
 export const sell = async (client: Client): Promise<void> => {
   const { invoiceId } = await approvedInvoice(client, 900)
   await pay(client, aPayment(invoiceId, { amount: 400 }))
-  await pay(client, aPayment(invoiceId, { amount: 500 }))
+  const payment = await pay(client, aPayment(invoiceId, { amount: 500 }))
+  const refund = { amount: 200, reason: 'It came too late.' }
+  await client.post(`/payments/${payment.body.id}:refund`, refund, { 'idempotency-key': newKey() })
   const order = await client.post('/orders', anOrder())
   const ifMatch = { 'if-match': order.headers.get('etag') ?? '' }
   await client.post(`/orders/${order.body.id}:cancel`, { reason: 'It was not wanted.' }, ifMatch)
 }
-export const FACTS_PER_SALE = 7
+export const FACTS_PER_SALE = 8
+
+/** Has a file made, and waits until it is. */
+export const makeExport = async (client: Client): Promise<void> => {
+  const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
+  await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
+}
 
 /** One lane for each client. `headers` go with each of its requests. */
 export const startTraffic = (

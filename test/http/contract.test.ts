@@ -117,6 +117,7 @@ describe('the check of every answer against the contract', () => {
     path: '/orders/ord_00000000000000000000000000',
     status: 404,
     headers: new Headers({ ...every, 'content-type': 'application/problem+json' }),
+    text: '',
     body: problem as unknown,
   }
   const fails = async (answer: typeof missing): Promise<string> =>
@@ -152,7 +153,7 @@ describe('the check of every answer against the contract', () => {
     [
       'an answer without a correlation id',
       { headers: new Headers({ ...every, 'x-correlation-id': '', 'content-type': 'application/problem+json' }) },
-      'nothing',
+      'lacks the header x-correlation-id',
     ],
     [
       'an answer that says what it is made of',

@@ -1,11 +1,15 @@
 import fc from 'fast-check'
 import type { InvoiceCommand, InvoiceEvent } from '../../streams/invoice/index.ts'
+import type { OperationCommand, OperationEvent } from '../../streams/operation/index.ts'
 import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
 import type { PaymentCommand, PaymentEvent } from '../../streams/payment/index.ts'
 import type { ReferenceCommand, ReferenceEvent } from '../../streams/reference/index.ts'
 import {
   applied,
+  completeExport,
   createOrder,
+  exportCompleted,
+  exportRequested,
   id,
   initiatePayment,
   invoiceApproved,
@@ -22,6 +26,7 @@ import {
   raiseInvoice,
   refused,
   released,
+  requestExport,
   reserved,
   terms,
 } from './samples.ts'
@@ -137,3 +142,31 @@ export const settled: fc.Arbitrary<PaymentCommand[]> = settlement.map(how => [
   { type: 'ConfirmPayment' },
   ...(how === 'deferred' ? [{ type: 'SettlePayment' as const }] : []),
 ])
+
+const run = fc.constantFrom('run 1', 'run 2', 'run 3')
+const sentAt = fc.constantFrom('2026-01-31T23:59:59.999Z', '2026-02-01T00:00:00.000Z')
+
+export const anyOperationCommand: fc.Arbitrary<OperationCommand> = fc.oneof(
+  fc.constant(requestExport),
+  { weight: 4, arbitrary: run.map(name => ({ type: 'StartAttempt' as const, run: name })) },
+  {
+    weight: 2,
+    arbitrary: run.map(name => ({ type: 'FailAttempt' as const, run: name, code: 'dependency_unavailable' })),
+  },
+  run.map(completeExport),
+  fc.constant({ type: 'CancelOperation' as const }),
+  sentAt.map(at => ({ type: 'ExpireOperation' as const, at })),
+)
+export const anyOperationEvent: fc.Arbitrary<OperationEvent> = fc
+  .tuple(few, run)
+  .chain(([attempt, name]) =>
+    fc.constantFrom<OperationEvent>(
+      exportRequested,
+      { type: 'OperationStarted', data: { attempt, run: name } },
+      { type: 'OperationAttemptFailed', data: { attempt, run: name, code: 'dependency_unavailable' } },
+      exportCompleted(attempt, name),
+      { type: 'OperationFailed', data: { attempt, code: 'internal_error' } },
+      { type: 'OperationCancelled', data: {} },
+      { type: 'OperationExpired', data: {} },
+    ),
+  )

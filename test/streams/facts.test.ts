@@ -4,10 +4,12 @@ import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import { cloudEventOf, FACT_TYPES, factOf } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import { invoice, type InvoiceEvent } from '../../streams/invoice/index.ts'
+import { operation } from '../../streams/operation/index.ts'
 import { order, type OrderEvent } from '../../streams/order/index.ts'
 import { payment, type PaymentEvent } from '../../streams/payment/index.ts'
 import {
   applied,
+  exportCompleted,
   id,
   invoiceApproved,
   invoicePaid,
@@ -46,8 +48,10 @@ const paymentTerms = { payment_id: id('pay'), ...terms('deferred'), amount: 1000
 
 describe('the facts of', () => {
   for (const [category, { codec, facts }] of Object.entries(aggregates))
-    it(`${category} are decided for every event, and for no other`, () =>
-      expect(Object.keys(facts).toSorted()).to.deep.equal(codec.types.toSorted()))
+    it(`${category} are decided for every event, and for no other`, () => {
+      const types: readonly string[] = codec.types
+      expect(Object.keys(facts).toSorted()).to.deep.equal(types.toSorted())
+    })
 
   it('a created order say what it comes to', () =>
     expect(ofOrder(orderCreated)).to.deep.equal({
@@ -108,6 +112,24 @@ describe('the facts of', () => {
       data: { ...paymentTerms, refund_amount: 400, refunded_amount: 700, reason: 'broken' },
     })
   })
+
+  it('a finished export say what is in it, positions as texts', () =>
+    expect(factOf(operation.facts, recorded(exportCompleted(2, 'a'), id('op')))).to.deep.equal({
+      type: 'export.completed',
+      version: 1,
+      data: {
+        operation_id: id('op'),
+        resource: 'payments',
+        format: 'csv',
+        filters: { currency: 'USD' },
+        row_count: 3,
+        byte_count: 120,
+        sha256: 'cc'.repeat(32),
+        from_position: '0',
+        to_position: '77',
+        expires_at: '2026-02-01T00:00:00.000Z',
+      },
+    }))
 
   it('what is nobody else’s business are none', () => {
     expect(ofPayment(paymentInitiated('immediate'))).to.equal(undefined)

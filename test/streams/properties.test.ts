@@ -2,12 +2,15 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { type AnyEvent, type Decider, isRejection } from '../../streams/decider.ts'
 import { invoice, type InvoiceCommand, type InvoiceEvent, type InvoiceState } from '../../streams/invoice/index.ts'
+import { operation, type OperationCommand, type OperationEvent } from '../../streams/operation/index.ts'
 import { order, type OrderCommand, type OrderEvent } from '../../streams/order/index.ts'
 import { payment, type PaymentCommand, type PaymentEvent } from '../../streams/payment/index.ts'
 import { reference, type ReferenceCommand, type ReferenceEvent } from '../../streams/reference/index.ts'
 import {
   anyInvoiceCommand,
   anyInvoiceEvent,
+  anyOperationCommand,
+  anyOperationEvent,
   anyOrderCommand,
   anyOrderEvent,
   anyPaymentCommand,
@@ -16,7 +19,7 @@ import {
   anyReferenceEvent,
   settled,
 } from './arbitraries.ts'
-import { createOrder, raiseInvoice } from './samples.ts'
+import { createOrder, raiseInvoice, requestExport } from './samples.ts'
 
 /** What holds for every sequence of commands, and of events, whoever sends them. */
 
@@ -194,6 +197,28 @@ describe('the laws of', () => {
             if (before.status !== 'succeeded') return
             for (const [refundId, part] of before.refunds) expect(state.refunds.get(refundId)).to.equal(part)
           })
+        }),
+      ))
+  })
+
+  describe('an operation', () => {
+    lawsOf(operation.decider as AnyDecider<OperationCommand, OperationEvent>, anyOperationCommand, anyOperationEvent, [
+      'RequestExport',
+    ])
+
+    it('is completed at most once, by the newest attempt', () =>
+      fc.assert(
+        fc.property(fc.array(anyOperationCommand, SEQUENCE), commands => {
+          const attempts: number[] = []
+          const ends: number[] = []
+          play(operation.decider, [requestExport, ...commands], ({ events }) => {
+            for (const event of events) {
+              if (event.type === 'OperationStarted') attempts.push(event.data.attempt)
+              if (event.type === 'ExportCompleted') ends.push(event.data.attempt)
+            }
+          })
+          expect(attempts).to.deep.equal(attempts.map((_, n) => n + 1))
+          expect(ends).to.deep.equal(ends.length === 0 ? [] : [attempts.length])
         }),
       ))
   })

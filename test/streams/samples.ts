@@ -3,6 +3,7 @@
 import type { Claim } from '../../streams/claim.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { InvoiceEvent, PayInvoice, RaiseInvoice } from '../../streams/invoice/index.ts'
+import type { CompleteExport, OperationEvent, RequestExport } from '../../streams/operation/index.ts'
 import type { CreateOrder, InvoiceOrder, OrderEvent } from '../../streams/order/index.ts'
 import type { InitiatePayment, PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
 
@@ -147,4 +148,25 @@ export const paymentFailed = (
 ): First<PaymentEvent, 'PaymentFailed'> => ({
   type: 'PaymentFailed',
   data: { ...terms(settlement), code, held_by },
+})
+
+// --- An export of all payments -----------------------------------------------------------------------------------------
+
+const exportTerms = {
+  resource: 'payments',
+  format: 'csv',
+  filters: { currency: 'USD' },
+  expires_at: '2026-02-01T00:00:00.000Z',
+} as const
+const file = { row_count: 3, byte_count: 120, sha256: 'cc'.repeat(32), from_position: 0n, to_position: 77n }
+
+export const requestExport: RequestExport = { type: 'RequestExport', ...exportTerms, metadata: { desk: '4' }, claim }
+export const exportRequested: First<OperationEvent, 'ExportRequested'> = {
+  type: 'ExportRequested',
+  data: { ...exportTerms, metadata: { desk: '4' }, claim },
+}
+export const completeExport = (run: string): CompleteExport => ({ type: 'CompleteExport', run, ...file })
+export const exportCompleted = (attempt: number, run: string): First<OperationEvent, 'ExportCompleted'> => ({
+  type: 'ExportCompleted',
+  data: { ...exportTerms, attempt, run, ...file },
 })

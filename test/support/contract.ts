@@ -43,7 +43,7 @@ const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
 /** What is promised of every answer, whatever it is an answer to. */
 const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
   const what = `${method} ${path} → ${status}`
-  for (const name of EVERY) if (!headers.has(name)) throw new Error(`${what} lacks the header ${name}.`)
+  for (const name of EVERY) if (!headers.get(name)) throw new Error(`${what} lacks the header ${name}.`)
   for (const name of ['x-powered-by', 'server'])
     if (headers.has(name)) throw new Error(`${what} says what it is made of: ${headers.get(name)}.`)
   const isProblem = headers.get('content-type') === 'application/problem+json'

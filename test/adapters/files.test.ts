@@ -1,0 +1,136 @@
+import { parquetMetadata } from 'hyparquet'
+import { expect } from 'chai'
+import { csv } from '../../src/adapters/csv.ts'
+import { jsonl } from '../../src/adapters/jsonl.ts'
+import { parquet } from '../../src/adapters/parquet.ts'
+import type { FileFormat } from '../../src/ports.ts'
+import type { ExportFormat } from '../../streams/operation/index.ts'
+import { parseCsv, type Read, rowsOfFile } from '../support/files.ts'
+
+const formats: Readonly<Record<ExportFormat, FileFormat>> = { csv, jsonl, parquet }
+const columns = {
+  id: 'text',
+  amount: 'bigint',
+  version: 'integer',
+  at: 'timestamptz',
+  note: 'text',
+  more: 'json',
+} as const
+
+const rowAt = (n: number): Read => ({
+  id: `pay_${n}`,
+  amount: 999_999_999_999 - n,
+  version: n,
+  at: new Date(Date.UTC(2026, 0, 1) + n).toISOString(),
+  note: n % 3 === 0 ? null : `Zürich ☃ 💶 ${n}`,
+  more: n % 2 === 0 ? { shop: `n ${n}`, '"': ',' } : null,
+})
+
+const file = (format: FileFormat, batches: readonly (readonly object[])[]): Buffer => {
+  const writer = format(columns)
+  return Buffer.concat([...batches.map(rows => writer.write(rows)), writer.end()])
+}
+
+const shown: Readonly<Record<ExportFormat, (row: Read) => Read>> = {
+  jsonl: row => row,
+  csv: row => ({
+    ...row,
+    amount: String(row['amount']),
+    version: String(row['version']),
+    more: row['more'] === null ? null : JSON.stringify(row['more']),
+  }),
+  parquet: row => ({ ...row, amount: BigInt(row['amount'] as number), at: new Date(row['at'] as string) }),
+}
+
+for (const format of ['csv', 'jsonl', 'parquet'] as const)
+  describe(`a ${format} file`, () => {
+    const write = formats[format]
+
+    it('of no rows is a file of no rows', async () => {
+      expect(await rowsOfFile(format, file(write, []))).to.deep.equal([])
+      expect(await rowsOfFile(format, file(write, [[], []]))).to.deep.equal([])
+    })
+
+    it('says what was written, in order, to the last digit and letter', async () => {
+      const rows = Array.from({ length: 12_345 }, (_, n) => rowAt(n))
+      const batches = [rows.slice(0, 1), rows.slice(1, 4_999), [], rows.slice(4_999, 11_000), rows.slice(11_000)]
+      const read = await rowsOfFile(format, file(write, batches))
+      expect(read).to.have.length(rows.length)
+      for (const n of [0, 1, 2, 3, 4_998, 4_999, 5_000, 9_999, 10_000, 12_344])
+        expect(read[n], `row ${n}`).to.deep.equal(shown[format](rows[n] ?? {}))
+      expect(new Set(read.map(({ id }) => id)).size).to.equal(rows.length)
+    })
+
+    it('keeps nothing back but what it cannot write yet', () => {
+      const writer = write(columns)
+      const rows = Array.from({ length: 500 }, (_, n) => rowAt(n))
+      const sizes = Array.from({ length: 40 }, () => writer.write(rows).length)
+      const half = sizes.slice(0, 20).reduce((sum, size) => sum + size, 0)
+      const other = sizes.slice(20).reduce((sum, size) => sum + size, 0)
+      expect(half).to.be.greaterThan(10_000)
+      expect(Math.abs(half - other) / half, 'the pieces come as the rows do').to.be.lessThan(0.05)
+    })
+  })
+
+describe('a csv file', () => {
+  const cellOf = (note: string): string | null => {
+    const [, record] = parseCsv(file(csv, [[{ ...rowAt(1), note }]]).toString())
+    return record?.[4] ?? null
+  }
+
+  it('begins with the names of its columns, and so does one without rows', () => {
+    const header = 'id,amount,version,at,note,more\r\n'
+    expect(file(csv, []).toString()).to.equal(header)
+    expect(file(csv, [[rowAt(3)]]).toString()).to.equal(`${header}pay_3,999999999996,3,2026-01-01T00:00:00.003Z,,\r\n`)
+  })
+
+  it('tells an empty text from none', () => {
+    expect(file(csv, [[{ ...rowAt(1), note: '', more: null }]]).toString()).to.match(/Z,"",\r\n$/)
+    expect(file(csv, [[{ ...rowAt(1), note: null, more: null }]]).toString()).to.match(/Z,,\r\n$/)
+  })
+
+  it('leaves numbers as they are, also below zero', () => {
+    expect(file(csv, [[{ ...rowAt(3), amount: -5 }]]).toString()).to.include('pay_3,-5,3,')
+  })
+
+  const formulas = [
+    ...['=1+1', '=cmd|/C calc!A0', "=cmd|' /C notepad'!'A1'", '=HYPERLINK("http://x","y")', '=IMPORTXML("http://x")'],
+    ...['+1', '+1+1', '+cmd|/C calc!A0', '-1', '-1+1', '-2+3+cmd|/C calc!A0', '@SUM(1,1)', '@A1', '@'],
+    ...['\t=1+1', '\t', '\r=1+1', '\r', '=', '+', '-', '--', '=-1', '=1,2', '=1"2', '=1\n2', '=1\r\n2', '="a"'],
+    ...['＝1+1', '＋1', '－1', '＠A1', '=ü', '=☃', '=💶', '-💶', '+"x"', '@"x",', '=1;=2', '=A1&" "', '-,'],
+    ...['=DDE("cmd";"/C calc";"x")', '@cmd', '+44 20 7946 0000', '-0', '=TRUE', '\t@SUM(1)', '\r\n=1'],
+  ]
+  const harmless = ['1=1', "'=1", ' =1', '"=1"', 'a-b', 'x+y', 'me@shop', '', '=1'.slice(1), 'tab\there', 'é=', '0-1']
+
+  it(`has an apostrophe before each of ${formulas.length} texts that a spreadsheet would calculate`, () => {
+    expect(formulas.length).to.be.at.least(45)
+    expect(new Set(formulas).size).to.equal(formulas.length)
+    for (const formula of formulas) {
+      const cell = cellOf(formula)
+      expect(cell, JSON.stringify(formula)).to.equal(`'${formula}`)
+    }
+  })
+
+  it('has every other text as it is', () => {
+    for (const text of [...harmless, 'a,b', 'a"b', 'a\nb', 'a\r\nb', 'a\rb', '"', ',', '\n', ' lead', 'trail '])
+      expect(cellOf(text) ?? '', JSON.stringify(text)).to.equal(text)
+  })
+})
+
+describe('a parquet file', () => {
+  it('names the types of its columns, and its rows in groups of 5,000', () => {
+    const bytes = file(parquet, [Array.from({ length: 12_000 }, (_, n) => rowAt(n))])
+    const { schema, row_groups, num_rows } = parquetMetadata(new Uint8Array(bytes).buffer)
+    const types = schema.slice(1).map(({ name, type, converted_type }) => [name, type, converted_type])
+    expect(types).to.deep.equal([
+      ['id', 'BYTE_ARRAY', 'UTF8'],
+      ['amount', 'INT64', undefined],
+      ['version', 'INT32', undefined],
+      ['at', 'INT64', 'TIMESTAMP_MILLIS'],
+      ['note', 'BYTE_ARRAY', 'UTF8'],
+      ['more', 'BYTE_ARRAY', 'JSON'],
+    ])
+    expect(num_rows).to.equal(12_000n)
+    expect(row_groups.map(group => group.num_rows)).to.deep.equal([5_000n, 5_000n, 2_000n])
+  })
+})

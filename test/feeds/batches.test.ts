@@ -1,0 +1,159 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { batches } from '../../src/feeds/batches.ts'
+
+const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+/** A source that a test fills by hand, and that counts what was taken from it. */
+const createSource = <T>() => {
+  const waiting: (() => void)[] = []
+  const items: T[] = []
+  const seen = { taken: 0, closed: false }
+  let failure: Error | undefined
+  let ended = false
+  const wake = (): void => {
+    for (const resume of waiting.splice(0)) resume()
+  }
+  async function* source(): AsyncGenerator<T> {
+    try {
+      for (;;) {
+        const [item] = items.splice(0, 1)
+        if (item !== undefined) {
+          seen.taken += 1
+          yield item
+        } else if (failure !== undefined) throw failure
+        else if (ended) return
+        else await new Promise<void>(resolve => waiting.push(resolve))
+      }
+    } finally {
+      seen.closed = true
+    }
+  }
+  return {
+    source: source(),
+    seen,
+    push: (...more: T[]) => {
+      items.push(...more)
+      wake()
+    },
+    end: () => {
+      ended = true
+      wake()
+    },
+    fail: (error: Error) => {
+      failure = error
+      wake()
+    },
+  }
+}
+
+describe('batches', () => {
+  it('hand out every item once, in order, and never more than the size, however fast who comes', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer(), { maxLength: 60 }),
+        fc.integer({ min: 1, max: 10 }),
+        fc.infiniteStream(fc.nat({ max: 3 })),
+        async (items, size, pauses) => {
+          const pause = async (): Promise<void> => {
+            for (let left = pauses.next().value; left > 0; left -= 1) await turn()
+          }
+          async function* source() {
+            for (const item of items) {
+              await pause()
+              yield item
+            }
+          }
+          const got: number[][] = []
+          for await (const batch of batches(source(), size)) {
+            got.push(batch)
+            await pause()
+          }
+          expect(got.flat()).to.deep.equal(items)
+          for (const batch of got) expect(batch.length).to.be.within(1, size)
+        },
+      ),
+      { numRuns: 60 },
+    ))
+
+  it('do not wait to be full', async () => {
+    const { source, push, end } = createSource<number>()
+    const reading = batches(source, 100)
+    push(1)
+    expect((await reading.next()).value).to.deep.equal([1])
+    push(2)
+    expect((await reading.next()).value).to.deep.equal([2])
+    end()
+    expect((await reading.next()).done).to.equal(true)
+  })
+
+  it('are as full as may be when much has come in the meantime', async () => {
+    const { source, push, end } = createSource<number>()
+    const reading = batches(source, 3)
+    push(1)
+    await reading.next()
+    push(2, 3, 4, 5, 6)
+    await turn()
+    expect((await reading.next()).value).to.deep.equal([2, 3, 4])
+    await turn()
+    expect((await reading.next()).value).to.deep.equal([5, 6])
+    end()
+    await reading.next()
+  })
+
+  it('read no further ahead than one batch', async () => {
+    const { source, push, seen, end } = createSource<number>()
+    const reading = batches(source, 4)
+    push(...Array.from({ length: 100 }, (_, n) => n))
+    await reading.next()
+    for (let turns = 0; turns < 20; turns += 1) await turn()
+    expect(seen.taken).to.be.at.most(9)
+    end()
+    await reading.return(undefined)
+  })
+
+  it('hand out what came before an error, then the error itself', async () => {
+    const { source, push, fail } = createSource<number>()
+    const error = new Error('gone')
+    push(1, 2)
+    fail(error)
+    const got: number[] = []
+    const reading = (async () => {
+      for await (const batch of batches(source, 10)) got.push(...batch)
+    })()
+    expect(await reading.catch((thrown: unknown) => thrown)).to.equal(error)
+    expect(got).to.deep.equal([1, 2])
+  })
+
+  it('that nobody reads on close their source with its next item, also where it waits for room', async () => {
+    for (const size of [1, 10]) {
+      const { source, push, seen } = createSource<number>()
+      const reading = batches(source, size)
+      push(1, 2, 3)
+      await reading.next()
+      await turn()
+      await reading.return(undefined)
+      push(4)
+      for (let turns = 0; turns < 5; turns += 1) await turn()
+      expect(seen.closed, `batches of ${size}`).to.equal(true)
+      expect(seen.taken).to.be.at.most(4)
+    }
+  })
+
+  it('that nobody reads on keep the failure of their source to themselves', async () => {
+    const { source, push, fail, seen } = createSource<number>()
+    const reading = batches(source, 10)
+    push(1)
+    await reading.next()
+    await reading.return(undefined)
+    fail(new Error('nobody listens'))
+    for (let turns = 0; turns < 5; turns += 1) await turn()
+    expect(seen.closed).to.equal(true)
+  })
+
+  it('of an empty source are none', async () => {
+    const { source, end } = createSource<number>()
+    end()
+    expect((await batches(source, 5).next()).done).to.equal(true)
+  })
+})

@@ -1,0 +1,133 @@
+import { join } from 'node:path'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { invoiceEntity, orderEntity, paymentEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { pay } from '../../src/commands/payments.ts'
+import { startChild } from '../../src/embedded/child.ts'
+import type { Feed, FeedState } from '../../src/feeds/run.ts'
+import { createTables } from '../../src/feeds/schema.ts'
+import type { Database, StoredEvent } from '../../src/ports.ts'
+import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
+import { approveInvoice, context, newPayment } from '../commands/kit.ts'
+import { POSTGRES, removeFolder, temporaryFolder, until } from '../embedded/processes.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+
+/** A real Postgres for the tests of feeds, and a database of its own for each that asks. */
+export type TestPostgres = {
+  readonly database: () => Promise<Database>
+  /** The tables are there. */
+  readonly ledgerDatabase: () => Promise<Database>
+  readonly stop: () => Promise<void>
+}
+
+/** Every test has a database and a pool of its own, and the server has a hundred connections for all of them. */
+const POOL_MAX = 3
+
+export const startTestPostgres = async (): Promise<TestPostgres> => {
+  const folder = await temporaryFolder()
+  const postgres = await startChild({
+    name: 'postgres',
+    module: POSTGRES,
+    args: ['--data-dir', join(folder, 'pg'), '--port', '0'],
+  })
+  const opened: Database[] = []
+  const open = (connectionString: string): Database => {
+    const database = openDatabase({ connectionString, poolMax: POOL_MAX, lease: { pollMs: 20 } })
+    opened.push(database)
+    return database
+  }
+  const admin = open(postgres.address)
+  let count = 0
+  const database = async (): Promise<Database> => {
+    count += 1
+    await admin.sql(`create database test_${count}`)
+    const url = new URL(postgres.address)
+    url.pathname = `/test_${count}`
+    return open(url.href)
+  }
+  return {
+    database,
+    ledgerDatabase: async () => {
+      const created = await database()
+      await createTables(created)
+      return created
+    },
+    stop: async () => {
+      await Promise.all(opened.map(one => one.close()))
+      await postgres.stop()
+      await removeFolder(folder)
+    },
+  }
+}
+
+/** The service in small: what commands do on a log in memory. */
+export const createTestLedger = (log: MemoryLog): Ledger => createLedger(log.open(), createVirtualWorld())
+
+/** Orders, invoices and payments in every situation, `count` of each. */
+export const fillLog = async (count: number): Promise<MemoryLog> => {
+  const log = createMemoryLog()
+  const ledger = createTestLedger(log)
+  for (let n = 1; n <= count; n += 1) {
+    const orderId = id('ord', n)
+    await handle(ledger, orderEntity, orderId, { command: createOrder, context: context(), isNew: true })
+    await handle(ledger, orderEntity, orderId, { command: invoiceOrder(n), context: context() })
+    await approveInvoice(ledger, n)
+    const settlement = n % 3 === 0 ? 'deferred' : 'immediate'
+    for (const amount of n % 2 === 0 ? [1000n, 1500n] : [900n])
+      await pay(
+        ledger,
+        {
+          ...newPayment(`${n}/${amount}`, {
+            invoice_id: id('inv', n),
+            amount,
+            settlement,
+            reference: `${n}/${amount}`,
+          }),
+        },
+        context(),
+      )
+  }
+  return log
+}
+
+/** The rows that the log comes to, by the fold that answers a GET by id: what every table must hold. */
+export const foldedRows = async (log: MemoryLog) => {
+  const { loader } = createTestLedger(log)
+  const idsOf = (category: string): string[] => [
+    ...new Set(log.events.map(({ stream }) => stream).filter(stream => stream.startsWith(`${category}-`))),
+  ]
+  const suffix = (stream: string) => stream.slice(stream.indexOf('-') + 1)
+  const rowsOf = async <R>(category: string, load: (of: string) => Promise<{ row: R | undefined }>) =>
+    (await Promise.all(idsOf(category).map(stream => load(suffix(stream))))).map(({ row }) => row)
+  return {
+    orders_v1: await rowsOf('order', of => loader.load(orderEntity, of as `ord_${string}`)),
+    invoices_v1: await rowsOf('invoice', of => loader.load(invoiceEntity, of as `inv_${string}`)),
+    payments_v1: await rowsOf('payment', of => loader.load(paymentEntity, of as `pay_${string}`)),
+  }
+}
+
+export type Table = 'orders_v1' | 'invoices_v1' | 'payments_v1'
+export const TABLES: readonly Table[] = ['orders_v1', 'invoices_v1', 'payments_v1']
+
+export const rowsIn = (database: Database, table: string, order = 'id'): Promise<Record<string, unknown>[]> =>
+  database.sql(`select * from ${table} order by ${order} collate "C"`)
+
+/** Gives the feed the whole log, from its checkpoint, in batches of a size. */
+export const feedAll = async (feed: Feed, log: MemoryLog, size = 1_000, epoch = 1n): Promise<void> => {
+  const after = await feed.begin(epoch)
+  const wanted = log.events.filter(({ position }) => after === 'start' || position > after)
+  for (let from = 0; from < wanted.length; from += size) {
+    const batch: readonly StoredEvent[] = wanted.slice(from, from + size)
+    await feed.take(batch, batch.at(-1)?.position ?? 0n, epoch)
+  }
+}
+
+/** What a feed has reported, newest last. */
+export type Reports = { readonly states: FeedState[]; readonly report: (state: FeedState) => void }
+export const createReports = (): Reports => {
+  const states: FeedState[] = []
+  return { states, report: state => void states.push(state) }
+}
+
+export { until }

@@ -1,0 +1,249 @@
+import { expect } from 'chai'
+import { Gap } from '../../projections/projection.ts'
+import { positionOf, Replaced, takeCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { type ReadModel, readModels } from '../../src/feeds/readModels.ts'
+import type { Feed } from '../../src/feeds/run.ts'
+import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import {
+  feedAll,
+  fillLog,
+  foldedRows,
+  rowsIn,
+  startTestPostgres,
+  type Table,
+  TABLES,
+  type TestPostgres,
+} from './kit.ts'
+
+const failureOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describe('the projector', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let leftBehind: [string, unknown][]
+
+  const projector = (models = readModels, on = database): Feed =>
+    projectorOf(on, models, (name, error) => void leftBehind.push([name, error]))
+  const head = (): bigint => BigInt(log.events.length)
+  const allTables = async (): Promise<unknown[]> =>
+    Promise.all([
+      ...TABLES.map(table => rowsIn(database, table)),
+      rowsIn(database, 'facts_v1', 'type, subject, event::text'),
+    ])
+
+  before(async () => {
+    postgres = await startTestPostgres()
+    log = await fillLog(12)
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    leftBehind = []
+  })
+
+  it('makes every table what the fold of the streams is', async () => {
+    await feedAll(projector(), log)
+    const folded = await foldedRows(log)
+    for (const table of TABLES) {
+      const rows = await rowsIn(database, table)
+      expect(rows.length, table).to.be.at.least(12)
+      const wanted = folded[table].toSorted((a, b) => ((a?.id ?? '') < (b?.id ?? '') ? -1 : 1))
+      expect(rows).to.deep.equal(wanted)
+    }
+    expect(leftBehind).to.deep.equal([])
+    for (const { name } of readModels) expect(await positionOf(database.sql, name)).to.equal(head())
+  })
+
+  it('comes to the same in batches of any size', async () => {
+    await feedAll(projector(), log)
+    const whole = await allTables()
+    for (const size of [1, 7, 50]) {
+      database = await postgres.ledgerDatabase()
+      await feedAll(projector(), log, size)
+      expect(await allTables(), `batches of ${size}`).to.deep.equal(whole)
+    }
+  })
+
+  it('changes nothing when it is given again what it has seen', async () => {
+    const feed = projector()
+    await feedAll(feed, log, 20)
+    const before = await allTables()
+    await feed.take(log.events, head(), 1n)
+    expect(await allTables()).to.deep.equal(before)
+    await database.sql('update checkpoints set position = -1')
+    await feedAll(projector(), log, 33)
+    expect(await allTables()).to.deep.equal(before)
+  })
+
+  it('makes the same rows again from nothing', async () => {
+    await feedAll(projector(), log)
+    const before = await allTables()
+    for (const { name } of readModels) await database.sql(`truncate ${name}`)
+    await database.sql('update checkpoints set position = -1')
+    await feedAll(projector(), log, 40)
+    expect(await allTables()).to.deep.equal(before)
+  })
+
+  it('goes on from its checkpoint', async () => {
+    const first = projector()
+    await first.begin(1n)
+    const half = log.events.slice(0, 60)
+    await first.take(half, half.at(-1)?.position ?? 0n, 1n)
+    const second = projector()
+    expect(await second.begin(2n)).to.equal(60n)
+    await second.take(log.events.slice(60), head(), 2n)
+    const folded = await foldedRows(log)
+    expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
+    expect(leftBehind).to.deep.equal([])
+  })
+
+  it('begins where the model stands that is furthest behind, and gives the others nothing twice', async () => {
+    await feedAll(projector(), log)
+    await database.sql('truncate orders_v1')
+    await database.sql(`update checkpoints set position = -1 where name = 'orders_v1'`)
+    const seen: string[] = []
+    const watched = readModels.map(
+      (model): ReadModel => ({
+        ...model,
+        write: (sql, events) => {
+          seen.push(model.name)
+          return model.write(sql, events)
+        },
+      }),
+    )
+    await feedAll(projector(watched), log)
+    expect(new Set(seen)).to.deep.equal(new Set(['orders_v1']))
+    expect(await rowsIn(database, 'orders_v1')).to.have.length(12)
+  })
+
+  describe('keeps rows and checkpoint together', () => {
+    /** The database, but for one statement. */
+    const failingAt = (matches: (text: string) => boolean, failure: Error): Database => ({
+      ...database,
+      transaction: work =>
+        database.transaction(sql =>
+          work((text, values) => (matches(text) ? Promise.reject(failure) : sql(text, values))),
+        ),
+    })
+    const untouched = async (): Promise<void> => {
+      for (const table of TABLES) expect(await rowsIn(database, table), table).to.deep.equal([])
+      for (const { name } of readModels) expect(await positionOf(database.sql, name), name).to.equal(0n)
+    }
+
+    for (const table of TABLES)
+      it(`when the database goes away while it writes ${table}`, async () => {
+        const gone = new Unavailable('database', 'none', undefined)
+        const feed = projector(
+          readModels,
+          failingAt(text => text.startsWith(`insert into ${table}`), gone),
+        )
+        expect(await failureOf(feedAll(feed, log))).to.equal(gone)
+        await untouched()
+        expect(leftBehind).to.deep.equal([])
+      })
+
+    it('when the checkpoint cannot move', async () => {
+      const gone = new Unavailable('database', 'unknown', undefined)
+      const feed = projector(
+        readModels,
+        failingAt(text => text.startsWith('update checkpoints'), gone),
+      )
+      expect(await failureOf(feedAll(feed, log))).to.equal(gone)
+      await untouched()
+    })
+
+    it('when another process has taken over in the meantime', async () => {
+      const old = projector()
+      await old.begin(1n)
+      await projector().begin(2n)
+      expect(await failureOf(old.take(log.events, head(), 1n))).to.be.instanceOf(Replaced)
+      await untouched()
+      expect(leftBehind).to.deep.equal([])
+    })
+
+    it('when another process takes over one model alone', async () => {
+      const old = projector()
+      await old.begin(1n)
+      await takeCheckpoint(database.sql, 'invoices_v1', 2n)
+      expect(await failureOf(old.take(log.events, head(), 1n))).to.be.instanceOf(Replaced)
+      await untouched()
+    })
+  })
+
+  describe('leaves behind the model that cannot go on, and says why,', () => {
+    const others = (name: Table): readonly Table[] => TABLES.filter(table => table !== name)
+    const changed = (match: (event: StoredEvent) => boolean, change: (event: StoredEvent) => StoredEvent) => {
+      const at = log.events.findIndex(match)
+      return { ...log, events: log.events.map((event, n) => (n === at ? change(event) : event)) }
+    }
+    const expectOnlyBehind = async (name: Table, broken: MemoryLog): Promise<void> => {
+      await feedAll(projector(), broken, 10)
+      expect(leftBehind.map(([model]) => model).filter(model => model !== 'facts_v1')).to.deep.equal([name])
+      expect((await positionOf(database.sql, name)) < head()).to.equal(true)
+      const folded = await foldedRows(log)
+      for (const table of others(name)) {
+        expect(await positionOf(database.sql, table), table).to.equal(head())
+        expect(await rowsIn(database, table), table).to.have.length(folded[table].length)
+      }
+    }
+    const isPaid = ({ type }: StoredEvent): boolean => type === 'InvoicePaid'
+
+    it('at an event of an unknown type', async () => {
+      await expectOnlyBehind(
+        'invoices_v1',
+        changed(isPaid, event => ({ ...event, type: 'InvoiceFramed' })),
+      )
+      expect(String(leftBehind[0]?.[1])).to.contain('InvoiceFramed')
+    })
+
+    it('at an event of a newer version', async () => {
+      const newer = changed(isPaid, event => ({ ...event, metadata: { ...event.metadata, schemaVersion: 2 } }))
+      await expectOnlyBehind('invoices_v1', newer)
+      expect(String(leftBehind[0]?.[1])).to.contain('InvoicePaid of version 2')
+    })
+
+    it('at an event whose data do not fit', async () => {
+      const misfit = changed(
+        ({ type }) => type === 'PaymentSucceeded',
+        event => ({ ...event, data: { amount: 'much' } }),
+      )
+      await expectOnlyBehind('payments_v1', misfit)
+    })
+
+    it('at an event that Postgres does not take', async () => {
+      const poison = changed(
+        ({ type }) => type === 'InvoiceApproved',
+        event => ({ ...event, data: { ...event.data, approved_by: 'b\u0000ss' } }),
+      )
+      await expectOnlyBehind('invoices_v1', poison)
+    })
+
+    it('at a gap', async () => {
+      const at = log.events.findIndex(isPaid)
+      await expectOnlyBehind('invoices_v1', { ...log, events: log.events.toSpliced(at - 1, 1) })
+      expect(leftBehind[0]?.[1]).to.be.instanceOf(Gap)
+    })
+
+    it('and takes it along again when it can, from where it stopped', async () => {
+      await feedAll(
+        projector(),
+        changed(isPaid, event => ({ ...event, type: 'InvoiceFramed' })),
+        10,
+      )
+      await feedAll(projector(), log, 10, 2n)
+      expect(await positionOf(database.sql, 'invoices_v1')).to.equal(head())
+      const folded = await foldedRows(log)
+      expect(await rowsIn(database, 'invoices_v1')).to.deep.equal(
+        folded.invoices_v1.toSorted((a, b) => ((a?.id ?? '') < (b?.id ?? '') ? -1 : 1)),
+      )
+    })
+  })
+})

@@ -1,0 +1,238 @@
+import { expect } from 'chai'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { messageOf, publisherOf, topicOf } from '../../src/feeds/publisher.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import { type Feed, type FeedState, runFeeds } from '../../src/feeds/run.ts'
+import { publishedBy } from '../../projections/facts/projection.ts'
+import { decode } from '../../src/feeds/decode.ts'
+import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import {
+  createReports,
+  fillLog,
+  foldedRows,
+  type Reports,
+  rowsIn,
+  startTestPostgres,
+  type TestPostgres,
+  until,
+} from './kit.ts'
+
+/** A bus that keeps what it acknowledged, and can be told to fail or to hold its acknowledgements back. */
+const createBus = () => {
+  const acknowledged: FactMessage[] = []
+  const sent: FactMessage[][] = []
+  const state = { failures: 0, lostAcks: 0, ready: Promise.resolve() }
+  const bus: FactBus = {
+    ensureTopics: () => Promise.resolve(),
+    publish: async messages => {
+      sent.push([...messages])
+      if (state.failures > 0) {
+        state.failures -= 1
+        throw new Unavailable('fact bus', 'none', undefined)
+      }
+      await state.ready
+      acknowledged.push(...messages)
+      if (state.lostAcks === 0) return
+      state.lostAcks -= 1
+      throw new Unavailable('fact bus', 'unknown', undefined)
+    },
+    close: () => Promise.resolve(),
+  }
+  return { bus, acknowledged, sent, state }
+}
+
+describe('running feeds', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let reports: Reports
+  let stop: AbortController
+  const running: Promise<void>[] = []
+
+  const run = (feeds: readonly Feed[], on = database, name = 'tests'): Promise<void> => {
+    const parts = { store: log.open(), database: on, world: realWorld(), report: reports.report }
+    const ended = runFeeds(name, feeds, parts, stop.signal)
+    running.push(ended)
+    return ended
+  }
+  const projector = (): Feed => projectorOf(database, readModels, () => undefined)
+  const head = (): bigint => BigInt(log.events.length)
+  const newest = (name: string): FeedState | undefined => reports.states.findLast(state => state.name === name)
+  const isLive = (name: string) => () => newest(name)?.state === 'live' && newest(name)?.position === head()
+  /** What the log comes to, in its order. */
+  const published = (): FactMessage[] =>
+    log.events.flatMap(stored => {
+      if (stored.stream.startsWith('reference-')) return []
+      const { category, recorded } = decode(stored)
+      const event = publishedBy(category, recorded)
+      return event ? [messageOf(topicOf(category), event)] : []
+    })
+
+  before(async () => {
+    postgres = await startTestPostgres()
+    log = await fillLog(6)
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    reports = createReports()
+    stop = new AbortController()
+  })
+  afterEach(async () => {
+    stop.abort()
+    await Promise.all(running.splice(0))
+  })
+
+  describe('the projector', () => {
+    it('catches up, says that it is live, and follows', async () => {
+      void run([projector()])
+      await until(isLive('projector'))
+      expect(reports.states[0]).to.deep.equal({ name: 'projector', state: 'waiting', position: 0n })
+      const folded = await foldedRows(log)
+      expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
+      expect(reports.states.every(({ error }) => error === undefined)).to.equal(true)
+    })
+
+    it('ends at its signal, and the next one goes on', async () => {
+      const first = run([projector()])
+      await until(isLive('projector'))
+      stop.abort()
+      await first
+      stop = new AbortController()
+      void run([projector()])
+      await until(isLive('projector'))
+      expect(await positionOf(database.sql, 'orders_v1')).to.equal(head())
+    })
+
+    it('is one of two at any time; the other waits, and takes over', async () => {
+      void run([projector()])
+      await until(isLive('projector'))
+      const mine = stop
+      stop = new AbortController()
+      const seen = createReports()
+      const parts = { store: log.open(), database, world: realWorld(), report: seen.report }
+      running.push(runFeeds('tests', [projector()], parts, stop.signal))
+      await new Promise(resolve => setTimeout(resolve, 200))
+      expect(seen.states.map(({ state }) => state)).to.deep.equal(['waiting'])
+      mine.abort()
+      await until(() => seen.states.at(-1)?.state === 'live')
+    })
+
+    it('waits for its turn again when its lock is lost', async () => {
+      void run([projector()])
+      await until(isLive('projector'))
+      const before = reports.states.length
+      await database.sql(`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()
+        and database = (select oid from pg_database where datname = current_database())`)
+      await until(() => reports.states.slice(before).some(({ state }) => state === 'waiting'))
+      await until(() => reports.states.at(-1)?.state === 'live')
+      const [lease] = await database.sql<{ epoch: bigint }>('select epoch from ledger_meta.leases')
+      expect(lease?.epoch).to.equal(2n)
+    })
+  })
+
+  describe('the publisher', () => {
+    it('sends every fact of the log in its order, and nothing else', async () => {
+      const { bus, acknowledged } = createBus()
+      void run([publisherOf(database, bus)])
+      await until(isLive('publisher'))
+      expect(published().length).to.be.greaterThan(20)
+      expect(acknowledged).to.deep.equal(published())
+    })
+
+    it('does not move its checkpoint before the acknowledgement', async () => {
+      const { bus, acknowledged, sent, state } = createBus()
+      const held = Promise.withResolvers<void>()
+      state.ready = held.promise
+      void run([publisherOf(database, bus)])
+      await until(() => sent.length > 0)
+      await new Promise(resolve => setTimeout(resolve, 100))
+      expect(await positionOf(database.sql, 'publisher')).to.equal(0n)
+      expect(acknowledged).to.deep.equal([])
+      held.resolve()
+      await until(isLive('publisher'))
+      expect(await positionOf(database.sql, 'publisher')).to.equal(head())
+    })
+
+    it('sends the same again when it was refused, and says that it waits', async () => {
+      const { bus, acknowledged, sent, state } = createBus()
+      state.failures = 2
+      void run([publisherOf(database, bus)])
+      await until(isLive('publisher'))
+      expect(sent[1]).to.deep.equal(sent[0])
+      expect(acknowledged).to.deep.equal(published())
+      const waits = reports.states.filter(({ error }) => error !== undefined)
+      expect(waits.map(({ state: said }) => said)).to.deep.equal(['waiting', 'waiting'])
+    })
+
+    it('repeats byte for byte what was sent when the acknowledgement was lost, and leaves nothing out', async () => {
+      const { bus, acknowledged, state } = createBus()
+      state.lostAcks = 1
+      void run([publisherOf(database, bus)])
+      await until(isLive('publisher'))
+      const count = published().length
+      expect(acknowledged.length).to.be.greaterThan(count)
+      expect(acknowledged.slice(-count)).to.deep.equal(published())
+      const bytes = new Map<string, string>()
+      for (const message of acknowledged) {
+        const id = message.headers['ce_id'] ?? ''
+        expect(JSON.stringify(message)).to.equal(bytes.get(id) ?? JSON.stringify(message))
+        bytes.set(id, JSON.stringify(message))
+      }
+      expect(bytes.size).to.equal(count)
+    })
+
+    it('goes on from its checkpoint after a restart, without sending anything twice', async () => {
+      const first = createBus()
+      const ended = run([publisherOf(database, first.bus)])
+      await until(isLive('publisher'))
+      stop.abort()
+      await ended
+      stop = new AbortController()
+      reports = createReports()
+      const second = createBus()
+      void run([publisherOf(database, second.bus)])
+      await until(isLive('publisher'))
+      expect(second.acknowledged).to.deep.equal([])
+    })
+  })
+
+  describe('a feed that meets poison', () => {
+    const poisonAt = 40n
+    const poisoned = (name: string): Feed => ({
+      ...publisherOf(database, createBus().bus),
+      name,
+      begin: () => Promise.resolve('start'),
+      take: (events, position) => {
+        if (position >= poisonAt) throw new Error(`cannot read ${events.at(-1)?.type}`)
+        return Promise.resolve()
+      },
+    })
+
+    it('stops, says why, and leaves the others running', async () => {
+      void run([poisoned('sick'), projector()])
+      await until(isLive('projector'))
+      await until(() => newest('sick')?.state === 'stopped')
+      expect(newest('sick')?.error).to.match(/^cannot read \w+$/)
+      expect(newest('projector')?.error).to.equal(undefined)
+    })
+
+    it('in the work beside its loop stops as well', async () => {
+      const feed: Feed = {
+        ...publisherOf(database, createBus().bus),
+        name: 'sick',
+        begin: () => Promise.resolve('start'),
+        take: () => Promise.resolve(),
+        alongside: () => Promise.reject(new Error('beside')),
+      }
+      void run([feed, projector()])
+      await until(() => newest('sick')?.state === 'stopped')
+      expect(newest('sick')?.error).to.equal('beside')
+      await until(isLive('projector'))
+    })
+  })
+})

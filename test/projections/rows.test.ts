@@ -1,0 +1,194 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { projections } from '../../projections/index.ts'
+import { fold, Gap, type Projection, type ResourceRow } from '../../projections/projection.ts'
+import type { AnyEvent, Decider } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { aggregates } from '../../streams/index.ts'
+import { invoice } from '../../streams/invoice/index.ts'
+import { operation } from '../../streams/operation/index.ts'
+import { order } from '../../streams/order/index.ts'
+import { payment } from '../../streams/payment/index.ts'
+import { anyInvoiceCommand, anyOperationCommand, anyOrderCommand, anyPaymentCommand } from '../streams/arbitraries.ts'
+import { createOrder, id, initiatePayment, raiseInvoice, requestExport } from '../streams/samples.ts'
+import { decided, metadataAt, recordedAs } from './histories.ts'
+
+type AnyProjection = Projection<AnyEvent, ResourceRow>
+type Folding<S> = { readonly histories: fc.Arbitrary<{ recorded: Recorded<AnyEvent>[]; states: S[] }> }
+
+const histories = <S, C, E extends AnyEvent>(
+  decider: Decider<S, C, E, string>,
+  first: C,
+  anyCommand: fc.Arbitrary<C>,
+  of: Parameters<typeof recordedAs>[0],
+): Folding<S>['histories'] =>
+  fc.array(anyCommand, { maxLength: 30 }).map(commands => {
+    const { events, states } = decided(decider, [first, ...commands])
+    return { recorded: recordedAs<AnyEvent>(of, events), states }
+  })
+
+const foldAll = (projection: AnyProjection, recorded: readonly Recorded<AnyEvent>[], from?: ResourceRow) =>
+  recorded.reduce<ResourceRow | undefined>((row, event) => fold(projection, row, event), from)
+
+/** What holds for the rows of any projection. */
+const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
+  it('come to the same whether the events arrive at once, one by one, or in any batches', () =>
+    fc.assert(
+      fc.property(anyHistory, fc.array(fc.nat({ max: 30 })), ({ recorded }, cuts) => {
+        const edges = [0, ...cuts.filter(cut => cut < recorded.length).toSorted((a, b) => a - b), recorded.length]
+        const batches = edges.slice(1).map((edge, n) => recorded.slice(edges[n], edge))
+        const row = batches.reduce<ResourceRow | undefined>(
+          (from, batch) => foldAll(projection, batch, from),
+          undefined,
+        )
+        expect(row).to.deep.equal(foldAll(projection, recorded))
+      }),
+    ))
+
+  it('do not change when they see what they have seen', () =>
+    fc.assert(
+      fc.property(anyHistory, fc.nat({ max: 30 }), ({ recorded }, from) => {
+        const row = foldAll(projection, recorded)
+        expect(foldAll(projection, recorded.slice(from), row)).to.equal(row)
+      }),
+    ))
+
+  it('move their revision with every event, and their time, and nothing else that all rows have', () =>
+    fc.assert(
+      fc.property(anyHistory, ({ recorded }) => {
+        const { tenant, subject, at } = metadataAt(0)
+        let row: ResourceRow | undefined
+        for (const event of recorded) {
+          row = fold(projection, row, event)
+          expect(row).to.include({ revision: event.revision, updated_at: event.metadata.at, id: event.id })
+          expect(row).to.include({ tenant_id: tenant, created_by: subject, created_at: at })
+        }
+      }),
+    ))
+
+  it('have exactly the columns of their table', () =>
+    fc.assert(
+      fc.property(anyHistory, ({ recorded }) => {
+        for (let count = 1; count <= recorded.length; count += 1) {
+          const row = foldAll(projection, recorded.slice(0, count)) ?? {}
+          expect(Object.keys(row).toSorted()).to.deep.equal(Object.keys(projection.columns).toSorted())
+        }
+      }),
+      { numRuns: 30 },
+    ))
+
+  it('refuse an event from behind a gap, at the beginning too', () =>
+    fc.assert(
+      fc.property(anyHistory, fc.nat({ max: 29 }), ({ recorded }, seen) => {
+        const later = recorded[seen + 1]
+        if (later === undefined) return
+        expect(() => fold(projection, foldAll(projection, recorded.slice(0, seen)), later)).to.throw(
+          Gap,
+          `${projection.name} expected revision ${seen} of ${later.id} and got ${seen + 1}.`,
+        )
+      }),
+    ))
+
+  it('refuse a stream that begins with something else', () => {
+    const type = Object.keys(projection.on).find(name => name !== projection.first)
+    const [other] = recordedAs(id('ord'), [{ type: type ?? '', data: {} }])
+    expect(() => other && fold(projection, undefined, other)).to.throw(`does not begin with ${projection.first}`)
+  })
+}
+
+const orders = histories(order.decider, createOrder, anyOrderCommand, id('ord'))
+const invoices = histories(invoice.decider, raiseInvoice, anyInvoiceCommand, id('inv'))
+const payments = histories(payment.decider, initiatePayment('deferred'), anyPaymentCommand, id('pay'))
+const operations = histories(operation.decider, requestExport, anyOperationCommand, id('op'))
+
+describe('the rows of', () => {
+  for (const [name, projection] of Object.entries(projections))
+    it(`${name} know every event of their aggregate, and no other`, () => {
+      const types: readonly string[] = aggregates[projection.category as keyof typeof aggregates].codec.types
+      expect(Object.keys(projection.on).toSorted()).to.deep.equal(types.toSorted())
+    })
+
+  describe('orders', () => {
+    lawsOf(projections.orders as never, { histories: orders })
+
+    it('say what the decider knows', () =>
+      fc.assert(
+        fc.property(orders, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            if (state.status === 'none') continue
+            const row = foldAll(projections.orders as never, recorded.slice(0, n + 1))
+            const { status, total, customer_reference, description, metadata } = state
+            expect(row).to.deep.include({
+              state: status,
+              total_amount: total,
+              customer_reference,
+              description,
+              metadata,
+            })
+          }
+        }),
+      ))
+  })
+
+  describe('invoices', () => {
+    lawsOf(projections.invoices as never, { histories: invoices })
+
+    it('say what the decider knows', () =>
+      fc.assert(
+        fc.property(invoices, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            if (state.status === 'none') continue
+            const row = foldAll(projections.invoices as never, recorded.slice(0, n + 1))
+            expect(row).to.include({
+              state: state.status,
+              amount_due: state.due,
+              amount_paid: state.paid,
+              amount_pending: state.pending,
+              amount_refunded: BigInt(state.refunds.size),
+              due_date: state.dueDate,
+            })
+          }
+        }),
+        { numRuns: 300 },
+      ))
+  })
+
+  describe('payments', () => {
+    lawsOf(projections.payments as never, { histories: payments })
+
+    it('say what the decider knows', () =>
+      fc.assert(
+        fc.property(payments, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            if (state.status === 'none') continue
+            const row = foldAll(projections.payments as never, recorded.slice(0, n + 1))
+            const back = state.status === 'succeeded' ? state.refunded : 0n
+            expect(row).to.include({ ...state.terms, refunded_amount: back, state: shownAs(state.status, back) })
+            expect(row).to.include({ failure_code: state.status === 'failed' ? state.code : null })
+          }
+        }),
+      ))
+  })
+
+  describe('operations', () => {
+    lawsOf(projections.operations as never, { histories: operations })
+
+    it('say what the decider knows', () =>
+      fc.assert(
+        fc.property(operations, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            if (state.status === 'none') continue
+            const row = foldAll(projections.operations as never, recorded.slice(0, n + 1))
+            expect(row).to.deep.include({ state: state.status, attempt: state.attempt, ...state.terms })
+          }
+        }),
+      ))
+  })
+})
+
+/** What a caller sees of a payment of 1000 of which so much has gone back. */
+const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'failed', back: bigint): string => {
+  if (status === 'initiated' || status === 'accepted') return 'pending'
+  if (back === 0n) return status
+  return back === 1000n ? 'refunded' : 'partially_refunded'
+}

@@ -1,0 +1,107 @@
+import { operation, type OperationEvent } from '../../streams/operation/index.ts'
+import { scenario } from '../support/scenario.ts'
+import { completeExport, exportCompleted, exportRequested, requestExport } from './samples.ts'
+
+const { given } = scenario(operation.decider)
+
+/** As often as an operation is tried: after failures that were told, and after deaths that were not. */
+const FAILURES_MAX = 3
+const ATTEMPTS_MAX = 20
+
+const start = (run: string) => ({ type: 'StartAttempt', run }) as const
+const fail = (run: string) => ({ type: 'FailAttempt', run, code: 'dependency_unavailable' }) as const
+const cancel = { type: 'CancelOperation' } as const
+const expireAt = (at: string) => ({ type: 'ExpireOperation', at }) as const
+const inTime = expireAt('2026-02-01T00:00:00.000Z')
+
+const started = (attempt: number, run: string): OperationEvent => ({ type: 'OperationStarted', data: { attempt, run } })
+const failedOnce = (attempt: number, run: string): OperationEvent => ({
+  type: 'OperationAttemptFailed',
+  data: { attempt, run, code: 'dependency_unavailable' },
+})
+const failed = (attempt: number, code: string): OperationEvent => ({ type: 'OperationFailed', data: { attempt, code } })
+const cancelled: OperationEvent = { type: 'OperationCancelled', data: {} }
+const expired: OperationEvent = { type: 'OperationExpired', data: {} }
+
+describe('an operation', () => {
+  describe('is requested', () => {
+    it('with its claim', () =>
+      given().when(requestExport).expectThenRefused('concurrent_modification', exportRequested))
+    it('once: whoever comes second has lost the race for the key', () =>
+      given(exportRequested).when(requestExport).expectRejected('concurrent_modification'))
+  })
+
+  describe('is started', () => {
+    it('by a worker', () => given(exportRequested).when(start('a')).expectOnce(started(1, 'a')))
+    it('again by another one, who takes it from the first', () =>
+      given(exportRequested, started(1, 'a')).when(start('b')).expectOnce(started(2, 'b')))
+    it('again by the same one after a failure', () =>
+      given(exportRequested, started(1, 'a'), failedOnce(1, 'a')).when(start('a')).expectOnce(started(2, 'a')))
+    it(`at most ${ATTEMPTS_MAX} times, since something brings every worker down`, () => {
+      const attempts = Array.from({ length: ATTEMPTS_MAX }, (_, n) => started(n + 1, `run ${n}`))
+      given(exportRequested, ...attempts)
+        .when(start('last'))
+        .expectOnce(failed(ATTEMPTS_MAX, 'internal_error'))
+    })
+    it('not when it has ended', () => {
+      for (const end of [exportCompleted(1, 'a'), failed(1, 'x'), cancelled, expired])
+        given(exportRequested, started(1, 'a'), end).when(start('b')).expectNothing()
+    })
+    it('not before it exists', () => given().when(start('a')).expectRejected('resource_not_found'))
+  })
+
+  describe('fails', () => {
+    it('and is tried again', () =>
+      given(exportRequested, started(1, 'a')).when(fail('a')).expectOnce(failedOnce(1, 'a')))
+    it(`for good the ${FAILURES_MAX}rd time`, () =>
+      given(exportRequested, started(1, 'a'), failedOnce(1, 'a'), started(2, 'b'), failedOnce(2, 'b'), started(3, 'c'))
+        .when(fail('c'))
+        .expectOnce(failed(3, 'dependency_unavailable')))
+    it('not on the word of a worker who has lost it', () =>
+      given(exportRequested, started(1, 'a'), started(2, 'b')).when(fail('a')).expectNothing())
+    it('not before it exists', () => given().when(fail('a')).expectRejected('resource_not_found'))
+  })
+
+  describe('is completed', () => {
+    it('by whoever is at it', () =>
+      given(exportRequested, started(1, 'a')).when(completeExport('a')).expectOnce(exportCompleted(1, 'a')))
+    it('not by a worker who has lost it', () =>
+      given(exportRequested, started(1, 'a'), started(2, 'b'))
+        .when(completeExport('a'))
+        .expectRejected('concurrent_modification'))
+    it('not by a second one', () =>
+      given(exportRequested, started(1, 'a'), exportCompleted(1, 'a'))
+        .when(completeExport('b'))
+        .expectRejected('concurrent_modification'))
+    it('not when it was cancelled in the meantime', () =>
+      given(exportRequested, started(1, 'a'), cancelled)
+        .when(completeExport('a'))
+        .expectRejected('concurrent_modification'))
+    it('not before it exists', () => given().when(completeExport('a')).expectRejected('resource_not_found'))
+  })
+
+  describe('is cancelled', () => {
+    it('while it is open', () => {
+      given(exportRequested).when(cancel).expectOnce(cancelled)
+      given(exportRequested, started(1, 'a')).when(cancel).expectOnce(cancelled)
+    })
+    it('without effect when it has ended', () => {
+      for (const end of [exportCompleted(1, 'a'), failed(1, 'x'), expired])
+        given(exportRequested, started(1, 'a'), end).when(cancel).expectNothing()
+    })
+    it('not before it exists', () => given().when(cancel).expectRejected('resource_not_found'))
+  })
+
+  describe('expires', () => {
+    it('when its time has come, whether it was carried out or not', () => {
+      given(exportRequested).when(inTime).expectOnce(expired)
+      given(exportRequested, started(1, 'a'), exportCompleted(1, 'a')).when(inTime).expectOnce(expired)
+    })
+    it('not a millisecond before', () =>
+      given(exportRequested).when(expireAt('2026-01-31T23:59:59.999Z')).expectNothing())
+    it('not when nothing of it is kept', () => {
+      for (const end of [failed(1, 'x'), cancelled]) given(exportRequested, end).when(inTime).expectNothing()
+    })
+    it('not before it exists', () => given().when(inTime).expectRejected('resource_not_found'))
+  })
+})
