@@ -70,14 +70,11 @@ const recordAll = <E extends AnyEvent>(
   after: bigint,
 ): Recorded<E>[] => {
   const { commandId, causationId = commandId, ...metadata } = context
-  return events.map((event, index) => ({
-    event,
-    eventId: eventIdOf(`${commandId}/${id}`, index),
-    id,
-    revision: after + BigInt(index) + 1n,
-    position: 0n,
-    metadata: { ...metadata, causationId, schemaVersion: 0 },
-  }))
+  return events.map((event, index) => {
+    const revision = after + BigInt(index) + 1n
+    const eventId = eventIdOf(commandId, id, revision)
+    return { event, eventId, id, revision, position: 0n, metadata: { ...metadata, causationId, schemaVersion: 0 } }
+  })
 }
 
 const pauseBefore = (attempt: number, world: World): Promise<void> => {

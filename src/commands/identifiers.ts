@@ -24,9 +24,12 @@ export const randomId = <P extends IdPrefix>(prefix: P, world: World): Id<P> =>
 export const derivedId = <P extends IdPrefix>(prefix: P, ...parts: readonly string[]): Id<P> =>
   idFromBytes(prefix, sha256(JSON.stringify([prefix, ...parts])))
 
-/** A UUID (version 8, RFC 9562) for the event at `index` of a command: a resend of the same append has the same ids. */
-export const eventIdOf = (commandId: string, index: number): string => {
-  const hex = sha256(`${commandId}/${index}`).toString('hex')
+/**
+ * A UUID (version 8, RFC 9562) for the event that a command puts at this revision of a stream: a resend of the same append
+ * has the same ids, and a command that comes back to a stream for its next step has others.
+ */
+export const eventIdOf = (commandId: string, stream: string, revision: bigint): string => {
+  const hex = sha256(`${commandId}/${stream}/${revision}`).toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 

@@ -58,7 +58,7 @@ describe('handling a command', () => {
       const asked = context({ traceparent: '00-a-b-01' })
       await handle(ledger, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
       expect(log.events[0]).to.deep.include({
-        id: eventIdOf(`${asked.commandId}/${ORDER}`, 0),
+        id: eventIdOf(asked.commandId, ORDER, 0n),
         metadata: {
           tenant: 'acme',
           subject: 'clerk',

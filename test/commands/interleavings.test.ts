@@ -34,6 +34,7 @@ const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly
   const { state: invoice } = await ledger.loader.load(invoiceEntity, id('inv'))
   if (invoice.status === 'none') throw new Error('It was raised.')
   expect(invoice.paid + invoice.pending <= invoice.due, 'within what is due').to.equal(true)
+  expect(new Set(log.events.map(event => event.id)).size, 'an id for each event').to.equal(log.events.length)
   for (const payment of new Map(payments.map(one => [one.id, one])).values()) {
     const types = typesIn(log.events, `payment-${payment.id}`)
     const outcomes = types.filter(type => OUTCOMES.has(type))

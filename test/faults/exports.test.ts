@@ -1,0 +1,56 @@
+import { rm } from 'node:fs/promises'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { anOrder, clientOf, newKey } from '../support/client.ts'
+import { fetched, foldedUpTo } from '../support/exports.ts'
+import { openStage, type Stage } from '../support/exportsUnderFire.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+const TENANT = 'exports'
+
+describe('an export that was accepted', function () {
+  this.timeout(60_000)
+  let dataDir: string
+  let running: ServiceProcess | undefined
+  before(async () => {
+    dataDir = await temporaryDirectory()
+  })
+  after(async () => {
+    await running?.end('SIGKILL')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('is made by the next process, when kill -9 comes right after the 202; once, though it is asked for again', async () => {
+    running = await startProcess(dataDir)
+    const before = clientOf(running.api, await running.token({ tenant: TENANT }))
+    for (let n = 0; n < 3; n++) await before.post('/orders', anOrder(100 + n))
+    const key = { 'idempotency-key': newKey() }
+    const wanted = { resource: 'orders', format: 'jsonl' }
+    const asked = await before.post('/exports', wanted, key)
+    await running.end('SIGKILL')
+    expect(asked.status).to.equal(202)
+    const after = await startProcess(dataDir)
+    running = after
+    const client = clientOf(after.api, await after.token({ tenant: TENANT }))
+    const again = await client.post('/exports', wanted, key)
+    expect([again.status, again.text]).to.deep.equal([202, asked.text])
+    const { manifest, rows } = await fetched(after, client, { id: asked.body.id, tenant: TENANT })
+    const store = openEventStore({ connectionString: after.addresses.event_store })
+    const position = BigInt(manifest.to_position)
+    expect(rows).to.deep.equal(await foldedUpTo(store, 'orders', { tenant: TENANT, position }))
+    expect(rows).to.have.length(3)
+    await store.close()
+    expect((await client.get('/operations')).body.items).to.have.length(1)
+  })
+})
+
+describe('an export of 5,000 payments', function () {
+  this.timeout(90_000)
+  let stage: Stage
+  before(async () => {
+    stage = await openStage(5_000)
+  })
+  after(() => stage?.close())
+
+  it('is one right file, though its worker is killed twice in the middle', () => stage.killedInTheMiddle('jsonl', 2))
+})

@@ -1,0 +1,199 @@
+import { anOrder, approvedInvoice, type Client, eventually, newKey } from '../support/client.ts'
+
+/** A request of each operation that succeeds, on resources of its own; and what makes the operation's own refusals. */
+
+export type Example = {
+  readonly path: string
+  readonly body?: object
+  readonly headers?: Readonly<Record<string, string>>
+}
+export type Make = (client: Client) => Promise<Example>
+
+const match = (etag: string | null) => ({ 'If-Match': etag ?? '' })
+const key = () => ({ 'Idempotency-Key': newKey() })
+
+const order = async (client: Client, given: object = {}) => {
+  const answer = await client.post('/orders', { ...anOrder(), ...given })
+  return { id: String(answer.body.id), etag: answer.headers.get('etag') }
+}
+const invoice = async (client: Client, given: object = {}) => {
+  const { id } = await order(client, given)
+  const answer = await client.post('/invoices', { order_id: id })
+  return { id: String(answer.body.id), orderId: id, etag: answer.headers.get('etag') }
+}
+const payment = async (client: Client, given: object = {}) => {
+  const { invoiceId } = await approvedInvoice(client)
+  const body = { invoice_id: invoiceId, amount: 900, currency: 'USD', ...given }
+  const answer = await client.post('/payments', body, { 'idempotency-key': newKey() })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return { id: String(answer.body.id), invoiceId, body }
+}
+const cancelledOrder = async (client: Client) => {
+  const { id, etag } = await order(client)
+  const cancelled = await client.post(`/orders/${id}:cancel`, {}, { 'if-match': etag ?? '' })
+  return { id, etag: cancelled.headers.get('etag') }
+}
+const invoicedOrder = async (client: Client) => {
+  const { orderId } = await invoice(client)
+  return { id: orderId, etag: (await client.get(`/orders/${orderId}`)).headers.get('etag') }
+}
+const exported = async (client: Client) => {
+  const answer = await client.post('/exports', { resource: 'orders', format: 'jsonl' })
+  const path = answer.headers.get('location') ?? ''
+  await eventually(async () => (await client.get(path)).body.state === 'succeeded')
+  return String(answer.body.id)
+}
+
+/** By operation id. */
+export const examples: Readonly<Record<string, Make>> = {
+  create_order: async () => ({ path: '/orders', body: anOrder(), headers: key() }),
+  list_orders: async () => ({ path: '/orders' }),
+  read_order: async client => ({ path: `/orders/${(await order(client)).id}` }),
+  change_order: async client => {
+    const { id, etag } = await order(client)
+    return { path: `/orders/${id}`, body: { description: 'x' }, headers: match(etag) }
+  },
+  cancel_order: async client => {
+    const { id, etag } = await order(client)
+    return { path: `/orders/${id}:cancel`, body: {}, headers: match(etag) }
+  },
+  delete_order: async client => {
+    const { id, etag } = await order(client)
+    return { path: `/orders/${id}`, headers: match(etag) }
+  },
+  raise_invoice: async client => ({
+    path: '/invoices',
+    body: { order_id: (await order(client)).id },
+    headers: key(),
+  }),
+  list_invoices: async () => ({ path: '/invoices' }),
+  read_invoice: async client => ({ path: `/invoices/${(await invoice(client)).id}` }),
+  approve_invoice: async client => {
+    const { id, etag } = await invoice(client)
+    return { path: `/invoices/${id}:approve`, body: {}, headers: match(etag) }
+  },
+  void_invoice: async client => {
+    const { id, etag } = await invoice(client)
+    return { path: `/invoices/${id}:void`, body: { reason: 'x' }, headers: match(etag) }
+  },
+  create_payment: async client => {
+    const { invoiceId } = await approvedInvoice(client)
+    return { path: '/payments', body: { invoice_id: invoiceId, amount: 900, currency: 'USD' }, headers: key() }
+  },
+  list_payments: async () => ({ path: '/payments' }),
+  read_payment: async client => ({ path: `/payments/${(await payment(client)).id}` }),
+  settle_payment: async client => ({
+    path: `/payments/${(await payment(client, { settlement: 'deferred' })).id}:settle`,
+    body: {},
+  }),
+  fail_payment: async client => ({
+    path: `/payments/${(await payment(client, { settlement: 'deferred' })).id}:fail`,
+    body: {},
+  }),
+  refund_payment: async client => ({
+    path: `/payments/${(await payment(client)).id}:refund`,
+    body: { amount: 1, reason: 'x' },
+    headers: key(),
+  }),
+  read_order_history: async client => ({ path: `/orders/${(await cancelledOrder(client)).id}/history` }),
+  read_invoice_history: async client => ({ path: `/invoices/${(await approvedInvoice(client)).invoiceId}/history` }),
+  read_payment_history: async client => ({ path: `/payments/${(await payment(client)).id}/history` }),
+  create_export: async () => ({ path: '/exports', body: { resource: 'orders', format: 'csv' }, headers: key() }),
+  read_export_manifest: async client => ({ path: `/exports/${await exported(client)}/manifest` }),
+  read_export: async client => ({ path: `/exports/${await exported(client)}/content` }),
+  list_operations: async () => ({ path: '/operations' }),
+  read_operation: async client => ({ path: `/operations/${await exported(client)}` }),
+  cancel_operation: async client => {
+    const { body } = await client.post('/exports', { resource: 'payments', format: 'csv' })
+    return { path: `/operations/${body.id}:cancel`, body: {} }
+  },
+  read_idempotency_key: async () => ({ path: `/idempotency-keys/${newKey()}` }),
+  list_events: async () => ({ path: '/events' }),
+  live: async () => ({ path: '/livez' }),
+  ready: async () => ({ path: '/readyz' }),
+  read_issuer: async () => ({ path: '/.well-known/oauth-authorization-server' }),
+  read_issuer_by_path: async () => ({ path: '/.well-known/oauth-authorization-server/oauth' }),
+  read_protected_resource: async () => ({ path: '/.well-known/oauth-protected-resource' }),
+  read_problem: async () => ({ path: '/problems/internal_error' }),
+  read_contract: async () => ({ path: '/openapi.json' }),
+}
+
+const paying = async (client: Client, body: object): Promise<Example> => {
+  const { invoiceId } = await approvedInvoice(client)
+  const whole = { invoice_id: invoiceId, amount: 900, currency: 'USD', ...body }
+  return { path: '/payments', body: whole, headers: key() }
+}
+
+/** What the state of a resource refuses, by operation id and code. */
+export const refusals: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
+  change_order: {
+    order_state_conflict: async client => {
+      const { id, etag } = await cancelledOrder(client)
+      return { path: `/orders/${id}`, body: { description: 'x' }, headers: match(etag) }
+    },
+  },
+  cancel_order: {
+    order_state_conflict: async client => {
+      const { id, etag } = await cancelledOrder(client)
+      return { path: `/orders/${id}:cancel`, body: {}, headers: match(etag) }
+    },
+    order_has_invoices: async client => {
+      const { id, etag } = await invoicedOrder(client)
+      return { path: `/orders/${id}:cancel`, body: {}, headers: match(etag) }
+    },
+  },
+  delete_order: {
+    order_has_invoices: async client => {
+      const { id, etag } = await invoicedOrder(client)
+      return { path: `/orders/${id}`, headers: match(etag) }
+    },
+  },
+  raise_invoice: {
+    resource_not_found: async () => ({ path: '/invoices', body: { order_id: 'ord_00000000000000000000000000' } }),
+    order_state_conflict: async client => ({
+      path: '/invoices',
+      body: { order_id: (await cancelledOrder(client)).id },
+    }),
+    order_has_invoices: async client => ({ path: '/invoices', body: { order_id: (await invoicedOrder(client)).id } }),
+  },
+  approve_invoice: {
+    invoice_state_conflict: async client => {
+      const { invoiceId, etag } = await approvedInvoice(client)
+      return { path: `/invoices/${invoiceId}:approve`, body: {}, headers: match(etag) }
+    },
+    policy_denied: async client => {
+      const { id, etag } = await invoice(client, { currency: 'CHF' })
+      return { path: `/invoices/${id}:approve`, body: {}, headers: match(etag) }
+    },
+  },
+  void_invoice: {
+    invoice_state_conflict: async client => {
+      const { invoiceId } = await payment(client)
+      const etag = (await client.get(`/invoices/${invoiceId}`)).headers.get('etag')
+      return { path: `/invoices/${invoiceId}:void`, body: { reason: 'x' }, headers: match(etag) }
+    },
+  },
+  create_payment: {
+    resource_not_found: client => paying(client, { invoice_id: 'inv_00000000000000000000000000' }),
+    payment_not_allowed: client => paying(client, { currency: 'EUR' }),
+    payment_exceeds_due: client => paying(client, { amount: 901 }),
+    payment_reference_conflict: async client => {
+      const reference = newKey()
+      await payment(client, { reference })
+      return paying(client, { reference })
+    },
+  },
+  settle_payment: {
+    payment_state_conflict: async client => ({ path: `/payments/${(await payment(client)).id}:settle`, body: {} }),
+  },
+  fail_payment: {
+    payment_state_conflict: async client => ({ path: `/payments/${(await payment(client)).id}:fail`, body: {} }),
+  },
+  refund_payment: {
+    payment_state_conflict: async client => ({
+      path: `/payments/${(await payment(client)).id}:refund`,
+      body: { amount: 901, reason: 'x' },
+      headers: key(),
+    }),
+  },
+}

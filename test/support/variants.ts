@@ -1,0 +1,119 @@
+import type { RequestListener } from 'node:http'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { createLedger } from '../../src/commands/handle.ts'
+import {
+  type Authenticate,
+  createApp,
+  createBoundary,
+  createCursors,
+  listen,
+  routes,
+  type Services,
+} from '../../src/http/index.ts'
+import type { Admission } from '../../src/http/admission.ts'
+import { type Principal, SCOPES } from '../../src/identity/principal.ts'
+import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { TestService } from './service.ts'
+
+/** The same boundary on the same parts as the shared service, but for one thing that is wrong. */
+export type Wrong = {
+  readonly store?: (real: EventStore) => EventStore
+  readonly database?: (real: Database) => Database
+  readonly world?: Partial<World>
+  readonly authenticate?: Authenticate
+  readonly door?: Partial<Admission>
+  readonly services?: (right: Services) => Services
+}
+
+export type Variant = { readonly api: string; readonly close: () => Promise<void> }
+
+export const TENANT = 'variants'
+
+/** Who is calling, whatever the request says. */
+export const caller: Principal = {
+  tenant: TENANT,
+  subject: 'tester',
+  client: 'tester',
+  scopes: new Set(SCOPES),
+  kind: 'workload',
+}
+
+const SECRET = Buffer.from('the cursors of every variant open each other')
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const DRAIN_MS = 1_000
+
+export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}): Promise<Variant> => {
+  const realDatabase = openDatabase({ connectionString: addresses.postgres })
+  const realStore = openEventStore({ connectionString: addresses.event_store })
+  const database = wrong.database?.(realDatabase) ?? realDatabase
+  const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
+  const stopping = new AbortController()
+  const right: Services = {
+    ledger,
+    database,
+    stopping: stopping.signal,
+    cursors: createCursors(SECRET, () => ledger.world.now()),
+    idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
+    bodyDeadlineMs: 300,
+    needsFourEyes: (_, currency) => currency === 'CHF',
+    audience: 'payment-ledger',
+    issuer: { url: addresses.issuer, metadata: undefined },
+    health: async () => ({ ready: true, checks: {} }),
+  }
+  const services = wrong.services?.(right) ?? right
+  const app = createApp({
+    routes,
+    boundary: createBoundary(services, wrong.authenticate ?? (async () => caller)),
+    log: silent,
+    door: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.door },
+  })
+  const server = await listen(app as RequestListener, { host: '127.0.0.1', port: 0 })
+  return {
+    api: `http://localhost:${server.port}`,
+    close: async () => {
+      stopping.abort()
+      await server.close(DRAIN_MS)
+      await realStore.close()
+      await realDatabase.close()
+    },
+  }
+}
+
+const failing = (part: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
+  Promise.reject(new Unavailable(part, effect, new Error('planted')))
+
+async function* failingRead(): AsyncGenerator<never> {
+  throw new Unavailable('event store', 'none', new Error('planted'))
+}
+
+/** Nothing behind the boundary answers. */
+export const nothingAnswers: Wrong = {
+  store: real => ({ ...real, append: failing('event store', 'none'), readStream: failingRead }),
+  database: real => ({ ...real, sql: failing('database', 'none'), transaction: failing('database', 'none') }),
+}
+
+/** Appends get no answer: they may have been carried out. */
+export const appendsGetNoAnswer: Wrong = {
+  store: real => ({ ...real, append: failing('event store', 'unknown') }),
+}
+
+/** Somebody else is always first. */
+export const othersAreFirst: Wrong = {
+  store: real => ({ ...real, append: async (_stream, _events, expected) => ({ ok: false, actual: expected }) }),
+  world: { sleep: () => new Promise(resolve => setTimeout(resolve, 1)) },
+}
+
+/** Forty days later: keys, cursors and files have expired. */
+export const later: Wrong = { world: { now: () => Date.now() + 40 * 24 * 60 * 60 * 1000 } }
+
+/** A bug of ours, met by every request. */
+export const broken: Wrong = {
+  services: right => ({
+    ...right,
+    get ledger(): never {
+      throw new Error('planted')
+    },
+  }),
+}
