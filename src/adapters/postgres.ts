@@ -139,10 +139,18 @@ const snapshotOf = (send: Send): Snapshot => {
       await patiently(
         toStatement(`declare ${cursor} no scroll cursor for ${query.text}`, query.values, () => undefined),
       )
-      for (;;) {
-        const rows = await patiently<R>({ text: `fetch ${size} from ${cursor}` })
+      const fetch = (): Promise<R[]> => {
+        const fetched = patiently<R>({ text: `fetch ${size} from ${cursor}` })
+        // Whoever breaks off leaves a batch that nobody awaits; its failure is then nobody's.
+        fetched.catch(() => undefined)
+        return fetched
+      }
+      // One batch ahead: the database reads on while this one is worked on.
+      for (let next = fetch(), isLast = false; !isLast; ) {
+        const rows = await next
+        isLast = rows.length < size
+        if (!isLast) next = fetch()
         if (rows.length > 0) yield rows
-        if (rows.length < size) break
       }
       await patiently({ text: `close ${cursor}` })
     },

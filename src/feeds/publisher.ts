@@ -1,5 +1,7 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
+import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
+import { aggregates, isCategory } from '../../streams/index.ts'
 import type { Database, FactBus, FactMessage, StoredEvent, TopicSettings } from '../ports.ts'
 import { moveCheckpoint, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
@@ -28,8 +30,16 @@ export const messageOf = (topic: string, event: CloudEvent): FactMessage => {
   }
 }
 
+/** Nobody's business outside the house, like most of the log: it is not even decoded. */
+const isInternal = ({ stream, type }: StoredEvent): boolean => {
+  const { category } = partsOf(stream)
+  const known: Readonly<Record<string, unknown>> = isCategory(category) ? aggregates[category].facts : {}
+  return known[type] === 'internal'
+}
+
 const messagesOf = (events: readonly StoredEvent[]): FactMessage[] =>
   events.flatMap(stored => {
+    if (isInternal(stored)) return []
     const { category, recorded } = decode(stored)
     const event = publishedBy(category, recorded)
     return event ? [messageOf(topicOf(category), event)] : []

@@ -176,15 +176,23 @@ const brokerIn = async (dataDir: string) => {
   }
 }
 
+/** At the same time. When one of them does not start, the other is ended. */
+const startBoth = async (folder: string) => {
+  const folders = { api: join(folder, 'api'), kafka: join(folder, 'kafka') }
+  await Promise.all(Object.values(folders).map(path => mkdir(path)))
+  const [broker, api] = await Promise.allSettled([
+    brokerIn(folders.kafka),
+    startProcess(folders.api, { LEDGER_ROLES: 'api,projector,worker', KAFKA_BROKERS: '' }),
+  ])
+  if (broker.status === 'fulfilled' && api.status === 'fulfilled') return { broker: broker.value, api: api.value }
+  if (broker.status === 'fulfilled') await broker.value.cut()
+  if (api.status === 'fulfilled') await api.value.end('SIGTERM')
+  throw [broker, api].find(outcome => outcome.status === 'rejected')?.reason
+}
+
 export const openStage = async (): Promise<Stage> => {
   const folder = await temporaryDirectory()
-  const apiFolder = join(folder, 'api')
-  await Promise.all([mkdir(apiFolder), mkdir(join(folder, 'kafka'))])
-  const [broker, api, cache] = await Promise.all([
-    brokerIn(join(folder, 'kafka')),
-    startProcess(apiFolder, { LEDGER_ROLES: 'api,projector,worker', KAFKA_BROKERS: '' }),
-    fillCompileCache(folder),
-  ])
+  const [{ broker, api }, cache] = await Promise.all([startBoth(folder), fillCompileCache(folder)])
   const store = openEventStore({ connectionString: api.addresses.event_store })
   const database = openDatabase({ connectionString: api.addresses.postgres })
   const { start, killAll } = publishers(folder, { ...environmentOf(api, broker.brokers()), ...cache })

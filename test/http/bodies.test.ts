@@ -148,7 +148,7 @@ describe('a body', function () {
         headers,
         body: chunks,
         duplex: 'half',
-      } as RequestInit)
+      })
       return { status: response.status, body: (await response.json()) as { code?: string } }
     }
     expect(await chunked(BODY_MAX_BYTES + 1)).to.deep.include({ status: 413 })

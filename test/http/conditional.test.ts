@@ -61,8 +61,8 @@ describe('If-Match', function () {
   it('lets one of ten through that all read the same version', async () => {
     const { id, etag } = await draft()
     const answers = await Promise.all(Array.from({ length: 10 }, () => approve(id, etag)))
-    const statuses = answers.map(({ status }) => status).toSorted()
-    expect(statuses).to.deep.equal([200, ...Array.from({ length: 9 }, () => 412)])
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses).to.have.members([200, ...Array.from({ length: 9 }, () => 412)])
   })
 
   it('is not looked at for what the caller cannot see: another tenant’s is as missing as a missing one', async () => {

@@ -139,12 +139,22 @@ describe('POST /payments under one Idempotency-Key', function () {
     const first = await pay(client, aPayment(invoiceId), key)
     const fresh = clientOf(service.api, await service.token({ tenant: TENANT }))
     expect(recordOf(await pay(fresh, aPayment(invoiceId), key))).to.deep.equal(recordOf(first))
-    const other = clientOf(service.api, await service.token({ tenant: TENANT, subject: 'somebody-else' }))
-    const another = await pay(other, aPayment(invoiceId), key)
-    expect(another.status).to.equal(201)
-    expect(another.body.id).not.to.equal(first.body.id)
-    expect(isReplay(another)).to.equal(false)
-    expect(await paidOf(invoiceId)).to.equal(200)
+    const ids = new Set([first.body.id])
+    // A caller is a subject together with the client that it speaks through; users share the client of the command line.
+    for (const who of [
+      { subject: 'else' },
+      { subject: 'ann', user: true },
+      { subject: 'bob', user: true },
+      { user: true },
+    ]) {
+      const other = clientOf(service.api, await service.token({ tenant: TENANT, ...who }))
+      const another = await pay(other, aPayment(invoiceId), key)
+      expect(another.status).to.equal(201)
+      expect(isReplay(another)).to.equal(false)
+      ids.add(another.body.id)
+    }
+    expect(ids.size).to.equal(5)
+    expect(await paidOf(invoiceId)).to.equal(500)
   })
 
   it('asks again on a replay who is calling and whether they may', async () => {

@@ -9,15 +9,16 @@ describe(`an export of ${PAYMENTS} payments`, function () {
   let stage: Stage
   before(async () => {
     stage = await openStage(PAYMENTS)
+    // The engine lets its young generation grow as garbage comes faster, up to a limit of its own: that is once.
+    for (const format of EXPORT_FORMATS) await stage.growthOf(format)
   })
   after(() => stage?.close())
 
-  // The first of each format warms the worker up: what a program needs once is no growth.
   for (const format of EXPORT_FORMATS)
-    it(`as ${format} is what the streams say, and takes no more memory the second time`, async () => {
-      const [first, second] = [await stage.growthOf(format), await stage.growthOf(format)]
-      process.stdout.write(`    ${format}: +${first.toFixed(1)} MiB, then +${second.toFixed(1)} MiB\n`)
-      expect(second).to.be.lessThan(GROWTH_MAX_MIB)
+    it(`as ${format} is what the streams say, and takes no memory for it`, async () => {
+      const growth = await stage.growthOf(format)
+      process.stdout.write(`    the worker grew by ${growth.toFixed(1)} MiB\n`)
+      expect(growth).to.be.lessThan(GROWTH_MAX_MIB)
     })
 
   for (const format of EXPORT_FORMATS)

@@ -46,7 +46,7 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   // Read answers are encoded before they reach the call.
   const readMethod = {
     ...streamsGrpc.StreamsService.read,
-    responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes),
+    responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
   }
   server.addService(
     { ...streamsGrpc.StreamsService, read: readMethod },

@@ -4,7 +4,7 @@ import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/sha
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
-import { type Parts, bytes, entry, integer, nested, text } from './wire.ts'
+import { bytes, entry, type Field, integer, messageOf, nested, text } from './wire.ts'
 
 export type UuidForm = 'string' | 'structured'
 
@@ -47,17 +47,32 @@ const halvesOf = (id: string): { high: bigint; low: bigint } => {
 
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
-const uuidParts = (id: string, form: UuidForm): Parts => {
+const uuidField = (id: string, form: UuidForm): Field => {
   if (form === 'string') return text(2, id)
   const { high, low } = halvesOf(id)
   return nested(1, integer(1, high), integer(2, low))
 }
 
-/** A `ReadResp` with one `ReadEvent` with one `RecordedEvent`, ready for the wire; the numbers are those of streams.proto. */
+/** A live event goes to several readers, from the same record in memory. */
+const encoded: Readonly<Record<UuidForm, WeakMap<StoredRecord, Buffer>>> = {
+  string: new WeakMap(),
+  structured: new WeakMap(),
+}
+
+/** A `ReadResp` with one event, ready for the wire. */
 export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
+  const known = encoded[form].get(record)
+  if (known !== undefined) return known
+  const message = encodeEvent(record, form)
+  encoded[form].set(record, message)
+  return message
+}
+
+/** `ReadResp` ⊃ `ReadEvent` ⊃ `RecordedEvent`; the numbers are those of streams.proto. */
+const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
   const recorded = nested(
     1,
-    nested(1, uuidParts(record.id, form)),
+    nested(1, uuidField(record.id, form)),
     nested(2, text(3, record.stream)),
     integer(3, record.revision),
     integer(4, record.position),
@@ -68,7 +83,7 @@ export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
     bytes(7, record.metadata),
     bytes(8, record.data),
   )
-  return Buffer.concat(nested(1, recorded, integer(3, record.position)))
+  return messageOf(nested(1, recorded, integer(3, record.position)))
 }
 
 export const confirmationMessage = (subscriptionId: string): Uint8Array => {

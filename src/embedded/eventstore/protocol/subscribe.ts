@@ -42,13 +42,18 @@ export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet)
 
   await outlet.send(confirmationMessage(randomUUID()))
   let limit = FIRST_PAGE_EVENTS
+  let ahead: ReturnType<typeof allPage> | undefined
   for (let live = false; !outlet.gone.aborted; ) {
-    const page = await allPage(log, 'forwards', position, limit)
+    const page = await (ahead ?? allPage(log, 'forwards', position, limit))
+    const last = page.at(-1)
+    if (last !== undefined) limit = Math.max(nextLimit(page), FIRST_PAGE_EVENTS)
+    // The next page is on its way while this one is delivered; should the reader leave, nobody asks what became of it.
+    ahead = last && last.position < log.tail.head() ? allPage(log, 'forwards', last.position, limit) : undefined
+    ahead?.catch(() => undefined)
     for (const record of page) {
       if (outlet.gone.aborted) return undefined
       await deliver(record)
     }
-    if (page.length > 0) limit = Math.max(nextLimit(page), FIRST_PAGE_EVENTS)
     if (position < log.tail.head()) continue
     // An idle log must not keep a reader behind its head only because the last events were not for it.
     if (checkpointDue) await checkpoint()

@@ -1,0 +1,124 @@
+import { expect } from 'chai'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { pay } from '../../src/commands/payments.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import type { Database } from '../../src/ports.ts'
+import { fulfilment } from '../../src/processes/fulfilment.ts'
+import { feedOf } from '../../src/processes/process.ts'
+import { context, newPayment, typesIn } from '../commands/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+
+const GRACE_MS = 3_000
+const TICK_MS = 250
+
+describe('the fulfilment process', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+  let world: HeldWorld
+  let ledger: Ledger
+  let process: Driven
+
+  const orderTypes = () => typesIn(log.events, `order-${id('ord')}`)
+  const invoiceTypes = (n = 1) => typesIn(log.events, `invoice-${id('inv', n)}`)
+  const onOrder = (command: Parameters<typeof orderEntity.aggregate.decider.decide>[0]) =>
+    handle(ledger, orderEntity, id('ord'), { command, context: context() })
+  const onInvoice = (command: Parameters<typeof invoiceEntity.aggregate.decider.decide>[0]) =>
+    handle(ledger, invoiceEntity, id('inv'), { command, context: context() })
+  /** Takes in what is new, and lets the process do what is due. */
+  const settle = async (timeMs = TICK_MS): Promise<void> => {
+    await process.takeNews()
+    await world.pass(timeMs)
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    log = createMemoryLog()
+    world = createHeldWorld()
+    ledger = createLedger(log.open(), world)
+    await onOrder(createOrder)
+    await onOrder(invoiceOrder())
+    process = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world), log)
+  })
+  afterEach(() => process.stop().catch(() => undefined))
+
+  it('raises the invoice that an order has taken, when its request has died', async () => {
+    await settle(GRACE_MS - 1)
+    expect(invoiceTypes()).to.deep.equal([])
+    await world.pass(1)
+    expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    expect(row).to.include({ order_id: id('ord'), amount_due: 2500n, due_date: '2026-03-01', created_by: 'clerk' })
+  })
+
+  it('raises it once, though the request does so too', async () => {
+    await process.takeNews()
+    await onInvoice({
+      type: 'RaiseInvoice',
+      order_id: id('ord'),
+      currency: 'USD',
+      amount_due: 2500n,
+      due_date: '2026-03-01',
+      metadata: {},
+      claim: null,
+    })
+    await world.pass(GRACE_MS)
+    expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
+  })
+
+  it('stays behind the order whose invoice is not raised yet', async () => {
+    await process.takeNews()
+    expect(await positionOf(database.sql, 'fulfilment')).to.equal(1n)
+    await world.pass(GRACE_MS)
+    await process.takeNews()
+    expect(await positionOf(database.sql, 'fulfilment')).to.equal(BigInt(log.events.length))
+  })
+
+  describe('when the invoice is raised', () => {
+    beforeEach(async () => {
+      await settle(GRACE_MS)
+    })
+
+    it('completes the order of an invoice that is paid', async () => {
+      await onInvoice({ type: 'ApproveInvoice', approved_by: 'boss' })
+      await pay(ledger, newPayment('k', { amount: 2500n }), context())
+      await settle()
+      expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderCompleted'])
+    })
+
+    it('does not complete the order of an invoice that is paid in part', async () => {
+      await onInvoice({ type: 'ApproveInvoice', approved_by: 'boss' })
+      await pay(ledger, newPayment('k', { amount: 2499n }), context())
+      await settle(2 * GRACE_MS)
+      expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced'])
+    })
+
+    it('reopens the order of an invoice that is voided, once', async () => {
+      await onInvoice({ type: 'VoidInvoice', reason: null })
+      await settle()
+      await settle()
+      expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened'])
+    })
+
+    it('leaves an order alone that has another invoice by then, though it sees the whole log again', async () => {
+      await onInvoice({ type: 'VoidInvoice', reason: null })
+      await settle()
+      await onOrder(invoiceOrder(2))
+      await database.sql('update checkpoints set position = -1')
+      const again = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world), log)
+      await again.takeNews()
+      await world.pass(TICK_MS)
+      expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened', 'OrderInvoiced'])
+      await again.stop()
+    })
+  })
+})

@@ -1,0 +1,168 @@
+import { expect } from 'chai'
+import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { type NewPayment, pay } from '../../src/commands/payments.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import type { Database } from '../../src/ports.ts'
+import { feedOf } from '../../src/processes/process.ts'
+import { settlement } from '../../src/processes/settlement.ts'
+import { approveInvoice, context, newPayment, typesIn } from '../commands/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { id } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+
+const GRACE_MS = 3_000
+
+describe('the settlement process', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+  let world: HeldWorld
+  let ledger: Ledger
+  let process: Driven
+
+  const typesOf = ({ id: paymentId }: NewPayment) => typesIn(log.events, `payment-${paymentId}`)
+  const checkpoint = () => positionOf(database.sql, 'settlement')
+  const head = (): bigint => BigInt(log.events.length)
+  /** What a request leaves that dies right after its claim. */
+  const claimOnly = async (payment: NewPayment): Promise<bigint> => {
+    const { id: paymentId, claim, metadata, waitMs: _, ...terms } = payment
+    const command = { type: 'InitiatePayment' as const, ...terms, order_id: id('ord'), metadata, claim }
+    await handle(ledger, paymentEntity, paymentId, { command, context: context(), isNew: true })
+    return head()
+  }
+  const start = async (epoch = 1n): Promise<void> => {
+    process = await drive(feedOf(settlement(createLedger(log.open(), world)), database, world), log, epoch)
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    log = createMemoryLog()
+    world = createHeldWorld()
+    ledger = createLedger(log.open(), world)
+    await approveInvoice(ledger)
+    await start()
+  })
+  afterEach(() => process.stop().catch(() => undefined))
+
+  it('finishes a payment whose request has died, and leaves a young one to its request', async () => {
+    const payment = newPayment('k', { reference: 'R' })
+    await claimOnly(payment)
+    await process.takeNews()
+    await world.pass(GRACE_MS - 1)
+    expect(typesOf(payment)).to.deep.equal(['PaymentInitiated'])
+    await world.pass(1)
+    expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+  })
+
+  it('says in whose name it acts, and by what right', async () => {
+    const payment = newPayment('k')
+    await claimOnly(payment)
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    const [claimed, outcome] = log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
+    expect(outcome?.metadata).to.deep.include({
+      subject: 'clerk',
+      tenant: 'acme',
+      authority: 'settlement',
+      $correlationId: claimed?.metadata['$correlationId'],
+      $causationId: claimed?.id,
+    })
+  })
+
+  it('has nothing to do with a payment that came to its end by itself', async () => {
+    await pay(ledger, newPayment('k', { settlement: 'deferred' }), context())
+    await process.takeNews()
+    const before = log.events.length
+    await world.pass(2 * GRACE_MS)
+    expect(log.events).to.have.length(before)
+    expect(await checkpoint()).to.equal(head())
+  })
+
+  it('gives a refused payment its refusal', async () => {
+    const payment = newPayment('k', { amount: 2000n })
+    await claimOnly(payment)
+    await pay(ledger, newPayment('other', { amount: 1000n }), context())
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentFailed'])
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
+  })
+
+  it('lets the invoice follow a settlement whose request has died', async () => {
+    const payment = newPayment('k', { settlement: 'deferred' })
+    await pay(ledger, payment, context())
+    await handle(ledger, paymentEntity, payment.id, { command: { type: 'SettlePayment' }, context: context() })
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
+  })
+
+  it('lets the invoice go of a failed payment whose request has died', async () => {
+    const payment = newPayment('k', { settlement: 'deferred' })
+    await pay(ledger, payment, context())
+    const command = { type: 'FailPayment' as const, code: 'card_declined', held_by: null }
+    await handle(ledger, paymentEntity, payment.id, { command, context: context() })
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    expect(row).to.include({ amount_paid: 0n, amount_pending: 0n })
+  })
+
+  describe('keeps its checkpoint', () => {
+    it('behind the oldest payment that is open, whatever else comes in', async () => {
+      const claimedAt = await claimOnly(newPayment('a'))
+      await pay(ledger, newPayment('b'), context())
+      await process.takeNews()
+      expect(await checkpoint()).to.equal(claimedAt - 1n)
+      await claimOnly(newPayment('c', { amount: 10n }))
+      await process.takeNews()
+      expect(await checkpoint()).to.equal(claimedAt - 1n)
+    })
+
+    it('so that the next process finds what this one had not finished', async () => {
+      const payment = newPayment('k')
+      await claimOnly(payment)
+      await process.takeNews()
+      await process.stop()
+      await start(2n)
+      await process.takeNews()
+      await world.pass(GRACE_MS)
+      expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+      await process.takeNews()
+      expect(await checkpoint()).to.equal(head())
+    })
+  })
+
+  it('that another one has replaced does not move the checkpoint', async () => {
+    await claimOnly(newPayment('k'))
+    const old = process
+    await start(2n)
+    const failure = await old.takeNews().catch((error: unknown) => error)
+    expect(failure).to.be.instanceOf(Error).and.to.have.property('name', 'Replaced')
+    expect(await checkpoint()).to.equal(0n)
+    await old.stop()
+  })
+
+  it('finishes each of many, and two processes at once make no second payment', async () => {
+    const payments = Array.from({ length: 40 }, (_, n) => newPayment(`k${n}`, { amount: 50n, reference: `R${n}` }))
+    for (const payment of payments) await claimOnly(payment)
+    await process.takeNews()
+    const first = process
+    await start(2n)
+    await process.takeNews()
+    for (let rounds = 0; rounds < 20; rounds += 1) await world.pass(GRACE_MS)
+    for (const payment of payments) expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
+    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    expect(row).to.include({ amount_paid: 2000n, amount_pending: 0n })
+    await first.stop()
+  })
+})
