@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 
@@ -18,7 +18,10 @@ const fileIn = (dataDir: string): string => join(dataDir, 'addresses.json')
 
 /** Readable by its owner alone: the address of Postgres has its password in it. Resolves to what takes it back. */
 export const publishAddresses = async (dataDir: string, addresses: Addresses): Promise<() => Promise<void>> => {
-  await writeFile(fileIn(dataDir), `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 })
+  // Whole or not at all: a command may be reading it at this moment.
+  const unfinished = `${fileIn(dataDir)}.new`
+  await writeFile(unfinished, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 })
+  await rename(unfinished, fileIn(dataDir))
   return () => rm(fileIn(dataDir), { force: true })
 }
 

@@ -147,24 +147,23 @@ const startFeeds = async (config: Config, inside: Inside, releasers: Releasers):
     stop.abort()
     await Promise.all(running)
   })
+  const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
   if (config.roles.includes('projector'))
     run('projector', [
       projectorOf(database, readModels, (name, error) => log.error({ name, error }, 'a read model is left behind')),
     ])
   if (config.roles.includes('worker'))
     run('worker', [
-      feedOf(settlement(ledger), database, world),
-      feedOf(fulfilment(ledger), database, world),
+      feedOf(settlement(ledger), database, world, onFailure),
+      feedOf(fulfilment(ledger), database, world, onFailure),
       exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
     ])
   if (bus) run('publisher', [publisherOf(database, bus)])
   return states
 }
 
-const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus => {
-  const logger = { ...log, debug: () => undefined }
-  return openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger })
-}
+const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus =>
+  openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })
 
 type HttpParts = Omit<Inside, 'store'> & { readonly port: number; readonly issuer: string; readonly feeds: FeedStates }
 

@@ -111,6 +111,8 @@ const startNode = (args: readonly string[], env: Readonly<Record<string, string>
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  // However this process ends, short of being killed, nothing of it stays behind.
+  process.once('exit', () => child.kill('SIGTERM'))
   const said: string[] = []
   const ready = new Promise<string | undefined>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr])

@@ -95,7 +95,8 @@ const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promi
   const settings = join(dataDir, 'format.properties')
   await writeFile(settings, serverProperties(ports, fresh, undefined))
   const clusterId = randomBytes(CLUSTER_ID_BYTES).toString('base64url')
-  const format = ['kafka.tools.StorageTool', 'format', '--standalone', '-t', clusterId, '-c', settings]
+  // As one word: an id may begin with a hyphen.
+  const format = ['kafka.tools.StorageTool', 'format', '--standalone', `--cluster-id=${clusterId}`, '-c', settings]
   // The tool prints every setting it knows: all of it is kept back unless it fails.
   const tool = run('java', ['-cp', classpathOf(libsDir), ...format], { cwd: dataDir, maxBuffer: OUTPUT_MAX_BYTES })
   await tool.catch((error: unknown) => {

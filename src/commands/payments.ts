@@ -197,6 +197,10 @@ export const finish = async (ledger: Ledger, id: PaymentId, context: Context): P
   return { kind: 'created', row: confirmed.row, position: confirmed.position }
 }
 
+/** Others were first at every try. The claim stands, so this passes: the caller is told that the payment is under way. */
+const contended = (what: string): Unavailable =>
+  new Unavailable('event store', 'none', new Error(`${what} is contended beyond every retry.`))
+
 const takeReference = async (
   ledger: Ledger,
   payment_id: PaymentId,
@@ -209,7 +213,7 @@ const takeReference = async (
   // Whoever comes here has looked, or drives on a payment that had: as good as always the reference is nobody's yet.
   const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
-  if (!taken.ok) throw new Error(`The reference of ${payment_id} is contended beyond every retry.`)
+  if (!taken.ok) throw contended(`The reference of ${payment_id}`)
   const held_by = taken.state.refused.get(payment_id)
   return held_by && { code: 'payment_reference_conflict', held_by }
 }
@@ -223,8 +227,7 @@ const reserve = async (
   const { invoice_id, amount, currency, settlement } = terms
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
   const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
-  if (!asked.ok || asked.state.status === 'none')
-    throw new Error(`The invoice of ${payment_id} could not be asked, though it was there before the claim.`)
+  if (!asked.ok || asked.state.status === 'none') throw contended(`The invoice of ${payment_id}`)
   const part = asked.state.payments.get(payment_id)
   return part?.status === 'refused' ? { code: part.code, held_by: null } : undefined
 }

@@ -4,7 +4,7 @@ import type { Context } from '../commands/handle.ts'
 import { moveCheckpoint, takeCheckpoint } from '../feeds/checkpoints.ts'
 import { decode } from '../feeds/decode.ts'
 import type { Feed } from '../feeds/run.ts'
-import type { Database, World } from '../ports.ts'
+import { type Database, Unavailable, type World } from '../ports.ts'
 
 /** Something that an event has begun and another event will end. */
 export type Task = {
@@ -27,6 +27,7 @@ type Open = { readonly task: Task; readonly position: bigint; readonly dueAtMs: 
 
 const TICK_MS = 250
 const AT_ONCE_MAX = 16
+const FAILED_RETRY_MS = 30_000
 
 /** A command sent by a process, in the name of whoever sent the command that it completes. */
 export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: World): Context => {
@@ -44,7 +45,12 @@ export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: 
  * Reads the log, keeps the tasks that are begun and not ended, and ends those whose grace is over. All its memory is in
  * the log: the checkpoint stays behind the oldest open task, so that a restart finds every one of them again.
  */
-export const feedOf = (process: Process, database: Database, world: World): Feed => {
+export const feedOf = (
+  process: Process,
+  database: Database,
+  world: World,
+  onFailure: (key: string, error: unknown) => void,
+): Feed => {
   const open = new Map<string, Open>()
   const take = (recorded: Recorded<AnyEvent>): void => {
     const task = process.begins(recorded)
@@ -52,9 +58,16 @@ export const feedOf = (process: Process, database: Database, world: World): Feed
     const ended = process.ends(recorded)
     if (ended !== undefined) open.delete(ended)
   }
-  const finishOne = async ([key, { task }]: [string, Open]): Promise<void> => {
-    await task.finish()
-    open.delete(key)
+  const finishOne = async ([key, { task, position }]: [string, Open]): Promise<void> => {
+    try {
+      await task.finish()
+      open.delete(key)
+    } catch (error) {
+      if (error instanceof Unavailable) throw error
+      // A task that cannot be finished must not keep the others from it: told, and tried again later.
+      onFailure(key, error)
+      open.set(key, { task, position, dueAtMs: world.now() + FAILED_RETRY_MS })
+    }
   }
   return {
     name: process.name,

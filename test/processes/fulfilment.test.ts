@@ -10,7 +10,7 @@ import { context, newPayment, typesIn } from '../commands/kit.ts'
 import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
 
 const GRACE_MS = 3_000
 const TICK_MS = 250
@@ -47,7 +47,7 @@ describe('the fulfilment process', function () {
     ledger = createLedger(log.open(), world)
     await onOrder(createOrder)
     await onOrder(invoiceOrder())
-    process = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world), log)
+    process = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world, noFailure), log)
   })
   afterEach(() => process.stop().catch(() => undefined))
 
@@ -114,7 +114,7 @@ describe('the fulfilment process', function () {
       await settle()
       await onOrder(invoiceOrder(2))
       await database.sql('update checkpoints set position = -1')
-      const again = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world), log)
+      const again = await drive(feedOf(fulfilment(createLedger(log.open(), world)), database, world, noFailure), log)
       await again.takeNews()
       await world.pass(TICK_MS)
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened', 'OrderInvoiced'])

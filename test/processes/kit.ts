@@ -64,3 +64,8 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
     },
   }
 }
+
+/** For processes whose tasks must all succeed: a failure is the test's. */
+export const noFailure = (key: string, error: unknown): never => {
+  throw new Error(`The task ${key} failed.`, { cause: error })
+}

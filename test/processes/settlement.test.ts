@@ -10,7 +10,7 @@ import { approveInvoice, context, newPayment, typesIn } from '../commands/kit.ts
 import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
 import { id } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
 
 const GRACE_MS = 3_000
 
@@ -34,7 +34,7 @@ describe('the settlement process', function () {
     return head()
   }
   const start = async (epoch = 1n): Promise<void> => {
-    process = await drive(feedOf(settlement(createLedger(log.open(), world)), database, world), log, epoch)
+    process = await drive(feedOf(settlement(createLedger(log.open(), world)), database, world, noFailure), log, epoch)
   }
 
   before(async () => {

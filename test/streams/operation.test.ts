@@ -1,3 +1,4 @@
+import { expect } from 'chai'
 import { operation, type OperationEvent } from '../../streams/operation/index.ts'
 import { scenario } from '../support/scenario.ts'
 import { completeExport, exportCompleted, exportRequested, requestExport } from './samples.ts'
@@ -42,6 +43,12 @@ describe('an operation', () => {
       given(exportRequested, ...attempts)
         .when(start('last'))
         .expectOnce(failed(ATTEMPTS_MAX, 'internal_error'))
+      given(exportRequested, ...attempts.slice(1))
+        .when(start('last'))
+        .expectOnce(failed(ATTEMPTS_MAX, 'internal_error'))
+      given(exportRequested, ...attempts.slice(0, -1))
+        .when(start('last'))
+        .expectOnce(started(ATTEMPTS_MAX, 'last'))
     })
     it('not when it has ended', () => {
       for (const end of [exportCompleted(1, 'a'), failed(1, 'x'), cancelled, expired])
@@ -57,6 +64,10 @@ describe('an operation', () => {
       given(exportRequested, started(1, 'a'), failedOnce(1, 'a'), started(2, 'b'), failedOnce(2, 'b'), started(3, 'c'))
         .when(fail('c'))
         .expectOnce(failed(3, 'dependency_unavailable')))
+    it('by the failures that were told, not by the attempts that ended without a word', () =>
+      given(exportRequested, started(1, 'a'), started(2, 'b'), started(3, 'c'))
+        .when(fail('c'))
+        .expectOnce(failedOnce(3, 'c')))
     it('not on the word of a worker who has lost it', () =>
       given(exportRequested, started(1, 'a'), started(2, 'b')).when(fail('a')).expectNothing())
     it('not before it exists', () => given().when(fail('a')).expectRejected('resource_not_found'))
@@ -78,6 +89,13 @@ describe('an operation', () => {
         .when(completeExport('a'))
         .expectRejected('concurrent_modification'))
     it('not before it exists', () => given().when(completeExport('a')).expectRejected('resource_not_found'))
+    it('at a position that no double holds', () => {
+      const completed = exportCompleted(1, 'a')
+      const data = { ...completed.data, to_position: 2n ** 63n }
+      const { data: stored } = operation.codec.encode({ ...completed, data })
+      expect(stored['to_position']).to.equal('9223372036854775808')
+      expect(operation.codec.decode('ExportCompleted', stored, 1).data).to.deep.equal(data)
+    })
   })
 
   describe('is cancelled', () => {
