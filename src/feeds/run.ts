@@ -35,8 +35,8 @@ export type FeedParts = {
 }
 
 const BATCH_MAX = 1_000
-/** A batch of one costs nearly as much as one of fifty, so under load they gather. A lone event is taken in at once. */
-const GATHER_MS = 20
+/** A batch of one costs nearly as much as one of a hundred, so under load they gather. A lone event does not wait. */
+const GATHER_MS = 50
 /** A feed that cannot go on tries again from its checkpoint: the cause may have been repaired, by a newer build say. */
 const STOPPED_RETRY_MS = 5_000
 const UNAVAILABLE_RETRY_MS = 250

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Request as Incoming, Response as Outgoing } from 'express'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Context } from '../commands/handle.ts'
 import { authorize } from '../identity/authorize.ts'
 import type { Principal } from '../identity/principal.ts'

@@ -55,7 +55,7 @@ const definedOnly = (values: Readonly<Record<string, unknown>>): Record<string, 
 const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): string => {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(definedOnly(parameters))) query.set(name, String(value))
-  return `${path}?${query}`
+  return `${path}?${query.toString()}`
 }
 
 const POLL_MS = 20

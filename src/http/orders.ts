@@ -7,7 +7,6 @@ import { create } from '../commands/creation.ts'
 import { orderEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
-import type { JsonObject } from '../ports.ts'
 import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
 import { mergePatch } from './mergePatch.ts'
@@ -109,7 +108,7 @@ const createOrder = route({
   handle: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
-    const claim = claimFor(call, body as JsonObject)
+    const claim = claimFor(call, body)
     const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim }
     const created = await create(ledger, orderEntity, id, { command, context, claim })
     return answerCreated(call, created, PATH, render)

@@ -5,7 +5,6 @@ import { idSchema, withPrefix } from '../../streams/ids.ts'
 import { paymentEntity } from '../commands/entities.ts'
 import { idOfKey } from '../commands/identifiers.ts'
 import { pay } from '../commands/payments.ts'
-import type { JsonObject } from '../ports.ts'
 import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
 import { operationSchema, renderPaymentOperation } from './operations.ts'
@@ -108,7 +107,7 @@ const createPayment = route({
   ],
   handle: async call => {
     const { body, ledger, context, idempotency } = call
-    const claim = claimFor(call, body as JsonObject)
+    const claim = claimFor(call, body)
     if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
     const id = idOfKey('pay', idempotency)
     const { respondAsync, waitMs = respondAsync ? 0 : OUTCOME_WAIT_MS } = call.prefer

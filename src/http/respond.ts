@@ -1,15 +1,17 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { documentOf, Problem, retryOf, statusOf } from './problem.ts'
+import { documentOf, type Problem, retryOf, statusOf } from './problem.ts'
 import type { Reply, Streamed } from './route.ts'
 import { OLDEST_VERSION } from './versions/index.ts'
 
-type Response = ServerResponse & { locals: Record<string, unknown> }
+/** What the checks have found out about the request so far; Express keeps it beside the response. */
+type Locals = { readonly correlationId?: string; readonly apiVersion?: string }
+type Response = ServerResponse & { locals: Locals }
 
 /** On every response, whatever it says. */
 const commonHeaders = ({ locals }: Response): Record<string, string> => ({
-  'X-Correlation-ID': String(locals['correlationId']),
-  'API-Version': String(locals['apiVersion'] ?? OLDEST_VERSION),
+  'X-Correlation-ID': locals.correlationId ?? '',
+  'API-Version': locals.apiVersion ?? OLDEST_VERSION,
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
 })
@@ -58,7 +60,7 @@ export const sendProblem = (req: IncomingMessage, res: Response, problem: Proble
     res.destroy()
     return
   }
-  const correlationId = String(res.locals['correlationId'])
+  const correlationId = res.locals.correlationId ?? ''
   const instance = (req.url ?? '').split('?', 1)[0] ?? ''
   const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
   const status = statusOf(problem.code)

@@ -84,9 +84,9 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
 const failing = (part: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
   Promise.reject(new Unavailable(part, effect, new Error('planted')))
 
-async function* failingRead(): AsyncGenerator<never> {
-  throw new Unavailable('event store', 'none', new Error('planted'))
-}
+const failingRead = (): AsyncIterable<never> => ({
+  [Symbol.asyncIterator]: () => ({ next: failing('event store', 'none') }),
+})
 
 /** Nothing behind the boundary answers. */
 export const nothingAnswers: Wrong = {
