@@ -137,6 +137,19 @@ describe('exports', function () {
           expect(rows).to.deep.equal(folded.map(view => inFormat(format, view)))
         })
 
+    it('waits for what was written before it was asked for, where the read model is behind', async () => {
+      // Readers pass this lock, and whoever writes the rows does not.
+      await postgres.query('begin; lock table orders_v1 in share mode')
+      const order = await client.post('/orders', anOrder(1))
+      const id = await askFor(client, { resource: 'orders', format: 'jsonl' })
+      await new Promise(resolve => setTimeout(resolve, 700))
+      const waiting = await client.get(`/operations/${id}`)
+      await postgres.query('commit')
+      expect(waiting.body.state).to.equal('pending')
+      const { rows } = await fetched(service, client, { id, tenant: TENANT })
+      expect(rows[0]?.['id']).to.equal(order.body.id)
+    })
+
     it('as jsonl has the very views that GET answers with', async () => {
       const id = await askFor(client, { resource: 'payments', format: 'jsonl' })
       const { bytes } = await fetched(service, client, { id, tenant: TENANT })
