@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
@@ -167,9 +168,23 @@ const disturbed = (): void => {
     read: topic => readTopic(kafka.brokers, topic),
     cut: () => kafka.kill(),
     restore,
-    freeze: () => void process.kill(kafka.pid, 'SIGSTOP'),
+    freeze: () => freeze(kafka.pid),
     thaw: () => void process.kill(kafka.pid, 'SIGCONT'),
   }))
+}
+
+const LOOK_EVERY_MS = 5
+const LOOKS_MAX = 400
+
+/** SIGSTOP takes hold of a process with many threads a little later: answers may still come until the last one rests. */
+const freeze = (pid: number): void => {
+  process.kill(pid, 'SIGSTOP')
+  const states = (): string[] =>
+    readdirSync(`/proc/${pid}/task`).map(
+      thread => /\) (\S)/.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'))?.[1] ?? 'T',
+    )
+  for (let looks = 0; looks < LOOKS_MAX && states().some(state => state !== 'T'); looks++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_EVERY_MS)
 }
 
 describe('the fact bus on Kafka', function () {

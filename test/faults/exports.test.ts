@@ -16,7 +16,7 @@ describe('an export that was accepted', function () {
     dataDir = await temporaryDirectory()
   })
   after(async () => {
-    await running?.end('SIGKILL')
+    await running?.end('SIGTERM')
     await rm(dataDir, { recursive: true, force: true })
   })
 

@@ -1,0 +1,147 @@
+import { expect } from 'chai'
+import { orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { type Database, Unavailable } from '../../src/ports.ts'
+import { feedOf, type Process } from '../../src/processes/process.ts'
+import { context } from '../commands/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+
+const GRACE_MS = 1_000
+/** After a failure that is no outage. */
+const RETRY_MS = 30_000
+
+describe('a process', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+  let world: HeldWorld
+  let ledger: Ledger
+  let process: Driven
+  let finished: string[]
+  let failures: [string, unknown][]
+  /** What finishing a task meets, by its key. */
+  let troubles: Map<string, Error>
+
+  /** An order that is created begins a task; its deletion ends it. */
+  const watching: Process = {
+    name: 'watching',
+    categories: ['order'],
+    begins: ({ id: key, event }) =>
+      event.type === 'OrderCreated'
+        ? {
+            key,
+            graceMs: GRACE_MS,
+            finish: () => {
+              const trouble = troubles.get(key)
+              if (trouble) return Promise.reject(trouble)
+              finished.push(key)
+              return Promise.resolve()
+            },
+          }
+        : undefined,
+    ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
+  }
+  const begin = (n: number) =>
+    handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+  const end = (n: number) =>
+    handle(ledger, orderEntity, id('ord', n), { command: { type: 'DeleteOrder' }, context: context() })
+  const checkpoint = () => positionOf(database.sql, 'watching')
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    log = createMemoryLog()
+    world = createHeldWorld()
+    ledger = createLedger(log.open(), world)
+    finished = []
+    failures = []
+    troubles = new Map()
+    process = await drive(
+      feedOf(watching, database, world, (key, error) => void failures.push([key, error])),
+      log,
+    )
+  })
+  afterEach(() => process.stop().catch(() => undefined))
+
+  it('finishes what nobody has ended in time, once', async () => {
+    await begin(1)
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    await world.pass(10 * GRACE_MS)
+    expect(finished).to.deep.equal([id('ord', 1)])
+  })
+
+  it('leaves alone what was ended in time, in the same batch or in a later one', async () => {
+    await begin(1)
+    await end(1)
+    await begin(2)
+    await process.takeNews()
+    await end(2)
+    await process.takeNews()
+    await world.pass(10 * GRACE_MS)
+    expect(finished).to.deep.equal([])
+    expect(await checkpoint()).to.equal(4n)
+  })
+
+  it('finishes many, each once', async () => {
+    for (let n = 1; n <= 50; n += 1) await begin(n)
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    expect(finished.toSorted()).to.deep.equal(Array.from({ length: 50 }, (_, n) => id('ord', n + 1)))
+  })
+
+  describe('with a task that cannot be finished', () => {
+    const bug = new Error('a bug')
+
+    beforeEach(async () => {
+      troubles.set(id('ord', 1), bug)
+      await begin(1)
+      await begin(2)
+      await process.takeNews()
+      await world.pass(GRACE_MS)
+    })
+
+    it('tells of it, and finishes the others', () => {
+      expect(failures).to.deep.equal([[id('ord', 1), bug]])
+      expect(finished).to.deep.equal([id('ord', 2)])
+    })
+
+    it('tries again, later', async () => {
+      troubles.clear()
+      await world.pass(RETRY_MS - 1)
+      expect(finished).to.deep.equal([id('ord', 2)])
+      await world.pass(1)
+      expect(finished).to.deep.equal([id('ord', 2), id('ord', 1)])
+    })
+
+    it('does not forget it over a restart', async () => {
+      await begin(3)
+      await process.takeNews()
+      expect(await checkpoint()).to.equal(0n)
+    })
+  })
+
+  it('stops at an outage, and the next run finds the task again', async () => {
+    const outage = new Unavailable('event store', 'none', undefined)
+    troubles.set(id('ord', 1), outage)
+    await begin(1)
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    expect(
+      await process.beside.then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    ).to.equal(outage)
+    expect(failures).to.deep.equal([])
+    expect(await checkpoint()).to.equal(0n)
+  })
+})
