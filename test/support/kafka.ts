@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
+import { type Admin, type EachBatchPayload, Kafka as KafkaClient, KafkaJSProtocolError, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 
 export type KafkaForTests = {
@@ -114,12 +114,28 @@ const messagesOf = ({ batch }: EachBatchPayload): TopicMessage[] =>
     value: value?.toString() ?? '',
   }))
 
+const OFFSET_TRIES_MAX = 50
+const OFFSET_RETRY_MS = 200
+
+/** A broker that has just come back leads its partitions a moment later; kafkajs leaves that wait to its caller. */
+const offsetsOf = async (admin: Admin, topic: string) => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await admin.fetchTopicOffsets(topic)
+    } catch (error) {
+      const passes = error instanceof KafkaJSProtocolError && error.retriable
+      if (!passes || tries === OFFSET_TRIES_MAX) throw error
+      await delay(OFFSET_RETRY_MS)
+    }
+  }
+}
+
 /** The end of each partition that holds anything. */
 const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, bigint>> => {
   const admin = client.admin()
   await admin.connect()
   try {
-    const offsets = await admin.fetchTopicOffsets(topic)
+    const offsets = await offsetsOf(admin, topic)
     const filled = offsets.filter(({ low, high }) => low !== high)
     return new Map(filled.map(({ partition, high }) => [partition, BigInt(high)]))
   } finally {
