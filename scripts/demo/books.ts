@@ -33,9 +33,16 @@ const listAll = async <T>(call: Call, path: string, item: z.ZodType<T>): Promise
 }
 
 const orderSchema = z.object({ id: z.string() })
-const invoiceSchema = z.object({ id: z.string(), state: z.string(), amount_due: z.int(), amount_paid: z.int() })
-const paymentSchema = z.object({ invoice_id: z.string(), state: z.string(), amount: z.int() })
+const invoiceSchema = z.object({
+  id: z.string(),
+  state: z.string(),
+  amount_due: z.int(),
+  amount_paid: z.int(),
+  amount_refunded: z.int(),
+})
+const paymentSchema = z.object({ invoice_id: z.string(), state: z.string(), amount: z.int(), refunded_amount: z.int() })
 
+const MADE: ReadonlySet<string> = new Set(['succeeded', 'partially_refunded', 'refunded'])
 const APPROVED: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'paid'])
 
 const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
@@ -49,15 +56,17 @@ export const sumsOfLists = async (call: Call, ours: Ours): Promise<Sums> => {
     listAll(call, '/payments', paymentSchema),
   ])
   const invoices = allInvoices.filter(({ id, state }) => ours.invoices.has(id) && APPROVED.has(state))
-  const payments = allPayments.filter(one => ours.invoices.has(one.invoice_id) && one.state === 'succeeded')
+  const payments = allPayments.filter(one => ours.invoices.has(one.invoice_id) && MADE.has(one.state))
   return {
     orders: allOrders.filter(({ id }) => ours.orders.has(id)).length,
     invoices: invoices.length,
     payments: payments.length,
     settled: invoices.filter(({ state }) => state === 'paid').length,
+    refunds: payments.filter(({ refunded_amount }) => refunded_amount > 0).length,
     invoiced: total(invoices, ({ amount_due }) => amount_due),
     paid: total(payments, ({ amount }) => amount),
     open: total(invoices, ({ amount_due, amount_paid }) => amount_due - amount_paid),
+    refunded: total(invoices, ({ amount_refunded }) => amount_refunded),
   }
 }
 
@@ -66,6 +75,7 @@ export const sumsOfFacts = (facts: readonly Fact[], ours: Ours): Sums => {
     facts.filter(fact => fact.type === type && isOurs(fact)).map(({ data }) => data)
   const approved = of('invoice.approved', ({ subject }) => ours.invoices.has(subject))
   const payments = of('payment.succeeded', ({ data }) => ours.invoices.has(data.invoice_id ?? ''))
+  const refunds = of('payment.refunded', ({ data }) => ours.invoices.has(data.invoice_id ?? ''))
   const invoiced = total(approved, ({ amount_due = 0 }) => amount_due)
   const paid = total(payments, ({ amount = 0 }) => amount)
   return {
@@ -73,9 +83,11 @@ export const sumsOfFacts = (facts: readonly Fact[], ours: Ours): Sums => {
     invoices: approved.length,
     payments: payments.length,
     settled: of('invoice.paid', ({ subject }) => ours.invoices.has(subject)).length,
+    refunds: refunds.length,
     invoiced,
     paid,
     open: invoiced - paid,
+    refunded: total(refunds, ({ refund_amount = 0 }) => refund_amount),
   }
 }
 
@@ -86,9 +98,11 @@ const ROWS: readonly (readonly [keyof Sums, string])[] = [
   ['invoices', 'invoices approved'],
   ['payments', 'payments'],
   ['settled', 'invoices paid in full'],
+  ['refunds', 'payments refunded'],
   ['invoiced', `invoiced, ${CURRENCY}`],
   ['paid', `paid, ${CURRENCY}`],
   ['open', `open, ${CURRENCY}`],
+  ['refunded', `refunded, ${CURRENCY}`],
 ]
 
 const shown = (sum: number | bigint): string => (typeof sum === 'bigint' ? decimalOf(sum, CURRENCY) : String(sum))

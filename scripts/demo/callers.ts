@@ -17,6 +17,7 @@ const CLERK = {
     'invoices:read',
     'payments:write',
     'payments:read',
+    'payments:refund',
     'events:read',
   ],
 }

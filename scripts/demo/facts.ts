@@ -13,6 +13,7 @@ const factSchema = z.object({
     amount: z.int().optional(),
     amount_due: z.int().optional(),
     amount_paid: z.int().optional(),
+    refund_amount: z.int().optional(),
   }),
 })
 export type Fact = z.output<typeof factSchema>
@@ -69,6 +70,7 @@ const announcedBy = ({ planned, orderId, invoiceId, paymentIds }: Played): strin
     nameOf('order.created', orderId),
     nameOf('invoice.approved', invoiceId),
     ...paymentIds.map(id => nameOf('payment.succeeded', id)),
+    ...(planned.refund > 0n ? [nameOf('payment.refunded', paymentIds[0] ?? '')] : []),
     ...(paid === planned.total ? [nameOf('invoice.paid', invoiceId)] : []),
   ]
 }

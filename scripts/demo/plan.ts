@@ -48,6 +48,8 @@ export type PlannedInvoice = {
   /** Minor units. */
   readonly total: bigint
   readonly payments: readonly PlannedPayment[]
+  /** What goes back of the first payment, in minor units; zero for most. */
+  readonly refund: bigint
 }
 
 const KINDS_OF_PAYERS = 20
@@ -60,6 +62,13 @@ const partsOf = (invoice: number, total: bigint): readonly bigint[] => {
   if (payer === 7) return []
   if (payer === 13) return [half]
   return IN_TWO_PARTS.has(payer) ? [half, total - half] : [total]
+}
+
+/** Of twenty payers one gets all of it back and one gets half. */
+const refundOf = (invoice: number, total: bigint): bigint => {
+  const payer = invoice % KINDS_OF_PAYERS
+  if (payer === 4) return total
+  return payer === 9 ? total / 2n : 0n
 }
 
 const RETRY_EVERY = 10
@@ -108,6 +117,7 @@ export const planOf = (sources: readonly SourceInvoice[]): readonly PlannedInvoi
         amount,
         retry: retryOf(payments++),
       })),
+      refund: refundOf(source.invoice, total),
     }
   })
 }
@@ -119,9 +129,11 @@ export type Sums = {
   readonly payments: number
   /** Invoices of which nothing is due any more. */
   readonly settled: number
+  readonly refunds: number
   readonly invoiced: bigint
   readonly paid: bigint
   readonly open: bigint
+  readonly refunded: bigint
 }
 
 const paidOf = ({ payments }: PlannedInvoice): bigint => payments.reduce((sum, { amount }) => sum + amount, 0n)
@@ -134,9 +146,11 @@ export const sumsOf = (plan: readonly PlannedInvoice[]): Sums => {
     orders: plan.length,
     invoices: plan.length,
     payments: plan.reduce((count, { payments }) => count + payments.length, 0),
+    refunds: plan.filter(({ refund }) => refund > 0n).length,
     settled: plan.filter(planned => paidOf(planned) === planned.total).length,
     invoiced,
     paid,
     open: invoiced - paid,
+    refunded: plan.reduce((sum, { refund }) => sum + refund, 0n),
   }
 }

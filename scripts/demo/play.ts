@@ -3,7 +3,7 @@ import { type Answer, type Call, expectBody, problemIn, type Request } from './c
 import { DemoFailure } from './failure.ts'
 import { CURRENCY, type PlannedInvoice, type PlannedPayment } from './plan.ts'
 
-/** Takes the plan through the API: order, invoice, approval, payments, and the retries on purpose. */
+/** Takes the plan through the API: order, invoice, approval, payments, refunds, and the retries on purpose. */
 
 /** Whoever raises an invoice does not approve it. */
 export type Callers = { readonly clerk: Call; readonly approver: Call }
@@ -108,7 +108,19 @@ const playOne = async (callers: Callers, planned: PlannedInvoice, retries: Retri
   const paymentIds: string[] = []
   for (const payment of payments)
     paymentIds.push(await pay(clerk, { planned: payment, invoiceId: invoice.id }, retries))
+  await giveBack(clerk, planned, paymentIds[0])
   return { planned, orderId, invoiceId: invoice.id, paymentIds }
+}
+
+/** With a key of its own, so that a second run gives nothing back twice. */
+const giveBack = async (
+  clerk: Call,
+  { name, refund }: PlannedInvoice,
+  paymentId: string | undefined,
+): Promise<void> => {
+  if (refund === 0n || paymentId === undefined) return
+  const body = { amount: Number(refund), reason: 'The customer changed their mind.' }
+  await create(clerk, `/payments/${paymentId}:refund`, `${name}-refund`, body)
 }
 
 const payAgain = async (clerk: Call, { planned, invoiceId, paymentIds }: Played, retries: Retries): Promise<void> => {

@@ -30,13 +30,13 @@ export const sayWhere = ({ addresses, startedHere }: DemoService, { dataDir }: C
 /** Returns what is wrong, one sentence each. */
 export const sayResults = (results: Performance): readonly string[] => {
   const { books, retries, factsSeen, factsBefore, duplicates } = results
-  const { invoiced, paid, open } = books.lists
+  const { invoiced, paid, open, refunded } = books.lists
   const money = (amount: bigint): string => `${decimalOf(amount, CURRENCY)} ${CURRENCY}`
   const twice = books.facts.payments - books.planned.payments
   say()
   for (const line of tableOf(books)) say(line)
   say()
-  say(`invoiced ${money(invoiced)}, paid ${money(paid)}, open ${money(open)}`)
+  say(`invoiced ${money(invoiced)}, paid ${money(paid)}, open ${money(open)}, refunded ${money(refunded)}`)
   say(`facts seen ${factsSeen}, of them new in this run ${factsSeen - factsBefore}, duplicates ${duplicates}`)
   say(`retries on purpose ${retries.sent}, answered as replays ${retries.replayed}, paid twice ${twice}`)
   const wrong = [

@@ -16,7 +16,7 @@ const LIMIT = 40
 const sums = sumsOf(planOf(sources.slice(0, LIMIT)))
 const usd = (amount: bigint): string => `${decimalOf(amount, 'USD')} USD`
 const SUMS_LINE = `invoiced ${usd(sums.invoiced)}, paid ${usd(sums.paid)}, open ${usd(sums.open)}`
-const FACTS = sums.orders + sums.invoices + sums.payments + sums.settled
+const FACTS = sums.orders + sums.invoices + sums.payments + sums.settled + sums.refunds
 
 describe('npm run demo', function () {
   this.timeout(120_000)

@@ -45,6 +45,7 @@ describe('the plan of the demo', () => {
     const sums = sumsOf(plan)
     expect(sums).to.include({ orders: 412, invoices: 412, invoiced: 232860n })
     expect(sums.paid + sums.open).to.equal(232860n)
+    expect(sums.refunds > 0 && sums.refunded < sums.paid).to.equal(true)
     expect(sums.open > 0n && sums.open < sums.paid).to.equal(true)
   })
 
