@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { approvedInvoice, clientOf, newKey } from '../support/client.ts'
 import { startProcess, temporaryDirectory } from '../support/service.ts'
@@ -6,7 +7,8 @@ describe('while the event store hangs', function () {
   this.timeout(60_000)
 
   it('says that a key is in progress, with nothing durable, and the same key resolves it afterwards', async () => {
-    const service = await startProcess(await temporaryDirectory())
+    const dataDir = await temporaryDirectory()
+    const service = await startProcess(dataDir)
     try {
       const client = clientOf(service.api, await service.token())
       const { invoiceId } = await approvedInvoice(client)
@@ -31,6 +33,7 @@ describe('while the event store hangs', function () {
       expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ state: 'paid', amount_paid: 900 })
     } finally {
       await service.end('SIGTERM')
+      await rm(dataDir, { recursive: true, force: true })
     }
   })
 })
