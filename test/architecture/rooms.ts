@@ -100,7 +100,7 @@ export const rooms: readonly Room[] = [
   },
   {
     name: 'the composition',
-    files: /^src\/(compose|main)\.ts$/,
+    files: /^src\/(compose\/\w+|compose|main)\.ts$/,
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { name: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },

@@ -1,0 +1,63 @@
+import { csv } from '../adapters/csv.ts'
+import { jsonl } from '../adapters/jsonl.ts'
+import { openFactBus } from '../adapters/kafka.ts'
+import { parquet } from '../adapters/parquet.ts'
+import type { Ledger } from '../commands/handle.ts'
+import type { Config, KafkaConfig } from '../config.ts'
+import { projectorOf } from '../feeds/projector.ts'
+import { publisherOf } from '../feeds/publisher.ts'
+import { readModels } from '../feeds/readModels.ts'
+import { type Feed, type FeedState, runFeeds } from '../feeds/run.ts'
+import type { Database, EventStore, FactBus, Log } from '../ports.ts'
+import { exportsFeed } from '../processes/exports.ts'
+import { fulfilment } from '../processes/fulfilment.ts'
+import { feedOf } from '../processes/process.ts'
+import { settlement } from '../processes/settlement.ts'
+import type { Releasers } from '../releasers.ts'
+
+/** What the rooms inside work with. */
+export type Inside = {
+  readonly database: Database
+  readonly store: EventStore
+  readonly ledger: Ledger
+  readonly log: Log
+}
+export type FeedStates = ReadonlyMap<string, FeedState>
+
+/** Each role's feeds under a name of their own, so that roles may live in different processes. */
+export const startFeeds = async (config: Config, inside: Inside, releasers: Releasers): Promise<FeedStates> => {
+  const { database, store, ledger, log } = inside
+  const { world } = ledger
+  const states = new Map<string, FeedState>()
+  const report = (state: FeedState): void => {
+    if (state.error !== undefined && states.get(state.name)?.error !== state.error) log.error({ ...state }, 'feed')
+    states.set(state.name, state)
+  }
+  const bus = config.roles.includes('publisher') && config.kafka ? openBus(config.kafka, log) : undefined
+  releasers.add(async () => bus?.close())
+  const stop = new AbortController()
+  const running: Promise<void>[] = []
+  const run = (name: string, feeds: readonly Feed[]): void => {
+    running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
+  }
+  releasers.add(async () => {
+    stop.abort()
+    await Promise.all(running)
+  })
+  const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
+  if (config.roles.includes('projector'))
+    run('projector', [
+      projectorOf(database, readModels, (name, error) => log.error({ name, error }, 'a read model is left behind')),
+    ])
+  if (config.roles.includes('worker'))
+    run('worker', [
+      feedOf(settlement(ledger), database, world, onFailure),
+      feedOf(fulfilment(ledger), database, world, onFailure),
+      exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
+    ])
+  if (bus) run('publisher', [publisherOf(database, bus)])
+  return states
+}
+
+const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus =>
+  openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import type { RequestListener } from 'node:http'
+import type { Ledger } from '../commands/handle.ts'
+import type { Config } from '../config.ts'
+import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
+import {
+  type Authenticate,
+  bearerAuthentication,
+  createApp,
+  createBoundary,
+  createCursors,
+  healthRoutes,
+  listen,
+  nobody,
+  routes,
+  type Services,
+} from '../http/index.ts'
+import { openTokenVerifier } from '../identity/tokens.ts'
+import type { Database } from '../ports.ts'
+import type { Releasers } from '../releasers.ts'
+import type { FeedStates, Inside } from './feeds.ts'
+
+export type HttpParts = Omit<Inside, 'store'> & {
+  readonly port: number
+  readonly issuer: string
+  readonly feeds: FeedStates
+}
+
+const BODY_DEADLINE_MS = 30_000
+const DRAIN_MS = 10_000
+
+/** Every role says how it is; only the api role says more. */
+export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
+  const { port, issuer, database, ledger, log, feeds } = parts
+  const isApi = config.roles.includes('api')
+  const { dataDir, audience } = config
+  const embedded = isApi && !config.issuer ? await createIssuer({ issuer, audience, dataDir }) : undefined
+  const stopping = new AbortController()
+  const services: Services = {
+    ledger,
+    stopping: stopping.signal,
+    database,
+    cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
+    idempotencyRetentionMs: config.idempotencyRetentionMs,
+    bodyDeadlineMs: BODY_DEADLINE_MS,
+    needsFourEyes: config.needsFourEyes,
+    audience,
+    issuer: { url: issuer, metadata: embedded?.metadata },
+    health: () => health(database, ledger, feeds),
+  }
+  const authenticate = isApi ? await openAuthentication(parts, config, embedded, releasers) : nobody
+  const app = createApp({
+    routes: isApi ? routes : healthRoutes,
+    boundary: createBoundary(services, authenticate),
+    log,
+    door: { stopping: stopping.signal },
+    ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
+  })
+  const server = await listen(app as RequestListener, { host: config.host, port })
+  releasers.add(() => {
+    stopping.abort()
+    return server.close(DRAIN_MS)
+  })
+}
+
+const openAuthentication = async (
+  { issuer, log }: HttpParts,
+  { audience }: Config,
+  embedded: Issuer | undefined,
+  releasers: Releasers,
+): Promise<Authenticate> => {
+  const verifier = await openTokenVerifier({
+    issuer,
+    audience,
+    ...(embedded ? { fetchJwks: async () => embedded.jwks } : {}),
+    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
+  })
+  releasers.add(async () => verifier.close())
+  return bearerAuthentication(verifier)
+}
+
+/** One for all instances, made by whichever needs it first. */
+const cursorSecret = async ({ sql }: Database): Promise<Uint8Array> => {
+  await sql('create table if not exists cursor_secrets (id integer primary key check (id = 1), secret text not null)')
+  const fresh = randomBytes(32).toString('base64')
+  await sql('insert into cursor_secrets (id, secret) values (1, $1) on conflict (id) do nothing', [fresh])
+  const [row] = await sql<{ secret: string }>('select secret from cursor_secrets where id = 1')
+  return Buffer.from(row?.secret ?? fresh, 'base64')
+}
+
+const health = async ({ sql }: Database, { store }: Ledger, feeds: FeedStates) => {
+  const outcome = (work: Promise<unknown>) => work.then(() => 'ok').catch((error: Error) => error.message)
+  const [event_store, postgres] = await Promise.all([outcome(store.head()), outcome(sql('select 1'))])
+  const stopped = [...feeds.values()].filter(({ state }) => state === 'stopped')
+  const checks = {
+    event_store,
+    postgres,
+    ...Object.fromEntries([...feeds.values()].map(feed => [feed.name, feed.error ?? feed.state])),
+  }
+  return { ready: event_store === 'ok' && postgres === 'ok' && stopped.length === 0, checks }
+}
