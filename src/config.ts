@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { CRASH_POINTS, type CrashPoint } from './ports.ts'
+import { CRASH_POINTS, type CrashPoint, RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
 
 /** The only reader of the environment. */
 
@@ -32,6 +32,9 @@ export type Config = {
   readonly idempotencyRetentionMs: number
   /** Whether who created an invoice of this amount, in minor units, may not be the one who approves it. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
+  readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
+  /** How many exports one caller may have under way. */
+  readonly exportsAtOnceMax: number
   readonly logLevel: string
   /** Tests only: the process ends itself at this step of a payment. */
   readonly crashAt?: CrashPoint
@@ -75,6 +78,29 @@ const fourEyes = list.transform((rules, context) => {
   return amounts
 })
 
+const DEFAULT_RATE_LIMITS: Config['rateLimits'] = {
+  default: { requests: 6_000, windowSeconds: 60 },
+  payments: { requests: 600, windowSeconds: 60 },
+  exports: { requests: 10, windowSeconds: 3_600 },
+  auth_failures: { requests: 60, windowSeconds: 60 },
+}
+const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
+
+/** `payments=600/60,exports=10/3600`: requests in seconds. Those that are not named keep what they have. */
+const rateLimits = list.transform((rules, context) => {
+  const limits = { ...DEFAULT_RATE_LIMITS }
+  for (const rule of rules) {
+    const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
+    if (policy === undefined)
+      context.addIssue({
+        code: 'custom',
+        message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
+      })
+    else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+  }
+  return limits
+})
+
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -97,6 +123,12 @@ const environment = z.object({
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
   APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
+  RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
+  EXPORTS_AT_ONCE: z
+    .string()
+    .regex(/^\d{1,4}$/, 'a number')
+    .transform(Number)
+    .default(2),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -156,6 +188,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       const from = given.APPROVAL_FOUR_EYES.get(`${tenant} ${currency}`)
       return from !== undefined && amount >= from
     },
+    rateLimits: given.RATE_LIMITS,
+    exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     logLevel: given.LOG_LEVEL,
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),

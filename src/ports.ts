@@ -149,6 +149,19 @@ export class FactTooLarge extends Error {
   }
 }
 
+// --- Rates -----------------------------------------------------------------------------------------------------------
+
+export const RATE_POLICIES = ['default', 'payments', 'exports', 'auth_failures'] as const
+export type RatePolicy = (typeof RATE_POLICIES)[number]
+
+export type RateLimit = { readonly requests: number; readonly windowSeconds: number }
+
+/** What a key has had in its window, this request included, and when the next window begins. */
+export type Counted = { readonly used: number; readonly resetMs: number }
+
+/** Counts requests in windows that begin with the first request of a key. Never rejects. */
+export type RateCounter = { readonly count: (key: string, windowSeconds: number) => Promise<Counted> }
+
 // --- What can go wrong with any of them ------------------------------------------------------------------------------
 
 /**

@@ -22,6 +22,8 @@ const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
 const POLL_MS = 100
 const LAST_WORDS_LINES = 20
+/** The demo asks in seconds what its callers would ask in days. */
+const RATE_LIMITS = 'default=600000/60,payments=60000/60'
 const OUTPUT_FILE = 'demo-service.log'
 
 const manifestSchema = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) })
@@ -45,7 +47,7 @@ const spawnService = async (config: Config, port: number): Promise<ChildProcess>
   try {
     return spawn(process.execPath, await startArguments(), {
       cwd: fileURLToPath(root),
-      env: { ...process.env, LEDGER_DATA_DIR: dataDir, PORT: String(port) },
+      env: { RATE_LIMITS, ...process.env, LEDGER_DATA_DIR: dataDir, PORT: String(port) },
       detached: true,
       stdio: ['ignore', output.fd, output.fd],
     })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
 import type { Ledger } from '../commands/handle.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
@@ -9,6 +10,7 @@ import {
   createApp,
   createBoundary,
   createCursors,
+  createLimits,
   healthRoutes,
   listen,
   nobody,
@@ -41,6 +43,13 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     stopping: stopping.signal,
     database,
     cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
+    limits: createLimits(config.rateLimits, {
+      local: createLocalCounter(),
+      shared: await openSharedCounter(database, error =>
+        log.warn({ error }, 'limits are counted in this process alone'),
+      ),
+    }),
+    exportsAtOnceMax: config.exportsAtOnceMax,
     idempotencyRetentionMs: config.idempotencyRetentionMs,
     bodyDeadlineMs: BODY_DEADLINE_MS,
     needsFourEyes: config.needsFourEyes,

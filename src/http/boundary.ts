@@ -9,7 +9,8 @@ import { readBody } from './body.ts'
 import { ifMatch } from './conditional.ts'
 import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
-import { Problem } from './problem.ts'
+import { exceededBy } from './limits.ts'
+import { Problem, statusOf } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
 import { minPositionOf, preferenceOf } from './preference.ts'
 import { isVersion, OLDEST_VERSION } from './versions/index.ts'
@@ -44,10 +45,33 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 
 export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
   const now = (): string => new Date(services.ledger.world.now()).toISOString()
+  const { limits } = services
+
+  // Who fails to say who they are too often is no longer told why. A good credential is always taken: nobody can lock out
+  // those who share an address with them.
+  const identify = async (req: Incoming): Promise<Principal> => {
+    try {
+      return await authenticate(req)
+    } catch (error) {
+      if (!(error instanceof Problem) || statusOf(error.code) !== 401) throw error
+      const failures = await limits.countFailure(req.socket.remoteAddress ?? '')
+      throw exceededBy([failures]) ?? error
+    }
+  }
+
+  /** What is forbidden is counted too, but told first: 403 comes before 429. */
+  const admit = async (principal: Principal, declared: AnyRoute, res: Outgoing): Promise<void> => {
+    const standings = await limits.count(principal, declared.rateClass)
+    res.locals['standings'] = standings
+    res.locals['tenant'] = principal.tenant
+    permit(principal, declared)
+    const exceeded = exceededBy(standings)
+    if (exceeded) throw exceeded
+  }
+
   return async (req, res, declared) => {
-    const principal = declared.scope === 'none' ? undefined : await authenticate(req)
-    if (principal) permit(principal, declared)
-    if (principal) res.locals['tenant'] = principal.tenant
+    const principal = declared.scope === 'none' ? undefined : await identify(req)
+    if (principal) await admit(principal, declared, res)
     const params = checkedParams(req, declared)
     const accept = acceptedType(req, declared)
     const apiVersion = versionOf(req)

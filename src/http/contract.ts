@@ -43,6 +43,8 @@ const HEADERS: Readonly<Record<string, string>> = {
   'Content-Length': 'The bytes of the file.',
   'Repr-Digest': 'SHA-256 of the file (RFC 9530).',
   'Retry-After': 'Seconds to wait before the next try.',
+  'RateLimit-Policy': 'The limits that the request counts for: name, requests (q), seconds (w).',
+  RateLimit: 'How they stand: what is left (r), seconds until the window ends (t).',
   'WWW-Authenticate': 'The scheme to authenticate with.',
 }
 const EVERY = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options']
@@ -57,16 +59,21 @@ const headersOf = (names: readonly string[], required: boolean) =>
     ),
   )
 
-const responseOf = ({ description, schema, headers = [], contentType = 'application/json' }: ResponseSpec) => ({
+const LIMITED = ['RateLimit-Policy', 'RateLimit']
+
+const responseOf = (
+  { description, schema, headers = [], contentType = 'application/json' }: ResponseSpec,
+  { scope }: AnyRoute,
+) => ({
   description,
-  headers: headersOf(EVERY, true).extend(headersOf(headers, false).shape),
+  headers: headersOf(scope === 'none' ? EVERY : [...EVERY, ...LIMITED], true).extend(headersOf(headers, false).shape),
   ...(schema ? { content: Object.fromEntries([contentType].flat().map(type => [type, { schema }])) } : {}),
 })
 
 const failureOf = (status: number, errors: readonly ErrorCode[]) => ({
   description: errors.map(code => `${code}: ${PROBLEMS[code][3]}`).join(' '),
   headers: headersOf(EVERY, true).extend(
-    headersOf(['Retry-After', 'WWW-Authenticate', 'ETag', 'Location', 'Idempotent-Replayed'], false).shape,
+    headersOf([...LIMITED, 'Retry-After', 'WWW-Authenticate', 'ETag', 'Location', 'Idempotent-Replayed'], false).shape,
   ),
   content: { 'application/problem+json': { schema: problemSchema } },
   'x-error-codes': errors,
@@ -77,7 +84,7 @@ const failureOf = (status: number, errors: readonly ErrorCode[]) => ({
 const responsesOf = (declared: AnyRoute): ZodOpenApiOperationObject['responses'] => {
   const byStatus = Map.groupBy(errorsOf(declared), statusOf)
   return Object.fromEntries([
-    ...Object.entries(declared.responses).map(([status, spec]) => [status, responseOf(spec)]),
+    ...Object.entries(declared.responses).map(([status, spec]) => [status, responseOf(spec, declared)]),
     ...[...byStatus]
       .filter(([status]) => !(status in declared.responses))
       .map(([status, errors]) => [String(status), failureOf(status, errors)]),

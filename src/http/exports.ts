@@ -5,6 +5,7 @@ import { EXPORT_FORMATS, EXPORT_RESOURCES, type ExportFormat } from '../../strea
 import { create } from '../commands/creation.ts'
 import { operationEntity } from '../commands/entities.ts'
 import { chunksOf } from '../commands/exportFiles.ts'
+import { takeExportSlot } from '../commands/exportSlots.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
 import { isKnown } from './conditional.ts'
@@ -50,10 +51,11 @@ const newExport = z
   ])
   .meta({ id: 'NewExport' })
 
-const common = { tag: 'Exports', rateClass: 'exports' } as const
+const common = { tag: 'Exports', rateClass: 'default' } as const
 
 const createExport = route({
   ...common,
+  rateClass: 'exports',
   method: 'POST',
   path: '/exports',
   operationId: 'create_export',
@@ -68,12 +70,14 @@ const createExport = route({
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
   },
-  errors: [],
+  errors: ['quota_exceeded'],
   handle: async call => {
     const { ledger, context, idempotency } = call
     const { resource, format, metadata } = call.body
     const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
     const filters = definedOnly(call.body.filters)
+    if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
+      throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
     const claim = claimFor(call, { resource, format, filters, metadata } satisfies JsonObject)
     const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
     const command = { type: 'RequestExport' as const, resource, format, filters, metadata, expires_at, claim }

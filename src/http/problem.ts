@@ -107,6 +107,8 @@ export type ProblemExtras = {
   readonly detail?: string
   readonly errors?: readonly Violation[]
   readonly headers?: Readonly<Record<string, string>>
+  /** When a retry is worth it, if that is known better than the table knows it. */
+  readonly afterSeconds?: number
   /** A refusal that was recorded is told again in the words of the first time. */
   readonly correlationId?: string
 }
@@ -130,8 +132,9 @@ export const statusOf = (code: ErrorCode): number => PROBLEMS[code][0]
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(PROBLEMS, code)
 
-export const retryOf = (code: ErrorCode): ProblemDocument['retry'] => {
-  const [, , strategy, , afterSeconds]: Entry = PROBLEMS[code]
+export const retryOf = (code: ErrorCode, { afterSeconds: known }: ProblemExtras = {}): ProblemDocument['retry'] => {
+  const [, , strategy, , usual]: Entry = PROBLEMS[code]
+  const afterSeconds = known ?? usual
   const retryable = !NOT_RETRYABLE.includes(strategy)
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
 }
@@ -150,7 +153,7 @@ export const documentOf = (
     code,
     category,
     correlation_id: extras.correlationId ?? correlationId,
-    retry: retryOf(code),
+    retry: retryOf(code, extras),
     ...(extras.errors ? { errors: extras.errors } : {}),
   }
 }

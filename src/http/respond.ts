@@ -1,11 +1,17 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { documentOf, type Problem, retryOf, statusOf } from './problem.ts'
+import { rateHeaders, type Standing } from './limits.ts'
 import type { Reply, Streamed } from './route.ts'
 import { OLDEST_VERSION } from './versions/index.ts'
 
 /** What the checks have found out about the request so far; Express keeps it beside the response. */
-type Locals = { readonly correlationId?: string; readonly apiVersion?: string }
+type Locals = {
+  readonly correlationId?: string
+  readonly apiVersion?: string
+  /** How the caller stands with its limits. */
+  readonly standings?: readonly Standing[]
+}
 type Response = ServerResponse & { locals: Locals }
 
 /** On every response, whatever it says. */
@@ -14,6 +20,7 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'API-Version': locals.apiVersion ?? OLDEST_VERSION,
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
+  ...(locals.standings ? rateHeaders(locals.standings) : {}),
 })
 
 const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : JSON.stringify(body))
@@ -64,7 +71,7 @@ export const sendProblem = (req: IncomingMessage, res: Response, problem: Proble
   const instance = (req.url ?? '').split('?', 1)[0] ?? ''
   const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
   const status = statusOf(problem.code)
-  const { after_seconds } = retryOf(problem.code)
+  const { after_seconds } = retryOf(problem.code, problem.extras)
   res.writeHead(status, {
     ...commonHeaders(res),
     'Content-Type': 'application/problem+json',

@@ -4,6 +4,7 @@ import type { Context, Ledger } from '../commands/handle.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './cursor.ts'
+import type { Limits, RateClass } from './limits.ts'
 import type { ErrorCode } from './problem.ts'
 
 /** A body that is sent as it is read: GET /events as server-sent events, the file of an export. */
@@ -23,6 +24,9 @@ export type Services = {
   readonly ledger: Ledger
   readonly database: Database
   readonly cursors: Cursors
+  readonly limits: Limits
+  /** How many exports a caller may have under way. */
+  readonly exportsAtOnceMax: number
   readonly idempotencyRetentionMs: number
   /** How long the body of a request may take to arrive. */
   readonly bodyDeadlineMs: number
@@ -105,7 +109,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly orScope?: Scope
   /** The kinds of credential that may; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
-  readonly rateClass: 'default' | 'payments' | 'exports'
+  readonly rateClass: RateClass
   readonly params?: P
   readonly query?: Q
   readonly body?: B
@@ -151,6 +155,7 @@ const AUTHENTICATED: readonly ErrorCode[] = [
   'token_expired',
   'api_key_invalid',
   'insufficient_scope',
+  'rate_limited',
   'dependency_unavailable',
 ]
 const WITH_BODY: readonly ErrorCode[] = [
@@ -163,13 +168,19 @@ const WITH_BODY: readonly ErrorCode[] = [
   'validation_failed',
 ]
 
+const NOT_FOR_API_KEYS: readonly ErrorCode[] = ['credential_not_permitted']
+const isForApiKeys = ({ scope, kinds }: AnyRoute): boolean =>
+  scope.endsWith(':read') && (kinds === undefined || kinds.includes('api_key'))
+
 /** Every code that the endpoint can answer with, each once. */
 export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
   ...new Set<ErrorCode>([
     ...COMMON,
     ...(declared.underAnyLoad ? [] : UNDER_LOAD),
     ...(declared.scope === 'none' ? [] : AUTHENTICATED),
-    ...(declared.kinds ? (['credential_not_permitted'] as const) : []),
+    // An API key reads and nothing else; where it may, its quota counts.
+    ...(declared.scope === 'none' ? [] : isForApiKeys(declared) ? (['quota_exceeded'] as const) : NOT_FOR_API_KEYS),
+    ...(declared.kinds ? NOT_FOR_API_KEYS : []),
     ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
     // With If-Match there is one try: who loses the race is told that the version is stale.
     ...(declared.method === 'GET' || declared.ifMatch ? [] : (['concurrent_modification'] as const)),

@@ -1,3 +1,5 @@
+import type { RateLimit } from '../ports.ts'
+
 /** Every scope that an operation can ask for; the contract names each beside its route. */
 export const SCOPES = [
   'orders:read',
@@ -30,6 +32,8 @@ export type Principal = {
   readonly client: string
   readonly scopes: ReadonlySet<string>
   readonly kind: PrincipalKind
+  /** Of an API key: how much it may be used, whatever its holder may beside. */
+  readonly quota?: RateLimit
 }
 
 /** The only shape that a tenant's name has, in tokens, in keys of rate limits and in rows. */

@@ -82,9 +82,7 @@ export const rooms: readonly Room[] = [
       ['csv', 'csv-stringify'],
       ['jsonl', 'node:stream'],
       ['parquet', 'hyparquet-writer'],
-      ['csv', 'csv-stringify'],
-      ['parquet', 'hyparquet-writer'],
-      ['jsonl', PORTS],
+      ['rates', 'rate-limiter-flexible'],
     ] as const
   ).map(([prefix, vendor]) => ({
     name: `the adapter ${prefix}`,

@@ -97,6 +97,7 @@ describe('openapi.json', function () {
 })
 
 describe('the check of every answer against the contract', () => {
+  const limits = { 'ratelimit-policy': '"default";q=6000;w=60', ratelimit: '"default";r=5999;t=60' }
   const every = {
     'x-correlation-id': '12345678',
     'api-version': '2026-11-01',
@@ -167,7 +168,7 @@ describe('the check of every answer against the contract', () => {
       {
         status: 200,
         body: { id: 'ord_00000000000000000000000000' },
-        headers: new Headers({ ...every, 'content-type': 'application/json' }),
+        headers: new Headers({ ...every, ...limits, 'content-type': 'application/json' }),
       },
       'required property',
     ],

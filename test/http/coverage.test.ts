@@ -47,6 +47,11 @@ describe('every error code of every endpoint', function () {
     await start('stopping', { door: { stopping: AbortSignal.abort() } })
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
+    await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0 }) })
+    await start('limited', variants.limited)
+    await start('asApiKey', {
+      authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
+    })
     await start('asUser', { authenticate: async () => ({ ...variants.caller, kind: 'user' }) })
   })
   after(async () => {
@@ -91,7 +96,10 @@ describe('every error code of every endpoint', function () {
       expect((await ask({ api: api['nothingAnswers'] ?? '' })).body.code).to.equal('dependency_unavailable')
       return ask({ api: api['keyless'] ?? '' })
     },
-    credential_not_permitted: ask => ask({ api: api['asUser'] ?? '' }),
+    rate_limited: ask => ask({ api: api['limited'] ?? '' }),
+    quota_exceeded: (ask, { operationId }) =>
+      ask({ api: api[operationId === 'create_export' ? 'noExports' : 'asApiKey'] ?? '' }),
+    credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
     deadline_exceeded: ask => ask({ api: api['appendsGetNoAnswer'] ?? '' }),
     concurrent_modification: ask => ask({ api: api['othersAreFirst'] ?? '' }),
     unsupported_media_type: ask => ask({ without: 'Content-Type', add: [['Content-Type', 'text/plain']], body: 'x' }),

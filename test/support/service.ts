@@ -31,11 +31,17 @@ const tokensOf =
   ({ tenant = 'acme', subject = 'tester', scopes = SCOPES, user = false } = {}) =>
     mintDevToken({ dataDir, issuer, audience: AUDIENCE, tenant, subject, scopes, user })
 
+/** The tests share one address and few callers. */
+const UNLIMITED = {
+  RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(','),
+  EXPORTS_AT_ONCE: '1000',
+}
+
 let shared: Promise<{ service: Service; test: TestService }> | undefined
 
 const startShared = async () => {
   const dataDir = await temporaryDirectory()
-  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir }))
+  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, ...UNLIMITED }))
   const { addresses } = service
   const test = { api: addresses.api, addresses, dataDir, token: tokensOf(dataDir, addresses.issuer) }
   return { service, test }
@@ -82,7 +88,7 @@ export const startProcess = async (
   env: Readonly<Record<string, string>> = {},
 ): Promise<ServiceProcess> => {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
-    env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, ...env },
+    env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, ...UNLIMITED, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

@@ -1,17 +1,20 @@
 import type { RequestListener } from 'node:http'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
+import { createLocalCounter } from '../../src/adapters/rates.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
   type Authenticate,
   createApp,
   createBoundary,
   createCursors,
+  createLimits,
   listen,
   routes,
   type Services,
 } from '../../src/http/index.ts'
 import type { Admission } from '../../src/http/admission.ts'
+import type { LimitSettings } from '../../src/http/limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
@@ -24,6 +27,7 @@ export type Wrong = {
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
   readonly door?: Partial<Admission>
+  readonly limits?: LimitSettings
   readonly services?: (right: Services) => Services
 }
 
@@ -40,6 +44,12 @@ export const caller: Principal = {
   kind: 'workload',
 }
 
+const many = { requests: 1_000_000, windowSeconds: 60 }
+const none = { requests: 0, windowSeconds: 60 }
+const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many }
+/** Every limit is used up before the first request. */
+export const limited: Wrong = { limits: { default: none, payments: none, exports: none, auth_failures: none } }
+
 const SECRET = Buffer.from('the cursors of every variant open each other')
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const DRAIN_MS = 1_000
@@ -55,6 +65,8 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     database,
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
+    limits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
+    exportsAtOnceMax: 1_000,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,
     needsFourEyes: (_, currency) => currency === 'CHF',

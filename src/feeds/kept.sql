@@ -1,0 +1,29 @@
+-- What is here is not made from the log, so a rebuild leaves it alone. A file is bytes, and how far one has come is worth
+-- no event: nobody decides by it, and it is told anew by the next attempt.
+create table if not exists export_chunks (
+  operation_id text not null,
+  attempt integer not null,
+  seq integer not null,
+  bytes bytea not null,
+  primary key (operation_id, attempt, seq)
+);
+-- Compressing would cost more time than the space is worth for the days that a file is kept.
+alter table export_chunks alter column bytes set storage external;
+create table if not exists operation_progress (
+  operation_id text primary key,
+  attempt integer not null,
+  -- Grows with every change: a part of the ETag of an operation that is under way.
+  tick integer not null,
+  done bigint not null,
+  total bigint not null,
+  rate bigint not null,
+  eta_seconds bigint
+);
+-- Who has how many exports under way. Taken before the export is accepted, so that two that come at once are not both the
+-- last that is allowed.
+create table if not exists export_slots (
+  caller text not null,
+  operation_id text not null,
+  taken_at timestamptz not null default now(),
+  primary key (caller, operation_id)
+);

@@ -1,0 +1,68 @@
+import type { Principal } from '../identity/principal.ts'
+import type { RateCounter, RateLimit, RatePolicy } from '../ports.ts'
+import { Problem } from './problem.ts'
+
+/** How a caller stands with one of its limits after this request. */
+export type Standing = {
+  readonly policy: string
+  readonly limit: RateLimit
+  readonly used: number
+  readonly resetMs: number
+}
+
+export type RateClass = Exclude<RatePolicy, 'auth_failures'>
+
+export type Limits = {
+  /** Counts a request of the caller: with the limit of all requests first, then with those that are its own. */
+  readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly Standing[]>
+  /** Counts a failed authentication from this address. */
+  readonly countFailure: (address: string) => Promise<Standing>
+}
+
+export type LimitSettings = Readonly<Record<RatePolicy, RateLimit>>
+/** What is cheap is counted where it happens, what is expensive for all instances together. */
+export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
+
+const MS_PER_SECOND = 1_000
+export const secondsUntilReset = ({ resetMs }: Standing): number => Math.max(1, Math.ceil(resetMs / MS_PER_SECOND))
+
+export const createLimits = (settings: LimitSettings, { local, shared }: Counters): Limits => {
+  const standing = async (counter: RateCounter, key: string, policy: string, limit: RateLimit): Promise<Standing> => ({
+    policy,
+    limit,
+    ...(await counter.count(`${policy}:${key}`, limit.windowSeconds)),
+  })
+  return {
+    count: async ({ tenant, subject, client, quota }, rateClass) => {
+      const key = JSON.stringify([tenant, subject, client])
+      const all = await standing(local, key, 'default', settings.default)
+      if (isExceeded(all)) return [all]
+      const own = rateClass === 'default' ? [] : [await standing(shared, key, rateClass, settings[rateClass])]
+      return quota ? [all, ...own, await standing(shared, key, 'quota', quota)] : [all, ...own]
+    },
+    countFailure: address => standing(local, address, 'auth_failures', settings.auth_failures),
+  }
+}
+
+export const isExceeded = ({ used, limit }: Standing): boolean => used > limit.requests
+
+/** RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
+export const rateHeaders = (standings: readonly Standing[]): Record<string, string> => ({
+  'RateLimit-Policy': standings
+    .map(({ policy, limit }) => `"${policy}";q=${limit.requests};w=${limit.windowSeconds}`)
+    .join(', '),
+  RateLimit: standings
+    .map(one => `"${one.policy}";r=${Math.max(0, one.limit.requests - one.used)};t=${secondsUntilReset(one)}`)
+    .join(', '),
+})
+
+/** The problem of the first limit that the request has gone beyond, with the time after which there is room again. */
+export const exceededBy = (standings: readonly Standing[]): Problem | undefined => {
+  const exceeded = standings.find(isExceeded)
+  if (!exceeded) return undefined
+  const { policy, limit } = exceeded
+  return new Problem(policy === 'quota' ? 'quota_exceeded' : 'rate_limited', {
+    detail: `The limit "${policy}" allows ${limit.requests} requests in ${limit.windowSeconds} s.`,
+    afterSeconds: secondsUntilReset(exceeded),
+  })
+}

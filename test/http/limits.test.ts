@@ -1,0 +1,204 @@
+import { expect } from 'chai'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { createLocalCounter, openSharedCounter } from '../../src/adapters/rates.ts'
+import { takeExportSlot } from '../../src/commands/exportSlots.ts'
+import { readConfig } from '../../src/config.ts'
+import { Problem } from '../../src/http/problem.ts'
+import { createLimits, type LimitSettings } from '../../src/http/limits.ts'
+import { type Database, type RateCounter, Unavailable } from '../../src/ports.ts'
+import { type Answer, aPayment, approvedInvoice, clientOf, eventually, pay } from '../support/client.ts'
+import { sharedService, type TestService } from '../support/service.ts'
+import { caller, startVariant, TENANT, type Variant, type Wrong } from '../support/variants.ts'
+
+const many = { requests: 1_000_000, windowSeconds: 60 }
+const PLENTY: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many }
+const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
+
+describe('rate limits', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let database: Database
+  const started: Variant[] = []
+
+  const instance = async (
+    settings: Partial<LimitSettings>,
+    wrong: Wrong = {},
+    shared: RateCounter = createLocalCounter(),
+  ): Promise<string> => {
+    const limits = createLimits({ ...PLENTY, ...settings }, { local: createLocalCounter(), shared })
+    const variant = await startVariant(service, { ...wrong, services: right => ({ ...right, limits }) })
+    started.push(variant)
+    return variant.api
+  }
+  const as = (subject: string): Wrong => ({ authenticate: async () => ({ ...caller, subject, client: subject }) })
+  const fail = (error: unknown): never => {
+    throw error
+  }
+  const statuses = (answers: readonly Answer[], status: number): number =>
+    answers.filter(answer => answer.status === status).length
+
+  before(async () => {
+    service = await sharedService()
+    database = openDatabase({ connectionString: service.addresses.postgres })
+  })
+  after(async () => {
+    for (const variant of started) await variant.close()
+    await database.close()
+  })
+
+  it('are told on every answer to a known caller, refusals included, and to nobody else', async () => {
+    const client = clientOf(await instance({ default: of(3) }))
+    const answers = [await client.get('/orders'), await client.get('/orders/ord_00000000000000000000000000')]
+    const policies = answers.map(({ headers }) => headers.get('ratelimit-policy'))
+    expect(policies).to.deep.equal(['"default";q=3;w=60', '"default";q=3;w=60'])
+    expect(answers.map(({ headers }) => headers.get('ratelimit'))).to.deep.equal([
+      '"default";r=2;t=60',
+      '"default";r=1;t=60',
+    ])
+    expect((await client.get('/livez')).headers.get('ratelimit')).to.equal(null)
+  })
+
+  it('refuse what is too much with 429, the policy, and the time until there is room', async () => {
+    const client = clientOf(await instance({ default: of(2, 30) }))
+    await client.get('/orders')
+    await client.get('/orders')
+    const refused = await client.get('/orders')
+    expect([refused.status, refused.body.code]).to.deep.equal([429, 'rate_limited'])
+    expect(refused.headers.get('ratelimit-policy')).to.equal('"default";q=2;w=30')
+    expect(refused.headers.get('ratelimit')).to.match(/^"default";r=0;t=(30|29)$/)
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(29, 30)
+    expect(refused.body.retry).to.deep.include({ retryable: true, strategy: 'same_request' })
+  })
+
+  it('let requests in again when the window is over', async () => {
+    const client = clientOf(await instance({ default: of(1, 1) }))
+    expect((await client.get('/orders')).status).to.equal(200)
+    expect((await client.get('/orders')).status).to.equal(429)
+    await new Promise(resolve => setTimeout(resolve, 1_050))
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('are each caller’s own', async () => {
+    let subject = 'one'
+    const authenticate = async () => ({ ...caller, subject, client: subject })
+    const client = clientOf(await instance({ default: of(1) }, { authenticate }))
+    await client.get('/orders')
+    expect((await client.get('/orders')).status).to.equal(429)
+    subject = 'another'
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('tell of what is forbidden before they tell of too much', async () => {
+    const authenticate = async () => ({ ...caller, scopes: new Set<string>() })
+    const client = clientOf(await instance({ default: of(0) }, { authenticate }))
+    expect((await client.get('/orders')).body.code).to.equal('insufficient_scope')
+  })
+
+  it('come before the body is looked at', async () => {
+    const client = clientOf(await instance({ payments: of(0) }))
+    const refused = await client.request('POST', '/payments', { raw: '{', headers: { 'idempotency-key': 'k' } })
+    expect([refused.status, refused.headers.get('ratelimit-policy')]).to.deep.equal([
+      429,
+      '"default";q=1000000;w=60, "payments";q=0;w=60',
+    ])
+  })
+
+  it('of payments are one for all instances: not one more, not one less', async () => {
+    const settings = { payments: of(40) }
+    const shared = () => openSharedCounter(database, fail)
+    const one = clientOf(await instance(settings, as('shared'), await shared()))
+    const two = clientOf(await instance(settings, as('shared'), await shared()))
+    const { invoiceId } = await approvedInvoice(clientOf(service.api, await service.token({ tenant: TENANT })))
+    const payment = aPayment(invoiceId, { amount: 1 })
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => pay(index % 2 ? one : two, payment, `limit-${index}`)),
+    )
+    expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
+  })
+
+  it('go on in each instance while Postgres does not answer', async () => {
+    let isAway = false
+    const away: Database = {
+      ...database,
+      sql: (text, values) =>
+        isAway ? Promise.reject(new Unavailable('database', 'none', new Error('away'))) : database.sql(text, values),
+    }
+    const failures: unknown[] = []
+    const counter = await openSharedCounter(away, error => failures.push(error))
+    isAway = true
+    const counted = [await counter.count('away', 60), await counter.count('away', 60)]
+    expect([counted.map(({ used }) => used), failures.length]).to.deep.equal([[1, 2], 1])
+  })
+
+  it('of an API key are its own quota', async () => {
+    const authenticate = async () => ({ ...caller, kind: 'api_key' as const, quota: of(1, 120) })
+    const client = clientOf(await instance({}, { authenticate }))
+    const [first, second] = [await client.get('/orders'), await client.get('/orders')]
+    expect(first.headers.get('ratelimit-policy')).to.equal('"default";q=1000000;w=60, "quota";q=1;w=120')
+    expect([second.status, second.body.code]).to.deep.equal([429, 'quota_exceeded'])
+  })
+
+  it('of failed authentications stop telling why, and never keep out who is known', async () => {
+    let isKnown = false
+    const authenticate = async () => {
+      if (isKnown) return caller
+      throw new Problem('token_invalid')
+    }
+    const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))
+    const failed = [await client.get('/orders'), await client.get('/orders'), await client.get('/orders')]
+    expect(failed.map(({ status }) => status)).to.deep.equal([401, 401, 429])
+    expect(Number(failed[2]?.headers.get('retry-after'))).to.be.within(1, 60)
+    isKnown = true
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+})
+
+describe('exports under way', () => {
+  const who = (subject: string) => ({ tenant: TENANT, subject, client: subject })
+  const idOf = (index: number): string => `op_${String(index).padStart(26, '0')}`
+  let database: Database
+
+  before(async () => {
+    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
+  })
+  after(() => database.close())
+
+  it('are two at once for each caller, however many come together', async () => {
+    const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), 2))
+    expect((await Promise.all(asked)).filter(Boolean)).to.have.length(2)
+    expect(await takeExportSlot(database, who('another'), idOf(30), 2)).to.equal(true)
+  })
+
+  it('do not count the same one twice', async () => {
+    for (const id of [idOf(40), idOf(40), idOf(41), idOf(41)])
+      expect(await takeExportSlot(database, who('same'), id, 2)).to.equal(true)
+    expect(await takeExportSlot(database, who('same'), idOf(42), 2)).to.equal(false)
+  })
+
+  it('make room when they end, and when they were never accepted', async () => {
+    const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
+    const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
+    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
+    const slots = `insert into export_slots (caller, operation_id, taken_at) values
+      ($1, $2, now()), ($1, 'op_never', now() - interval '61 seconds')`
+    await database.sql(slots, [JSON.stringify([TENANT, 'ended', 'ended']), body.id])
+    await eventually(() => takeExportSlot(database, who('ended'), idOf(50), 1))
+  })
+})
+
+describe('RATE_LIMITS', () => {
+  const limitsOf = (text: string) => readConfig({ RATE_LIMITS: text }).rateLimits
+
+  it('replaces those that it names', () => {
+    expect(limitsOf('payments=5/1')).to.deep.equal({
+      default: of(6_000),
+      payments: of(5, 1),
+      exports: of(10, 3_600),
+      auth_failures: of(60),
+    })
+  })
+  for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
+    it(`refuses ${text}, and says how it is written`, () => {
+      expect(() => limitsOf(text)).to.throw(/RATE_LIMITS is not usable: .* is not policy=requests\/seconds/)
+    })
+})
