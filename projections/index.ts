@@ -1,3 +1,4 @@
+import { audit } from './audit/projection.ts'
 import { facts } from './facts/projection.ts'
 import { invoices } from './invoices/projection.ts'
 import { operations } from './operations/projection.ts'
@@ -6,4 +7,4 @@ import { payments } from './payments/projection.ts'
 
 /** The one list of read models: a row per stream, and a journal of rows per event. */
 export const projections = { orders, invoices, payments, operations } as const
-export const journals = { facts } as const
+export const journals = { facts, audit } as const

@@ -1,5 +1,5 @@
 import type { QueryResultRow } from 'pg'
-import type { Projection, ResourceRow } from './projection.ts'
+import type { Columns } from './projection.ts'
 
 /** One statement and its parameters, for whoever holds the connection. */
 export type Query<_Row extends QueryResultRow = QueryResultRow> = {
@@ -23,13 +23,15 @@ export type PageRequest = {
   readonly limit: number
 }
 
-type Listed<R extends ResourceRow> = Pick<Projection<never, R>, 'name' | 'columns'>
+/** Any table that has a page key and belongs to tenants: resources, and journals that are read like them. */
+export type ListedRow = PageKey & { readonly tenant_id: string }
+type Listed<_R extends ListedRow> = { readonly name: string; readonly columns: Columns }
 
 /** What the tenant may see of a table, and of that what fits the filters. Values are bound as they are needed. */
-const conditionsOf = <R extends ResourceRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
+const conditionsOf = <R extends ListedRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
   const values: unknown[] = [tenant]
   const bind = (value: unknown): string => `$${values.push(value)}`
-  const where = ['tenant_id = $1', `state <> 'deleted'`]
+  const where = ['tenant_id = $1', ...(Object.hasOwn(columns, 'state') ? [`state <> 'deleted'`] : [])]
   for (const [name, value] of Object.entries(filters)) {
     if (value === undefined) continue
     if (name === 'created_after') where.push(`created_at > ${bind(value)}::timestamptz`)
@@ -42,11 +44,11 @@ const conditionsOf = <R extends ResourceRow>({ name: table, columns }: Listed<R>
 
 const ORDER = 'order by created_at desc, id desc'
 
-const selectOf = <R extends ResourceRow>({ name, columns }: Listed<R>, where: readonly string[]): string =>
+const selectOf = <R extends ListedRow>({ name, columns }: Listed<R>, where: readonly string[]): string =>
   `select ${Object.keys(columns).join(', ')} from ${name} where ${where.join(' and ')} ${ORDER}`
 
 /** Newest first, ids breaking ties: the same order for ever, and a page costs the same at any depth. */
-export const pageOf = <R extends ResourceRow>(
+export const pageOf = <R extends ListedRow>(
   projection: Listed<R>,
   { tenant, filters, after, limit }: PageRequest,
 ): Query<R> => {
@@ -56,7 +58,7 @@ export const pageOf = <R extends ResourceRow>(
 }
 
 /** Every page of the list in one, for whoever reads it to the end. */
-export const wholeOf = <R extends ResourceRow>(
+export const wholeOf = <R extends ListedRow>(
   projection: Listed<R>,
   { tenant, filters }: Pick<PageRequest, 'tenant' | 'filters'>,
 ): Query<R> => {
@@ -64,7 +66,7 @@ export const wholeOf = <R extends ResourceRow>(
   return { text: selectOf(projection, where), values }
 }
 
-export const countOf = <R extends ResourceRow>(
+export const countOf = <R extends ListedRow>(
   projection: Listed<R>,
   { tenant, filters }: Pick<PageRequest, 'tenant' | 'filters'>,
 ): Query<{ count: bigint }> => {
@@ -72,7 +74,7 @@ export const countOf = <R extends ResourceRow>(
   return { text: `select count(*) as count from ${projection.name} where ${where.join(' and ')}`, values }
 }
 
-export const byId = <R extends ResourceRow>(projection: Listed<R>, id: string): Query<R> => ({
+export const byId = <R extends ListedRow>(projection: Listed<R>, id: string): Query<R> => ({
   text: `select ${Object.keys(projection.columns).join(', ')} from ${projection.name} where id = $1`,
   values: [id],
 })

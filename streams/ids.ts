@@ -4,8 +4,8 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Every kind of id there is, by its prefix; `ref` and `rfd` are never seen outside. */
-export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd'] as const
+/** Every kind of id there is, by its prefix; `ref`, `rfd` and `acc` are never seen outside. */
+export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc'] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`
 

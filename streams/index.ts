@@ -1,3 +1,4 @@
+import { access } from './access/index.ts'
 import { invoice } from './invoice/index.ts'
 import { operation } from './operation/index.ts'
 import { order } from './order/index.ts'
@@ -6,7 +7,7 @@ import { reference } from './reference/index.ts'
 import { refund } from './refund/index.ts'
 
 /** The one list of aggregates, by category. */
-export const aggregates = { order, invoice, payment, reference, refund, operation } as const
+export const aggregates = { order, invoice, payment, reference, refund, operation, access } as const
 
 export type Category = keyof typeof aggregates
 

@@ -5,6 +5,7 @@ import { payments } from '../../projections/payments/projection.ts'
 import type { Projection, ResourceRow } from '../../projections/projection.ts'
 import type { Aggregate } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
+import { access } from '../../streams/access/index.ts'
 import { invoice } from '../../streams/invoice/index.ts'
 import { operation } from '../../streams/operation/index.ts'
 import { order } from '../../streams/order/index.ts'
@@ -24,4 +25,5 @@ export const invoiceEntity = { aggregate: invoice, projection: invoices }
 export const paymentEntity = { aggregate: payment, projection: payments }
 export const referenceEntity = { aggregate: reference }
 export const refundEntity = { aggregate: refund }
+export const accessEntity = { aggregate: access }
 export const operationEntity = { aggregate: operation, projection: operations }

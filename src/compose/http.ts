@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { RequestListener } from 'node:http'
 import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
 import type { Ledger } from '../commands/handle.ts'
 import type { Config } from '../config.ts'
@@ -65,7 +64,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     door: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
-  const server = await listen(app as RequestListener, { host: config.host, port })
+  const server = await listen(app, { host: config.host, port })
   releasers.add(() => {
     stopping.abort()
     return server.close(DRAIN_MS)

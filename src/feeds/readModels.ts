@@ -67,5 +67,5 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
 /** Every read model of the house. Each projection fits its own events, which is all that its feed gives it. */
 export const readModels: readonly ReadModel[] = [
   ...Object.values(projections).map(projection => rowsOf(projection as never)),
-  ...Object.values(journals).map(journal => entriesOf(journal)),
+  ...Object.values(journals).map(journal => entriesOf(journal as never)),
 ]

@@ -3,9 +3,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Problem } from './problem.ts'
 import { sendProblem } from './respond.ts'
 
-/** What is turned away at the door, before anything is looked at or paid for. */
+/** Who is turned away at the door, before anything is looked at or paid for: there is no room. */
 
-const URL_CHARS_MAX = 8 * 1024
 /** More at once than this would only wait in line; better to be told, and to come again. */
 const IN_FLIGHT_MAX = 1_000
 /** Begins to turn requests away well before the delay reaches 200 ms. */
@@ -14,19 +13,6 @@ const LOOP_RESOLUTION_MS = 10
 /** Long enough that one slow turn of the loop is not taken for a load. */
 const LOOP_WINDOW_MS = 500
 const NANOSECONDS_PER_MS = 1e6
-
-const countOf = (req: Incoming, name: string): number =>
-  req.rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length
-
-/** Two of what must be one: an intermediary may have believed the other. */
-const framingFault = (req: Incoming): Problem | undefined => {
-  if (req.url.length > URL_CHARS_MAX) return new Problem('uri_too_long')
-  if (countOf(req, 'host') !== 1) return new Problem('bad_request_framing', { detail: 'Exactly one Host header.' })
-  if (countOf(req, 'authorization') > 1) return new Problem('multiple_credentials')
-  if (countOf(req, 'content-type') > 1)
-    return new Problem('bad_request_framing', { detail: 'One Content-Type header.' })
-  return undefined
-}
 
 /** By the median delay of the event loop over the last window. */
 const watchLoop = (): (() => boolean) => {
@@ -59,7 +45,7 @@ export const admission = ({ stopping, exempt, isOverloaded = watchLoop() }: Admi
     return inFlight >= IN_FLIGHT_MAX || isOverloaded() ? new Problem('overloaded') : undefined
   }
   return (req: Incoming, res: Outgoing, next) => {
-    const fault = framingFault(req) ?? (exempt.includes(req.path) ? undefined : loadFault())
+    const fault = exempt.includes(req.path) ? undefined : loadFault()
     if (fault) {
       sendProblem(req, res, fault)
       return

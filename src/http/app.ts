@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import express, {
   type Express,
   type Request as Incoming,
@@ -8,6 +9,7 @@ import type { Log } from '../ports.ts'
 import { type Admission, admission } from './admission.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
+import { framingFault } from './framing.ts'
 import { Problem } from './problem.ts'
 import { sendProblem, sendReply } from './respond.ts'
 import type { AnyRoute } from './route.ts'
@@ -22,18 +24,25 @@ export type AppParts = {
   readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
 }
 
+/** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
+export const createApp = (parts: AppParts): RequestListener => {
+  const app: RequestListener = routerOf(parts)
+  return (req, res) => {
+    const locals = { correlationId: correlationIdOf(req), startedAt: performance.now() }
+    const answering = Object.assign(res, { locals })
+    const fault = framingFault(req)
+    if (fault) return sendProblem(req, answering, fault)
+    req.url = normalizeUrl(req.url ?? '', req.method ?? '')
+    return app(req, res)
+  }
+}
+
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-export const createApp = ({ routes, boundary, log, door, issuer }: AppParts): Express => {
+const routerOf = ({ routes, boundary, log, door, issuer }: AppParts): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
-  app.use((req, res, next) => {
-    res.locals['correlationId'] = correlationIdOf(req)
-    res.locals['startedAt'] = performance.now()
-    req.url = normalizeUrl(req.url)
-    next()
-  })
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
   app.use(admission({ ...door, exempt }))
   if (issuer) app.use(issuer.path, issuer.handler)

@@ -4,6 +4,8 @@ import { Problem } from './problem.ts'
 import type { AnyRoute } from './route.ts'
 
 const BODY_MAX_BYTES = 64 * 1024
+/** Where the rest of the body may still come, nothing else does. */
+const CLOSE = { Connection: 'close' }
 
 const mediaTypeOf = (req: IncomingMessage): { type: string; charset: string } => {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';')
@@ -21,6 +23,10 @@ const unsupported = (declared: AnyRoute): Problem => {
 export const readBody = async (req: IncomingMessage, declared: AnyRoute, deadlineMs: number): Promise<unknown> => {
   const length = Number(req.headers['content-length'] ?? 0)
   const isEmpty = length === 0 && req.headers['transfer-encoding'] === undefined
+  // Nobody would read it, nor notice that it is broken or half of it missing, and the operation would be carried out.
+  if (!declared.body && !isEmpty)
+    throw new Problem('bad_request_framing', { detail: 'This operation takes no body.', headers: CLOSE })
+  if (!declared.body) return undefined
   if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
   if (length > BODY_MAX_BYTES) throw new Problem('payload_too_large', { detail: `At most ${BODY_MAX_BYTES} bytes.` })
   const { type, charset } = mediaTypeOf(req)
@@ -33,7 +39,7 @@ const readBytes = (req: IncomingMessage, deadlineMs: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const late = setTimeout(() => end(new Problem('request_timeout')), deadlineMs)
+    const late = setTimeout(() => end(new Problem('request_timeout', { headers: CLOSE })), deadlineMs)
     const end = (problem?: Problem): void => {
       clearTimeout(late)
       req.removeAllListeners('data')

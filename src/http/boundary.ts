@@ -5,6 +5,7 @@ import type { Context } from '../commands/handle.ts'
 import { authorize } from '../identity/authorize.ts'
 import type { Principal } from '../identity/principal.ts'
 import { Unavailable } from '../ports.ts'
+import { audited } from './audit.ts'
 import { readBody } from './body.ts'
 import { ifMatch } from './conditional.ts'
 import { traceparentOf } from './correlation.ts'
@@ -69,18 +70,15 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     if (exceeded) throw exceeded
   }
 
-  return async (req, res, declared) => {
-    const principal = declared.scope === 'none' ? undefined : await identify(req)
-    if (principal) await admit(principal, declared, res)
+  const checkedCall = async (req: Incoming, res: Outgoing, declared: AnyRoute, principal: Principal | undefined) => {
     const params = checkedParams(req, declared)
     const accept = acceptedType(req, declared)
     const apiVersion = versionOf(req)
     res.locals['apiVersion'] = apiVersion
-    const body = declared.body
-      ? checked(declared.body, await readBody(req, declared, services.bodyDeadlineMs), '')
-      : undefined
+    const sent = await readBody(req, declared, services.bodyDeadlineMs)
+    const body = declared.body && checked(declared.body, sent, '')
     const query = checkedQuery(req, declared)
-    const call: Omit<Call<unknown, unknown, unknown>, 'principal' | 'context'> = {
+    return {
       ...services,
       params,
       query,
@@ -96,10 +94,34 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
       prefer: preferenceOf(headerOf(req, 'prefer')),
     }
-    const context = principal && contextOf(principal, declared, { req, correlationId: call.correlationId, at: now() })
-    return inTime(declared, () => declared.handle({ ...call, principal, context } as never))
+  }
+
+  return async (req, res, declared) => {
+    const principal = declared.scope === 'none' ? undefined : await identify(req)
+    const correlationId = String(res.locals['correlationId'])
+    const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
+    let resource: string | null = pathId(req)
+    const work = async (): Promise<Reply> => {
+      if (principal) await admit(principal, declared, res)
+      const call = await checkedCall(req, res, declared, principal)
+      resource ??= invoiceIn(call.body)
+      return inTime(declared, () => declared.handle({ ...call, principal, context } as never))
+    }
+    if (context === undefined || !declared.sensitive) return work()
+    return audited(services.ledger, { operation: declared.operationId, resource: () => resource, context }, work)
   }
 }
+
+/** What an audit record names: only what is an id, since anything may stand in a path. */
+const pathId = ({ params }: Incoming): string | null => {
+  const { id } = params
+  return typeof id === 'string' && ID.test(id) ? id : null
+}
+const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
+
+/** The invoice that is to be paid. */
+const invoiceIn = (body: unknown): string | null =>
+  typeof body === 'object' && body !== null && 'invoice_id' in body ? String(body.invoice_id) : null
 
 const permit = (principal: Principal, { scope, orScope, kinds }: AnyRoute): void => {
   if (scope === 'none') return

@@ -1,22 +1,21 @@
-import type { PageRequest, Query } from '../../projections/page.ts'
-import type { ResourceRow } from '../../projections/projection.ts'
+import type { ListedRow, PageRequest, Query } from '../../projections/page.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
 import type { Sql } from '../ports.ts'
 import { Problem } from './problem.ts'
-import { PRIVATE, type Render } from './resource.ts'
+import { PRIVATE } from './resource.ts'
 import type { Call, Reply } from './route.ts'
 
-type ListOf<R extends ResourceRow> = {
+type ListOf<R extends ListedRow> = {
   readonly name: string
   readonly page: (request: PageRequest) => Query<R>
-  readonly render: Render<R>
+  readonly render: (row: R) => object
 }
 type PageParameters = { readonly limit: number; readonly cursor?: string | undefined }
 
-const run = <R extends ResourceRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
+const run = <R extends ListedRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
 
 /** One page of a list, newest first, from the read model: eventually consistent, and it says as of when. */
-export const readPage = async <R extends ResourceRow>(
+export const readPage = async <R extends ListedRow>(
   call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
   { name, page, render }: ListOf<R>,
 ): Promise<Reply> => {

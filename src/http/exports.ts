@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { OperationRow } from '../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../streams/ids.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES, type ExportFormat } from '../../streams/operation/index.ts'
+import { recordAccess } from '../commands/access.ts'
 import { create } from '../commands/creation.ts'
 import { operationEntity } from '../commands/entities.ts'
 import { chunksOf } from '../commands/exportFiles.ts'
@@ -59,6 +60,7 @@ const createExport = route({
   method: 'POST',
   path: '/exports',
   operationId: 'create_export',
+  sensitive: true,
   summary: 'Ask for a file of orders, invoices or payments',
   scope: 'exports:write',
   body: newExport,
@@ -139,6 +141,7 @@ const readManifest = route({
   method: 'GET',
   path: '/exports/{id}/manifest',
   operationId: 'read_export_manifest',
+  sensitive: true,
   summary: 'What the file holds, and how to check it',
   scope: 'exports:read',
   params: byId,
@@ -171,6 +174,7 @@ const readContent = route({
   method: 'GET',
   path: '/exports/{id}/content',
   operationId: 'read_export',
+  sensitive: true,
   summary: 'The file',
   scope: 'exports:read',
   params: byId,
@@ -191,6 +195,8 @@ const readContent = route({
     const etag = `"${sha256}"`
     const headers = { ETag: etag, ...PRIVATE }
     if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
+    // Who took the file is on record before the first byte leaves.
+    await recordAccess(call.ledger, { type: 'GrantAccess', operation: 'read_export', resource: id }, call.context)
     return {
       status: 200,
       stream: contentOf(call, row),

@@ -1,3 +1,4 @@
+import { auditRoutes } from './audit.ts'
 import { contractRoute } from './contract.ts'
 import { eventRoutes } from './events.ts'
 import { exportRoutes } from './exports.ts'
@@ -23,6 +24,7 @@ const resources: readonly AnyRoute[] = [
   ...operationRoutes,
   ...keyRoutes,
   ...eventRoutes,
+  ...auditRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
   ...problemRoutes,

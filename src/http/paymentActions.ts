@@ -59,6 +59,7 @@ const refundPayment = route({
   ...common,
   path: '/payments/{id}:refund',
   operationId: 'refund_payment',
+  sensitive: true,
   summary: 'Give back a part of a payment, or all that is left, once per key',
   scope: 'payments:refund',
   body: z.strictObject({

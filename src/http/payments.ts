@@ -80,6 +80,7 @@ const createPayment = route({
   method: 'POST',
   path: PATH,
   operationId: 'create_payment',
+  sensitive: true,
   summary: 'Pay an invoice, once per key',
   scope: 'payments:write',
   rateClass: 'payments',

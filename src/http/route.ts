@@ -115,6 +115,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly body?: B
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
   /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
+  /** Its grants and denials are the auditors' business. */
+  readonly sensitive?: true
   readonly idempotencyKey?: 'required' | 'honoured'
   readonly ifMatch?: 'required'
   /** Answered also when the service is overloaded or stopping: it says how the service is. */
@@ -142,6 +144,7 @@ export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.
 const COMMON: readonly ErrorCode[] = [
   'bad_request_framing',
   'uri_too_long',
+  'headers_too_large',
   'multiple_credentials',
   'unsupported_api_version',
   'unknown_parameter',

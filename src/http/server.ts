@@ -1,10 +1,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { randomUUID } from 'node:crypto'
-import { documentOf, Problem, statusOf, type ErrorCode } from './problem.ts'
-import { OLDEST_VERSION } from './versions/index.ts'
+import type { AddressInfo } from 'node:net'
+import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
+import { createUnreadable, refuseTunnel } from './unreadable.ts'
 
-const HEADERS_MAX_BYTES = 16 * 1024
 const HEADERS_DEADLINE_MS = 10_000
 const REQUEST_DEADLINE_MS = 40_000
 const DEADLINE_CHECK_MS = 1_000
@@ -24,17 +22,23 @@ export const listen = async (
 ): Promise<Listening> => {
   const server = createServer(
     {
-      maxHeaderSize: HEADERS_MAX_BYTES,
+      // Node counts the target among the headers; each has its own limit (framing.ts).
+      maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
       headersTimeout: HEADERS_DEADLINE_MS,
       // The deadlines are looked at this often.
       connectionsCheckingInterval: DEADLINE_CHECK_MS,
       requestTimeout: REQUEST_DEADLINE_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      requireHostHeader: true,
+      // Node's own refusal would be no problem document (framing.ts).
+      requireHostHeader: false,
     },
     app,
   )
-  server.on('clientError', answerUnreadable)
+  const unreadable = createUnreadable()
+  server.on('request', unreadable.begun)
+  server.on('clientError', unreadable.answer)
+  server.on('connect', refuseTunnel)
+  server.on('checkExpectation', (req, res) => server.emit('request', req, res))
   let underWay = 0
   server.on('request', (_, res) => {
     underWay++
@@ -58,31 +62,4 @@ const close = async (server: Server, isIdle: () => boolean, graceMs: number): Pr
   await closed
   clearTimeout(late)
   clearInterval(watch)
-}
-
-const CODES: Readonly<Record<string, ErrorCode>> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
-}
-
-/** What Node could not read as HTTP still gets a problem, then the connection ends: nothing after it can be trusted. */
-const answerUnreadable = (error: Error & { code?: string }, socket: Socket): void => {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const code = CODES[error.code ?? ''] ?? 'bad_request_framing'
-  const correlationId = randomUUID()
-  const body = JSON.stringify(documentOf(new Problem(code), { instance: '', correlationId }))
-  const head = [
-    `HTTP/1.1 ${statusOf(code)} ${code}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `X-Correlation-ID: ${correlationId}`,
-    `API-Version: ${OLDEST_VERSION}`,
-    'Cache-Control: no-store',
-    'X-Content-Type-Options: nosniff',
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -72,6 +72,7 @@ describe('every error code of every endpoint', function () {
   const provocations: Partial<Record<ErrorCode, Provoke>> = {
     bad_request_framing: ask => ask({ add: [['Host', 'another.example']] }),
     uri_too_long: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?x=${'x'.repeat(9_000)}` }),
+    headers_too_large: ask => ask({ add: [['X-Filler', 'x'.repeat(17_000)]] }),
     multiple_credentials: ask => ask({ add: [['Authorization', 'Bearer another']] }),
     unsupported_api_version: ask => ask({ add: [['API-Version', '1999-01-01']] }),
     unknown_parameter: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?nope=1` }),

@@ -46,6 +46,7 @@ const exported = async (client: Client) => {
 
 /** By operation id. */
 export const examples: Readonly<Record<string, Make>> = {
+  list_audit_records: async () => ({ path: '/audit-records' }),
   create_order: async () => ({ path: '/orders', body: anOrder(), headers: key() }),
   list_orders: async () => ({ path: '/orders' }),
   read_order: async client => ({ path: `/orders/${(await order(client)).id}` }),

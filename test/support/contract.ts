@@ -41,7 +41,7 @@ const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-ty
 const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
 
 /** What is promised of every answer, whatever it is an answer to. */
-const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
+export const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
   const what = `${method} ${path} → ${status}`
   for (const name of EVERY) if (!headers.get(name)) throw new Error(`${what} lacks the header ${name}.`)
   for (const name of ['x-powered-by', 'server'])

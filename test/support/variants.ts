@@ -1,4 +1,3 @@
-import type { RequestListener } from 'node:http'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
 import { createLocalCounter } from '../../src/adapters/rates.ts'
@@ -81,7 +80,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     log: silent,
     door: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.door },
   })
-  const server = await listen(app as RequestListener, { host: '127.0.0.1', port: 0 })
+  const server = await listen(app, { host: '127.0.0.1', port: 0 })
   return {
     api: `http://localhost:${server.port}`,
     close: async () => {

@@ -1,5 +1,7 @@
 import { request } from 'node:http'
-import { checkResponse } from './contract.ts'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkEvery, checkResponse } from './contract.ts'
 import type { Answer } from './client.ts'
 
 /** A request as it goes over the wire: a header may stand twice, and a body may never end. */
@@ -44,3 +46,84 @@ const parsed = (text: string): unknown => {
     return undefined
   }
 }
+
+/** A connection of our own, that says no more than what it is told to, and does not close its end before it is told. */
+export const dial = async (api: string): Promise<Socket> => {
+  const socket = connect({ port: Number(new URL(api).port), host: '127.0.0.1', allowHalfOpen: true })
+  socket.on('error', () => undefined)
+  await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+  return socket
+}
+
+export type Exchange = {
+  /** Those with a final status. */
+  readonly answers: readonly Answer[]
+  /** 100 and its like, which come before an answer. */
+  readonly interim: readonly number[]
+  /** Whether the service has closed the connection. */
+  readonly closed: boolean
+  readonly tookMs: number
+}
+
+export type Awaited = {
+  /** How many answers there should be; one more that comes at their heels is seen too. */
+  readonly answers: number
+  /** Says that there is nothing more to come from here. */
+  readonly end?: boolean
+  readonly maxMs?: number
+}
+
+const LOOK_EVERY_MS = 2
+const HEELS_MS = 30
+const EXCHANGE_MAX_MS = 5_000
+
+/**
+ * Sends bytes, Latin-1, that no client library would, and reads what comes back. Every answer is held against what is
+ * promised of all. Throws when it takes too long.
+ */
+export const exchange = async (api: string, bytes: string, awaited: Awaited): Promise<Exchange> => {
+  const { answers: count, end = false, maxMs = EXCHANGE_MAX_MS } = awaited
+  const socket = await dial(api)
+  let text = ''
+  let closed = false
+  socket.on('data', chunk => (text += chunk.toString('latin1')))
+  for (const event of ['end', 'close']) socket.once(event, () => (closed = true))
+  const startedAtMs = performance.now()
+  socket.write(bytes, 'latin1')
+  if (end) socket.end()
+  const sinceMs = () => performance.now() - startedAtMs
+  try {
+    while (!closed && answersIn(text).length < count) {
+      await sleep(LOOK_EVERY_MS)
+      if (sinceMs() > maxMs) throw new Error(`No ${count} answers in ${maxMs} ms, but ${JSON.stringify(text)}.`)
+    }
+    const tookMs = sinceMs()
+    if (!closed) await sleep(HEELS_MS)
+    const all = answersIn(text)
+    const final = all.filter(({ status }) => status >= 200)
+    for (const answer of final) checkEvery({ method: 'GET', path: 'a raw request', ...answer })
+    return { answers: final, interim: all.map(({ status }) => status).filter(status => status < 200), closed, tookMs }
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** The whole answers in what was received. They all say how long they are. */
+const answersIn = (received: string): Answer[] => {
+  const head = /^HTTP\/1\.1 (\d{3})[^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(received)
+  if (head === null) {
+    if (received !== '' && !'HTTP/1.1 '.startsWith(received.slice(0, 9))) throw new Error(`No answer: ${received}`)
+    return []
+  }
+  const [whole, status, lines = ''] = head
+  const headers = new Headers(lines.trimEnd().split('\r\n').filter(Boolean).map(pairOf))
+  const length = Number(headers.get('content-length') ?? 0)
+  const text = received.slice(whole.length, whole.length + length)
+  if (text.length < length) return []
+  return [
+    { status: Number(status), headers, text, body: parsed(text) },
+    ...answersIn(received.slice(whole.length + length)),
+  ]
+}
+
+const pairOf = (line: string): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]

@@ -1,0 +1,130 @@
+import type { AccessCheck, AccessEvent } from '../../streams/access/index.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { InvoiceEvent } from '../../streams/invoice/index.ts'
+import type { OperationEvent } from '../../streams/operation/index.ts'
+import type { PaymentEvent } from '../../streams/payment/index.ts'
+import type { Journal } from '../projection.ts'
+
+/** One decision on a sensitive operation: who asked for what, what was decided, and which check decided it. */
+export type AuditRow = {
+  /** The id of the event that the record was made of. */
+  readonly id: string
+  readonly position: bigint
+  readonly tenant_id: string
+  readonly created_at: string
+  readonly decision: 'granted' | 'denied'
+  readonly operation: string
+  /** What refused, or the last of what had to be passed. */
+  readonly check_name: AccessCheck
+  readonly code: string | null
+  readonly resource: string | null
+  readonly subject: string
+  readonly client: string
+  readonly authority: string
+  readonly correlation_id: string
+}
+
+type Verdict = Pick<AuditRow, 'decision' | 'operation' | 'check_name' | 'code' | 'resource'>
+type VerdictMap<E extends AnyEvent> = {
+  readonly [T in E['type']]: 'not_sensitive' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
+}
+
+const granted =
+  (operation: string, check_name: AccessCheck = 'state') =>
+  ({ id }: { readonly id: string }): Verdict => ({
+    decision: 'granted',
+    operation,
+    check_name,
+    code: null,
+    resource: id,
+  })
+
+const refusedByState = (operation: string, resource: string, code: string): Verdict => ({
+  decision: 'denied',
+  operation,
+  check_name: 'state',
+  code,
+  resource,
+})
+
+/** The first event behind the claim is the answer to whoever asked for the payment; later ones answer somebody else. */
+const ANSWER = 1n
+const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
+  recorded.revision === ANSWER ? granted('create_payment')(recorded) : undefined
+
+/*
+ * Who was let do something is told by what was done: the event itself is the record of the grant, in one append with its
+ * effect, and neither can be there without the other. Only what leaves no other event has a stream of its own: `access`.
+ */
+const ON_ACCESS: VerdictMap<AccessEvent> = {
+  AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),
+  AccessDenied: ({ event: { data } }) => {
+    const { check, ...told } = data
+    return { ...told, decision: 'denied', check_name: check }
+  },
+}
+const ON_INVOICE: VerdictMap<InvoiceEvent> = {
+  InvoiceRaised: 'not_sensitive',
+  InvoiceApproved: granted('approve_invoice', 'policy'),
+  InvoiceVoided: granted('void_invoice'),
+  PaymentReserved: 'not_sensitive',
+  PaymentRefused: 'not_sensitive',
+  PaymentReleased: 'not_sensitive',
+  PaymentApplied: 'not_sensitive',
+  RefundApplied: 'not_sensitive',
+  InvoicePaid: 'not_sensitive',
+}
+const ON_PAYMENT: VerdictMap<PaymentEvent> = {
+  PaymentInitiated: 'not_sensitive',
+  PaymentAccepted: paid,
+  PaymentSucceeded: paid,
+  PaymentFailed: ({ id, revision, event: { data } }) =>
+    revision === ANSWER ? refusedByState('create_payment', id, data.code) : undefined,
+  PaymentRefunded: granted('refund_payment'),
+  RefundRefused: ({ id, event: { data } }) => refusedByState('refund_payment', id, data.code),
+}
+const ON_OPERATION: VerdictMap<OperationEvent> = {
+  ExportRequested: granted('create_export', 'policy'),
+  OperationStarted: 'not_sensitive',
+  OperationAttemptFailed: 'not_sensitive',
+  ExportCompleted: 'not_sensitive',
+  OperationFailed: 'not_sensitive',
+  OperationCancelled: 'not_sensitive',
+  OperationExpired: 'not_sensitive',
+}
+const VERDICTS: Readonly<Record<string, unknown>> = { ...ON_ACCESS, ...ON_INVOICE, ...ON_PAYMENT, ...ON_OPERATION }
+
+const verdictOf = (recorded: Recorded<AnyEvent>): Verdict | undefined => {
+  const verdict = VERDICTS[recorded.event.type]
+  return typeof verdict === 'function' ? (verdict as (recorded: Recorded<AnyEvent>) => Verdict)(recorded) : undefined
+}
+
+export const audit: Journal<AnyEvent, AuditRow> = {
+  name: 'audit_v1',
+  categories: ['access', 'invoice', 'payment', 'operation'],
+  columns: {
+    id: 'text',
+    position: 'bigint',
+    tenant_id: 'text',
+    created_at: 'timestamptz',
+    decision: 'text',
+    operation: 'text',
+    check_name: 'text',
+    code: 'text',
+    resource: 'text',
+    subject: 'text',
+    client: 'text',
+    authority: 'text',
+    correlation_id: 'text',
+  },
+  key: ['id'],
+  rows: recorded => {
+    const verdict = verdictOf(recorded)
+    if (verdict === undefined) return []
+    const { eventId, position, metadata } = recorded
+    const { tenant, subject, client, authority, correlationId, at } = metadata
+    const who = { tenant_id: tenant, subject, client, authority, correlation_id: correlationId }
+    return [{ id: eventId, position, created_at: at, ...who, ...verdict }]
+  },
+}

@@ -1,0 +1,4 @@
+import { type PageRequest, pageOf, type Query } from '../page.ts'
+import { audit, type AuditRow } from './projection.ts'
+
+export const auditPage = (request: PageRequest): Query<AuditRow> => pageOf(audit, request)

@@ -1,0 +1,18 @@
+create table audit_v1 (
+  -- The event that the record was made of.
+  id text primary key,
+  position bigint not null,
+  tenant_id text not null,
+  created_at timestamptz not null,
+  decision text not null,
+  operation text not null,
+  check_name text not null,
+  code text,
+  resource text,
+  subject text not null,
+  client text not null,
+  authority text not null,
+  correlation_id text not null
+);
+create index audit_v1_page on audit_v1 (tenant_id, created_at desc, id desc);
+create index audit_v1_correlation on audit_v1 (tenant_id, correlation_id);

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { AuditRow } from '../../projections/audit/projection.ts'
+import { auditPage } from '../../projections/audit/queries.ts'
+import { ACCESS_CHECKS, type AccessCheck } from '../../streams/access/index.ts'
+import { isId } from '../../streams/ids.ts'
+import { recordAccess } from '../commands/access.ts'
+import { invoiceEntity, operationEntity, paymentEntity } from '../commands/entities.ts'
+import type { Context, Ledger } from '../commands/handle.ts'
+import { readPage } from './collection.ts'
+import { type ErrorCode, Problem } from './problem.ts'
+import { type AnyRoute, route } from './route.ts'
+import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './schemas.ts'
+
+/** What the auditors see: decisions on sensitive operations, and the check that decided. */
+
+/** The refusals of right and of state. What is malformed, stale or too much is no decision about the caller. */
+const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
+  insufficient_scope: 'scope',
+  credential_not_permitted: 'policy',
+  policy_denied: 'policy',
+  invoice_state_conflict: 'state',
+  payment_state_conflict: 'state',
+  payment_not_allowed: 'state',
+  payment_exceeds_due: 'state',
+  payment_reference_conflict: 'state',
+}
+
+const tenantOf = async ({ loader }: Ledger, resource: string): Promise<string | undefined> => {
+  if (isId('inv', resource)) return (await loader.load(invoiceEntity, resource)).row?.tenant_id
+  if (isId('pay', resource)) return (await loader.load(paymentEntity, resource)).row?.tenant_id
+  if (isId('op', resource)) return (await loader.load(operationEntity, resource)).row?.tenant_id
+  return undefined
+}
+
+/** A 404 is a decision about the caller only if the thing is there, and another tenant's. */
+const isAnothers = async (ledger: Ledger, resource: string, tenant: string): Promise<boolean> =>
+  ((await tenantOf(ledger, resource)) ?? tenant) !== tenant
+
+export type Attempted = {
+  readonly operation: string
+  /** What it was asked for, as far as it was read. */
+  readonly resource: () => string | null
+  readonly context: Context
+}
+
+/** Passes on what the work answers or throws; a refusal of right or state is on record before the caller learns of it. */
+export const audited = async <T>(ledger: Ledger, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem) await recordDenial(ledger, attempted, error)
+    throw error
+  }
+}
+
+const recordDenial = async (ledger: Ledger, { operation, resource, context }: Attempted, denied: Problem) => {
+  // Refused after the claim: the stream says so itself.
+  if (denied.extras.correlationId !== undefined) return
+  const named = resource()
+  const isTenants = denied.code === 'resource_not_found' && named !== null
+  const check = isTenants && (await isAnothers(ledger, named, context.tenant)) ? 'tenant' : CHECKS[denied.code]
+  if (check === undefined) return
+  const command = { type: 'DenyAccess' as const, operation, resource: named, check, code: denied.code }
+  await recordAccess(ledger, command, context)
+}
+
+const recordSchema = z
+  .object({
+    id: z.uuid(),
+    created_at: timeSchema,
+    tenant_id: z.string(),
+    decision: z.enum(['granted', 'denied']),
+    operation: z.string().meta({ description: 'The operation id, as in this document.' }),
+    check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
+    code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
+    resource: z.string().nullable(),
+    subject: z.string(),
+    client: z.string(),
+    authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
+    correlation_id: z.string(),
+    position: z.string().meta({ description: 'Of the event in the log.' }),
+  })
+  .meta({ id: 'AuditRecord' })
+
+const render = ({ check_name: check, position, ...row }: AuditRow): z.input<typeof recordSchema> => ({
+  ...row,
+  check,
+  position: position.toString(),
+})
+
+const listAuditRecords = route({
+  method: 'GET',
+  path: '/audit-records',
+  operationId: 'list_audit_records',
+  summary: 'List the decisions on sensitive operations, newest first',
+  tag: 'Audit',
+  scope: 'audit:read',
+  rateClass: 'default',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    decision: recordSchema.shape.decision.optional(),
+    operation: textSchema.optional(),
+    subject: textSchema.optional(),
+    resource: textSchema.optional(),
+    correlation_id: textSchema.optional(),
+  }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(recordSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call => readPage(call, { name: 'audit_v1', page: auditPage, render }),
+})
+
+export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

@@ -1,0 +1,26 @@
+import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { AccessCheck, AccessEvent } from './events.ts'
+
+type Asked = { readonly operation: string; readonly resource: string | null }
+export type GrantAccess = Asked & { type: 'GrantAccess' }
+export type DenyAccess = Asked & { type: 'DenyAccess'; check: AccessCheck; code: string }
+export type AccessCommand = GrantAccess | DenyAccess
+
+export type AccessCode = 'concurrent_modification'
+
+/** One stream for one decision: it is written once, and there is nothing to say about it afterwards. */
+export type AccessState = { readonly status: 'none' } | { readonly status: 'recorded' }
+
+const decide = (command: AccessCommand, access: AccessState): readonly AccessEvent[] | Rejection<AccessCode> => {
+  if (access.status === 'recorded') return reject('concurrent_modification')
+  const { operation, resource } = command
+  if (command.type === 'GrantAccess') return [{ type: 'AccessGranted', data: { operation, resource } }]
+  const { check, code } = command
+  return [{ type: 'AccessDenied', data: { operation, resource, check, code } }]
+}
+
+export const accessDecider: Decider<AccessState, AccessCommand, AccessEvent, AccessCode> = {
+  initial: { status: 'none' },
+  decide,
+  evolve: () => ({ status: 'recorded' }),
+}

@@ -1,0 +1,18 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type AccessCode, type AccessCommand, type AccessState, accessDecider } from './decider.ts'
+import { type AccessEvent, accessEvents } from './events.ts'
+import { accessFacts } from './facts.ts'
+import { accessUpcasters } from './upcasters.ts'
+
+export const access: Aggregate<AccessState, AccessCommand, AccessEvent, AccessCode> = {
+  category: 'access',
+  prefix: 'acc',
+  decider: accessDecider,
+  codec: codecOf(accessEvents, accessUpcasters),
+  facts: accessFacts,
+}
+
+export { ACCESS_CHECKS } from './events.ts'
+export type * from './decider.ts'
+export type * from './events.ts'

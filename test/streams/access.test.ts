@@ -1,0 +1,19 @@
+import { access, type AccessCommand, type AccessEvent } from '../../streams/access/index.ts'
+import { scenario } from '../support/scenario.ts'
+import { id } from './samples.ts'
+
+const { given } = scenario(access.decider)
+
+const asked = { operation: 'approve_invoice', resource: id('inv') }
+const grant: AccessCommand = { type: 'GrantAccess', ...asked }
+const granted: AccessEvent = { type: 'AccessGranted', data: asked }
+const because = { check: 'policy', code: 'policy_denied' } as const
+const deny: AccessCommand = { type: 'DenyAccess', ...asked, ...because }
+const denied: AccessEvent = { type: 'AccessDenied', data: { ...asked, ...because } }
+
+describe('a decision about access', () => {
+  it('is recorded when it granted', () => given().when(grant).expectThenRefused('concurrent_modification', granted))
+  it('is recorded with the check and the code when it denied', () =>
+    given().when(deny).expectThenRefused('concurrent_modification', denied))
+  it('is never revised', () => given(denied).when(grant).expectRejected('concurrent_modification'))
+})
