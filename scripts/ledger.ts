@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { ConfigError } from '../src/config.ts'
 import { Refusal } from '../src/embedded/refusal.ts'
 import { Unavailable } from '../src/ports.ts'
+import { deadLettersCommand } from './ledger/deadLetters.ts'
 import { doctorCommand } from './ledger/doctor.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { tokenCommand } from './ledger/token.ts'
@@ -10,6 +11,7 @@ import { tokenCommand } from './ledger/token.ts'
 
 const ledger = new Command('ledger')
   .description('Commands for those who run and audit the ledger.')
+  .addCommand(deadLettersCommand)
   .addCommand(doctorCommand)
   .addCommand(streamsCommand)
   .addCommand(tokenCommand)

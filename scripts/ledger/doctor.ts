@@ -4,6 +4,7 @@ import { openDatabase } from '../../src/adapters/postgres.ts'
 import { examineFeeds, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding } from './doctor/finding.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
+import { checkParked } from './doctor/parked.ts'
 import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -38,8 +39,8 @@ const examineStores = async ({ running, addresses }: Whereabouts): Promise<Exami
     if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
     const isEmbedded = running?.pids['eventstore'] !== undefined
     const parts = { store, database, hasKafka: kafka !== null, isEmbedded }
-    const examined = await examineFeeds(parts, stored.head)
-    return { checks: [...checks, ...examined.checks], feeds: examined.feeds }
+    const [examined, parked] = await Promise.all([examineFeeds(parts, stored.head), checkParked(database)])
+    return { checks: [...checks, ...examined.checks, parked], feeds: examined.feeds }
   } finally {
     await Promise.all([store?.close(), database?.close()])
   }

@@ -55,7 +55,7 @@ export const startFeeds = async (config: Config, inside: Inside, releasers: Rele
       feedOf(fulfilment(ledger), database, world, onFailure),
       exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
     ])
-  if (bus) run('publisher', [publisherOf(database, bus)])
+  if (bus) run('publisher', [publisherOf({ database, bus, store, world })])
   return states
 }
 

@@ -27,3 +27,23 @@ create table if not exists export_slots (
   taken_at timestamptz not null default now(),
   primary key (caller, operation_id)
 );
+-- Facts that could not be delivered, and every later one of their keys: they wait here, in order, for an operator.
+create table if not exists parked_facts (
+  -- The publisher, or the id of a subscription.
+  delivery text not null,
+  position bigint not null,
+  key text not null,
+  stream text not null,
+  revision bigint not null,
+  event_id text not null,
+  type text not null,
+  tenant_id text not null,
+  -- Why it could not be delivered; of a fact that waits behind another one of its key, which one that is.
+  reason text not null,
+  -- Zero for a fact that only waits.
+  attempts integer not null,
+  first_failed_at timestamptz not null,
+  -- What the operator wants: the active process does it.
+  requested text check (requested in ('replay', 'discard')),
+  primary key (delivery, position)
+);

@@ -94,7 +94,13 @@ export const rooms: readonly Room[] = [
     name: 'the embedded parts',
     files: /^src\/embedded\//,
     // The issuer writes the claims that the identity room reads, so their names are shared.
-    may: ['src/embedded/.+', 'src/identity/principal\\.ts', '(?!src/|streams/|projections/|express$|kafkajs$).+'],
+    may: [
+      'src/embedded/.+',
+      'src/identity/(principal|revocations)\\.ts',
+      '(?!src/|streams/|projections/|express$|kafkajs$).+',
+    ],
+    // What the issuer remembers goes to the database that it is handed.
+    mayTypes: [PORTS],
   },
   {
     name: 'the composition',
@@ -107,8 +113,8 @@ export const rooms: readonly Room[] = [
     name: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addresses|ports|world|releasers)\\.ts|src/(adapters|embedded|identity)/.+',
-      'src/feeds/checkpoints\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/(compose|config|addresses|ports|world|releasers)\\.ts|src/(adapters|embedded|identity|commands)/.+',
+      'src/feeds/(checkpoints|parked)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],
   },

@@ -54,6 +54,7 @@ describe('running feeds', function () {
   let stop: AbortController
   const running: Promise<void>[] = []
 
+  const publisher = (bus: FactBus): Feed => publisherOf({ database, bus, store: log.open(), world: realWorld() })
   const run = (feeds: readonly Feed[], on = database, name = 'tests'): Promise<void> => {
     const parts = { store: log.open(), database: on, world: realWorld(), report: reports.report }
     const ended = runFeeds(name, feeds, parts, stop.signal)
@@ -139,7 +140,7 @@ describe('running feeds', function () {
   describe('the publisher', () => {
     it('sends every fact of the log in its order, and nothing else', async () => {
       const { bus, acknowledged } = createBus()
-      void run([publisherOf(database, bus)])
+      void run([publisher(bus)])
       await until(isLive('publisher'))
       expect(published().length).to.be.at.least(20)
       expect(acknowledged).to.deep.equal(published())
@@ -148,7 +149,7 @@ describe('running feeds', function () {
     it('does not move its checkpoint before the acknowledgement', async () => {
       const { bus, acknowledged, sent, state, release } = createBus()
       state.hold = true
-      void run([publisherOf(database, bus)])
+      void run([publisher(bus)])
       await until(() => sent.length > 0)
       await new Promise(resolve => setTimeout(resolve, 100))
       const position = await positionOf(database.sql, 'publisher')
@@ -163,7 +164,7 @@ describe('running feeds', function () {
     it('sends the same again when it was refused, and says that it waits', async () => {
       const { bus, acknowledged, sent, state } = createBus()
       state.failures = 2
-      void run([publisherOf(database, bus)])
+      void run([publisher(bus)])
       await until(isLive('publisher'))
       expect(sent[1]).to.deep.equal(sent[0])
       expect(acknowledged).to.deep.equal(published())
@@ -174,7 +175,7 @@ describe('running feeds', function () {
     it('repeats byte for byte what was sent when the acknowledgement was lost, and leaves nothing out', async () => {
       const { bus, acknowledged, state } = createBus()
       state.lostAcks = 1
-      void run([publisherOf(database, bus)])
+      void run([publisher(bus)])
       await until(isLive('publisher'))
       const count = published().length
       expect(acknowledged.length).to.be.greaterThan(count)
@@ -190,14 +191,14 @@ describe('running feeds', function () {
 
     it('goes on from its checkpoint after a restart, without sending anything twice', async () => {
       const first = createBus()
-      const ended = run([publisherOf(database, first.bus)])
+      const ended = run([publisher(first.bus)])
       await until(isLive('publisher'))
       stop.abort()
       await ended
       stop = new AbortController()
       reports = createReports()
       const second = createBus()
-      void run([publisherOf(database, second.bus)])
+      void run([publisher(second.bus)])
       await until(isLive('publisher'))
       expect(second.acknowledged).to.deep.equal([])
     })
@@ -206,7 +207,7 @@ describe('running feeds', function () {
   describe('a feed that meets poison', () => {
     const poisonAt = 40n
     const poisoned = (name: string): Feed => ({
-      ...publisherOf(database, createBus().bus),
+      ...publisher(createBus().bus),
       name,
       begin: () => Promise.resolve('start'),
       take: (events, position) => {
@@ -225,7 +226,7 @@ describe('running feeds', function () {
 
     it('in the work beside its loop stops as well', async () => {
       const feed: Feed = {
-        ...publisherOf(database, createBus().bus),
+        ...publisher(createBus().bus),
         name: 'sick',
         begin: () => Promise.resolve('start'),
         take: () => Promise.resolve(),

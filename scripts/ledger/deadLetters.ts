@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto'
+import { userInfo } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Command } from 'commander'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { recordAccess } from '../../src/commands/access.ts'
+import { createLedger } from '../../src/commands/handle.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import {
+  type ParkedFact,
+  type ParkedKey,
+  parkedOf,
+  type ParkedRequest,
+  parkedSummary,
+  requestParked,
+} from '../../src/feeds/parked.ts'
+import type { Database } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+import { findWhereabouts, howToStart } from './whereabouts.ts'
+
+/** Facts that could not be delivered, and what an operator does about them. */
+
+const WAIT_MAX_MS = 30_000
+const POLL_MS = 200
+const PUBLISHER = 'publisher'
+
+type Json = { readonly json: boolean }
+type Which = Json & { readonly delivery: string }
+
+const withDatabase = async <T>(work: (database: Database, storeUrl: string) => Promise<T>): Promise<T> => {
+  const { config, addresses } = await findWhereabouts()
+  if (addresses.postgres === null || addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
+  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-dead-letters' })
+  try {
+    return await work(database, addresses.event_store)
+  } finally {
+    await database.close()
+  }
+}
+
+const list = ({ json }: Json): Promise<void> =>
+  withDatabase(async ({ sql }) => {
+    const keys = await parkedSummary(sql)
+    if (json) return printJson({ keys })
+    if (keys.length === 0) return print('Nothing waits.')
+    const cellsOf = ({ delivery, key, waiting, type, attempts, first_failed_at, reason }: ParkedKey) => [
+      delivery,
+      key,
+      String(waiting),
+      type,
+      String(attempts),
+      first_failed_at,
+      reason,
+    ]
+    const titles = ['DELIVERY', 'KEY', 'WAITING', 'FAILED', 'ATTEMPTS', 'SINCE', 'REASON']
+    for (const line of aligned([titles, ...keys.map(cellsOf)])) print(line)
+  })
+
+const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedFact[]> => {
+  const facts = await parkedOf(sql, delivery, key)
+  if (facts.length > 0) return facts
+  throw new Refusal(`Nothing of ${key} waits in ${delivery}. See npm run ledger -- dead-letters list.`)
+}
+
+const show = (key: string, { json, delivery }: Which): Promise<void> =>
+  withDatabase(async database => {
+    const facts = await waitingOf(database, delivery, key)
+    if (json) return printJson({ delivery, key, facts })
+    const rows = facts.map(fact => [
+      String(fact.position),
+      fact.type,
+      fact.event_id,
+      String(fact.attempts),
+      fact.first_failed_at,
+      fact.reason,
+    ])
+    const titles = ['POSITION', 'EVENT', 'ID', 'ATTEMPTS', 'SINCE', 'REASON']
+    for (const line of aligned([titles, ...rows])) print(line)
+  })
+
+type Order = {
+  readonly delivery: string
+  readonly key: string
+  readonly what: ParkedRequest
+  readonly position?: bigint
+}
+
+/** On record before it is done: who let go of a fact must be found later. */
+const audit = async (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact): Promise<void> => {
+  const store = openEventStore({ connectionString: storeUrl })
+  try {
+    const world = realWorld()
+    const operation = `${what}_dead_letters`
+    await recordAccess(
+      createLedger(store, world),
+      { type: 'GrantAccess', operation, resource: key },
+      {
+        tenant: tenant_id,
+        subject: userInfo().username,
+        client: 'ledger-cli',
+        authority: 'operator',
+        correlationId: randomUUID(),
+        commandId: randomUUID(),
+        at: new Date(world.now()).toISOString(),
+      },
+    )
+  } finally {
+    await store.close()
+  }
+}
+
+/** What is left of the key when the active process has done what was asked, or is not there to do it. */
+const settled = async ({ sql }: Database, { delivery, key, position }: Order) => {
+  const until = performance.now() + WAIT_MAX_MS
+  for (;;) {
+    const facts = await parkedOf(sql, delivery, key)
+    const asked = facts.filter(fact => fact.requested !== null && (position ?? fact.position) === fact.position)
+    if (asked.length === 0 || performance.now() > until) return { facts, isPending: asked.length > 0 }
+    await sleep(POLL_MS)
+  }
+}
+
+const carryOut = (order: Order, { json }: Json): Promise<void> =>
+  withDatabase(async (database, storeUrl) => {
+    const { delivery, key, what, position } = order
+    const before = await waitingOf(database, delivery, key)
+    const meant = position === undefined ? before : before.filter(fact => fact.position === position)
+    if (meant[0] === undefined) throw new Refusal(`No fact of ${key} waits at position ${position}.`)
+    await audit(storeUrl, order, meant[0])
+    await requestParked(database.sql, { delivery, key }, what, position)
+    const { facts, isPending } = await settled(database, order)
+    const done = before.length - facts.length
+    if (json) printJson({ delivery, key, [what === 'replay' ? 'replayed' : 'discarded']: done, waiting: facts.length })
+    else print(`${what === 'replay' ? 'Replayed' : 'Discarded'} ${done}; ${facts.length} of ${key} wait.`)
+    if (isPending) throw new Refusal('No publisher has taken the order yet; the next one that starts carries it out.')
+    if (done < meant.length) throw new Refusal(`It failed again: ${facts[0]?.reason}`)
+  })
+
+const replay = (key: string, options: Which): Promise<void> =>
+  carryOut({ delivery: options.delivery, key, what: 'replay' }, options)
+
+const discard = (
+  key: string,
+  options: Which & { readonly position?: string; readonly all: boolean },
+): Promise<void> => {
+  const { delivery, position, all } = options
+  if ((position === undefined) !== all) throw new Refusal('Say which: --position of one fact, or --all of the key.')
+  if (position !== undefined && !/^\d{1,19}$/.test(position)) throw new Refusal('--position is a whole number.')
+  const order = { delivery, key, what: 'discard' as const }
+  return carryOut(position === undefined ? order : { ...order, position: BigInt(position) }, options)
+}
+
+const subcommand = (name: string, description: string): Command =>
+  new Command(name).description(description).option('--json', 'one JSON document', false)
+const ofKey = (name: string, description: string): Command =>
+  subcommand(name, description)
+    .argument('<key>', 'the id of the aggregate, as list shows it')
+    .option('--delivery <name>', 'the publisher, or the id of a subscription', PUBLISHER)
+
+export const deadLettersCommand = new Command('dead-letters')
+  .description('Facts that could not be delivered, and every later one of their keys.')
+  .addCommand(subcommand('list', 'The keys that wait: how many facts, what failed, since when, and why.').action(list))
+  .addCommand(
+    ofKey('show', 'Every fact of a key that waits, in the order in which they will be delivered.').action(show),
+  )
+  .addCommand(
+    ofKey('replay', 'Delivers what waits of a key, in order; stops at the first that fails again.').action(replay),
+  )
+  .addCommand(
+    ofKey('discard', 'Lets go of a fact for good: subscribers will never see it. The event stays in the store.')
+      .option('--position <position>', 'that one fact')
+      .option('--all', 'every fact of the key that waits', false)
+      .action(discard),
+  )
+  .addHelpText(
+    'after',
+    '\nA fact is parked when it fails ten times: it cannot be made, or the broker refuses it for its size. A broker that\n' +
+      'is down parks nothing. replay and discard are carried out by the active publisher and are on record at\n' +
+      'GET /audit-records. Exit code 1 when what was asked could not be done.',
+  )

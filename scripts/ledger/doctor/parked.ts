@@ -1,0 +1,19 @@
+import { parkedSummary } from '../../../src/feeds/parked.ts'
+import type { Database } from '../../../src/ports.ts'
+import { type Check, finding, ok } from './finding.ts'
+
+const CHECK = 'dead letters'
+
+/** Whether facts wait for an operator. */
+export const checkParked = async ({ sql }: Database): Promise<Check> => {
+  const [found] = await sql<{ there: boolean }>(`select to_regclass('parked_facts') is not null as there`)
+  const keys = found?.there === true ? await parkedSummary(sql) : []
+  if (keys.length === 0) return ok(CHECK, 'nothing waits')
+  const since = keys.map(({ first_failed_at }) => first_failed_at).toSorted()[0]
+  const many = keys.length === 1 ? '1 key waits' : `${keys.length} keys wait`
+  return finding(
+    CHECK,
+    `${many} with facts that could not be delivered, since ${since}.`,
+    'See npm run ledger -- dead-letters list.',
+  )
+}

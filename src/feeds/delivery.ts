@@ -1,0 +1,193 @@
+import {
+  type Database,
+  type FactBus,
+  type FactMessage,
+  FactTooLarge,
+  type Sql,
+  Unavailable,
+  type World,
+} from '../ports.ts'
+import {
+  keepParked,
+  park,
+  type ParkedFact,
+  parkedKeys,
+  parkedOf,
+  release,
+  type RequestedFact,
+  requestedKeys,
+} from './parked.ts'
+
+/**
+ * Facts on their way to topics. A fact that cannot be delivered must not hold up the others, and none of its key may
+ * overtake it; so a key is in one of two states:
+ *
+ *   flowing ── a fact of it fails ATTEMPTS_MAX times ──▶ parked: it and every later one of the key wait in Postgres
+ *   parked  ── an operator has what waits replayed or discarded, to the last ──▶ flowing
+ *
+ * A broker that does not answer parks nothing: that is not the fact's fault, and passes.
+ */
+
+const ATTEMPTS_MAX = 10
+const ATTEMPT_PAUSE_MS = 50
+const REQUESTS_POLL_MS = 500
+
+/** `message` throws for a fact that cannot be made. */
+export type Outgoing = Omit<ParkedFact, 'delivery' | 'reason' | 'attempts' | 'first_failed_at'> & {
+  readonly message: () => FactMessage
+}
+
+type Failure = { readonly reason: string; readonly attempts: number }
+type Sorted = { sound: FactMessage[]; readonly troubled: Map<string, Outgoing[]> }
+
+export type DeliveryParts = {
+  readonly database: Database
+  readonly bus: FactBus
+  readonly world: World
+  /** Finds a parked fact again, as it would be sent today. Throws when it is gone. */
+  readonly find: (parked: ParkedFact) => Promise<Outgoing>
+  /** Throws in a process that was replaced, and so undoes what was written with it. */
+  readonly fence: (sql: Sql) => Promise<void>
+}
+
+export type Delivery = {
+  readonly begin: () => Promise<void>
+  /** Sends what can be sent. Resolves when the broker has it, and with it, in `commit`, whatever is parked. */
+  readonly send: (facts: readonly Outgoing[], commit: (sql: Sql) => Promise<void>) => Promise<void>
+  /** Does what operators ask for, until the signal. */
+  readonly serve: (signal: AbortSignal) => Promise<void>
+}
+
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+
+/** What is no property of the fact: it will pass, or it is for the operator of the broker. */
+const isFactsFault = (error: unknown): boolean =>
+  !(error instanceof Unavailable) && !(error instanceof Error && error.name === 'FactBusRefused')
+
+/** From the first that cannot be made, all of its key are in trouble. */
+const sort = (facts: readonly Outgoing[]): Sorted => {
+  const sorted: Sorted = { sound: [], troubled: new Map() }
+  for (const fact of facts) {
+    const waiting = sorted.troubled.get(fact.key)
+    if (waiting) waiting.push(fact)
+    else
+      try {
+        sorted.sound.push(fact.message())
+      } catch {
+        sorted.troubled.set(fact.key, [fact])
+      }
+  }
+  return sorted
+}
+
+export const createDelivery = (name: string, { database, bus, world, find, fence }: DeliveryParts): Delivery => {
+  let parked = new Set<string>()
+  let last: Promise<unknown> = Promise.resolve()
+  /** What the loop sends and what an operator has replayed must not cross. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
+  const attempt = async (fact: Outgoing): Promise<Failure | undefined> => {
+    for (let attempts = 1; ; attempts++) {
+      try {
+        await bus.publish([fact.message()])
+        return undefined
+      } catch (error) {
+        if (!isFactsFault(error)) throw error
+        if (attempts === ATTEMPTS_MAX) return { reason: reasonOf(error), attempts }
+        await world.sleep(ATTEMPT_PAUSE_MS)
+      }
+    }
+  }
+
+  /** The rows of a fact that failed and of those that wait behind it. */
+  const rowsOf = (waiting: readonly Outgoing[], failure?: Failure): ParkedFact[] =>
+    waiting.map(({ message: _, ...fact }, index) => ({
+      ...fact,
+      delivery: name,
+      ...(index === 0 && failure ? failure : { reason: 'An earlier fact of its key is parked.', attempts: 0 }),
+      first_failed_at: new Date(world.now()).toISOString(),
+    }))
+
+  const sendOneByOne = async (facts: readonly Outgoing[]): Promise<ParkedFact[]> => {
+    for (const [index, fact] of facts.entries()) {
+      const failure = await attempt(fact)
+      if (failure) return rowsOf(facts.slice(index), failure)
+    }
+    return []
+  }
+
+  const sendSound = async (sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
+    while (sorted.sound.length > 0) {
+      try {
+        return await bus.publish(sorted.sound)
+      } catch (error) {
+        if (!(error instanceof FactTooLarge)) throw error
+        // Some of its key may have arrived: they come again, which is what "at least once" is for.
+        sorted.sound = sorted.sound.filter(({ key }) => key !== error.key)
+        sorted.troubled.set(
+          error.key,
+          facts.filter(({ key }) => key === error.key),
+        )
+      }
+    }
+  }
+
+  const send: Delivery['send'] = (facts, commit) =>
+    inTurn(async () => {
+      const flowing = parked.size === 0 ? facts : facts.filter(({ key }) => !parked.has(key))
+      const sorted = sort(flowing)
+      await sendSound(sorted, flowing)
+      const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))
+      for (const troubled of sorted.troubled.values()) rows.push(...(await sendOneByOne(troubled)))
+      if (rows.length === 0) return commit(database.sql)
+      await database.transaction(async sql => {
+        await commit(sql)
+        await park(sql, rows)
+      })
+      for (const { key } of rows) parked.add(key)
+    })
+
+  /** The facts of the key in their order, until one fails; then it waits on. */
+  const serveKey = async (key: string): Promise<void> => {
+    const ended = (fact: RequestedFact): Promise<void> =>
+      database.transaction(async sql => {
+        await fence(sql)
+        await release(sql, fact)
+      })
+    for (const fact of await parkedOf(database.sql, name, key)) {
+      if (fact.requested === null) return
+      const failure = fact.requested === 'discard' ? undefined : await attemptAgain(fact)
+      if (failure) return database.transaction(sql => keepParked(sql, fact, failure.reason, failure.attempts))
+      await ended(fact)
+    }
+    parked.delete(key)
+  }
+
+  const attemptAgain = async (fact: ParkedFact): Promise<Failure | undefined> => {
+    try {
+      return await attempt(await find(fact))
+    } catch (error) {
+      if (!isFactsFault(error)) throw error
+      return { reason: reasonOf(error), attempts: 1 }
+    }
+  }
+
+  return {
+    begin: async () => {
+      parked = await parkedKeys(database.sql, name)
+    },
+    send,
+    serve: async signal => {
+      while (!signal.aborted) {
+        await world.sleep(REQUESTS_POLL_MS, signal)
+        if (signal.aborted || parked.size === 0) continue
+        for (const key of await requestedKeys(database.sql, name)) await inTurn(() => serveKey(key))
+      }
+    },
+  }
+}

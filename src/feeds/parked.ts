@@ -1,0 +1,110 @@
+import type { Sql } from '../ports.ts'
+
+/** The facts that wait for an operator: each a row, and in Postgres, where they survive whoever parked them. */
+
+export type ParkedFact = {
+  /** The publisher, or the id of a subscription. */
+  readonly delivery: string
+  readonly position: bigint
+  /** The aggregate's id: the order that counts is that of a key. */
+  readonly key: string
+  readonly stream: string
+  readonly revision: bigint
+  readonly event_id: string
+  /** Of the stored event: of a fact that could not be made there is no other. */
+  readonly type: string
+  readonly tenant_id: string
+  readonly reason: string
+  /** Zero for a fact that only waits behind another one of its key. */
+  readonly attempts: number
+  readonly first_failed_at: string
+}
+
+export type ParkedRequest = 'replay' | 'discard'
+export type RequestedFact = ParkedFact & { readonly requested: ParkedRequest | null }
+
+const COLUMNS = [
+  'delivery',
+  'position',
+  'key',
+  'stream',
+  'revision',
+  'event_id',
+  'type',
+  'tenant_id',
+  'reason',
+  'attempts',
+  'first_failed_at',
+] as const satisfies readonly (keyof ParkedFact)[]
+
+const INSERT = `insert into parked_facts (${COLUMNS.join(', ')})
+  values (${COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}) on conflict do nothing`
+
+export const park = async (sql: Sql, facts: readonly ParkedFact[]): Promise<void> => {
+  for (const fact of facts)
+    await sql(
+      INSERT,
+      COLUMNS.map(column => fact[column]),
+    )
+}
+
+export const parkedKeys = async (sql: Sql, delivery: string): Promise<Set<string>> =>
+  new Set(
+    (await sql<{ key: string }>('select distinct key from parked_facts where delivery = $1', [delivery])).map(
+      ({ key }) => key,
+    ),
+  )
+
+export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
+  const asked = 'select distinct key from parked_facts where delivery = $1 and requested is not null'
+  return (await sql<{ key: string }>(asked, [delivery])).map(({ key }) => key)
+}
+
+/** In the order in which they are to be delivered. */
+export const parkedOf = (sql: Sql, delivery: string, key: string): Promise<RequestedFact[]> =>
+  sql<RequestedFact>(
+    `select ${COLUMNS.join(', ')}, requested from parked_facts where delivery = $1 and key = $2 order by position`,
+    [delivery, key],
+  )
+
+export const release = async (sql: Sql, { delivery, position }: ParkedFact): Promise<void> => {
+  await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
+}
+
+/** The replay came no further than this fact: it, and those behind it, go on waiting. */
+export const keepParked = async (sql: Sql, fact: ParkedFact, reason: string, attempts: number): Promise<void> => {
+  const { delivery, key, position } = fact
+  await sql('update parked_facts set requested = null where delivery = $1 and key = $2', [delivery, key])
+  await sql('update parked_facts set reason = $3, attempts = attempts + $4 where delivery = $1 and position = $2', [
+    delivery,
+    position,
+    reason,
+    attempts,
+  ])
+}
+
+/** A key that waits, as an operator sees it: the fact that failed, and how many wait with it. */
+export type ParkedKey = ParkedFact & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
+
+export const parkedSummary = (sql: Sql): Promise<ParkedKey[]> =>
+  sql<ParkedKey>(
+    `select distinct on (delivery, key) ${COLUMNS.join(', ')}, requested,
+      count(*) over (partition by delivery, key) as waiting
+      from parked_facts order by delivery, key, position`,
+  )
+
+/** Asks the active process to replay a key, or to discard the fact at its head or all that waits. */
+export const requestParked = async (
+  sql: Sql,
+  { delivery, key }: Pick<ParkedFact, 'delivery' | 'key'>,
+  requested: ParkedRequest,
+  only?: bigint,
+): Promise<number> => {
+  const values = [delivery, key, requested, ...(only === undefined ? [] : [only])]
+  const asked = await sql(
+    `update parked_facts set requested = $3 where delivery = $1 and key = $2
+      ${only === undefined ? '' : 'and position = $4'} returning position`,
+    values,
+  )
+  return asked.length
+}

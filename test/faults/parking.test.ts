@@ -1,0 +1,103 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import kafkajs from 'kafkajs'
+import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
+import { anOrder, type Client as Caller, clientOf, eventually } from '../support/client.ts'
+import { kafkaKind, readTopic } from '../support/kafka.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { run } from '../scripts/cli.ts'
+
+const TOPIC = 'ledger.order.v1'
+const WEEK_MS = String(7 * 24 * 60 * 60 * 1000)
+/** Enough for the fact of any order of this test but for the one with a long reference. */
+const SMALL_BYTES = 900
+const NORMAL_BYTES = 1_048_588
+
+const canStartBroker =
+  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
+
+describe('a fact that the broker does not take', function () {
+  this.timeout(120_000)
+
+  if (!canStartBroker) {
+    it('was not run: a broker of its own is started with java and mvn, and they are not here', () => {
+      expect(canStartBroker).to.equal(false)
+    })
+    return
+  }
+  let dataDir: string
+  let kafka: Kafka
+  let service: ServiceProcess
+  let caller: Caller
+
+  const limit = async (bytes: number): Promise<void> => {
+    const admin = new kafkajs.Kafka({ brokers: [...kafka.brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
+    await admin.connect()
+    const configEntries = [
+      { name: 'max.message.bytes', value: String(bytes) },
+      { name: 'retention.ms', value: WEEK_MS },
+    ]
+    await admin.alterConfigs({
+      validateOnly: false,
+      resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: TOPIC, configEntries }],
+    })
+    await admin.disconnect()
+  }
+  const deadLetters = (...args: readonly string[]) =>
+    run('ledger.ts', ['dead-letters', ...args, '--json'], { LEDGER_DATA_DIR: join(dataDir, 'ledger') })
+  const waiting = async () => JSON.parse((await deadLetters('list')).stdout).keys
+  const typesOf = async (key: string): Promise<(string | undefined)[]> =>
+    (await readTopic(kafka.brokers, TOPIC))
+      .filter(message => message.key === key)
+      .map(({ headers }) => headers['ce_type'])
+  const order = async (given: object = {}) => {
+    const { body, headers } = await caller.post('/orders', { ...anOrder(), ...given })
+    return { id: String(body.id), ifMatch: { 'if-match': headers.get('etag') ?? '' } }
+  }
+
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    await mkdir(join(dataDir, 'kafka'))
+    kafka = await startKafka({ dataDir: join(dataDir, 'kafka') })
+    service = await startProcess(join(dataDir, 'ledger'), { KAFKA_BROKERS: kafka.brokers.join(',') })
+    caller = clientOf(service.api, await service.token())
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await kafka.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('is parked with its key, while the others flow; after the fix a replay delivers the key in order', async () => {
+    const first = await order()
+    await eventually(async () => (await typesOf(first.id)).length === 1)
+    await limit(SMALL_BYTES)
+    const victim = await order({ description: null, customer_reference: 'x'.repeat(500) })
+    await caller.post(`/orders/${victim.id}:cancel`, {}, victim.ifMatch)
+    const other = await order()
+    await eventually(async () => (await typesOf(other.id)).length === 1, 30_000)
+    await eventually(async () => (await waiting())[0]?.waiting === '2', 30_000)
+    expect(await waiting()).to.have.length(1)
+    expect((await waiting())[0]).to.include({
+      delivery: 'publisher',
+      key: victim.id,
+      type: 'OrderCreated',
+      attempts: 10,
+    })
+    expect(await typesOf(victim.id)).to.deep.equal([])
+
+    const refused = await deadLetters('replay', victim.id)
+    expect([refused.code, refused.stderr]).to.deep.equal([1, refused.stderr])
+    expect(refused.stderr).to.include('It failed again')
+
+    await limit(NORMAL_BYTES)
+    const replayed = await deadLetters('replay', victim.id)
+    expect([replayed.code, JSON.parse(replayed.stdout).replayed]).to.deep.equal([0, 2])
+    expect(await typesOf(victim.id)).to.deep.equal(['order.created', 'order.cancelled'])
+    expect(await waiting()).to.deep.equal([])
+    const { body } = await caller.get('/audit-records?operation=replay_dead_letters')
+    expect(body.items.map(({ resource }: { resource: string }) => resource)).to.deep.equal([victim.id, victim.id])
+  })
+})

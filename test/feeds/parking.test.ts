@@ -1,0 +1,197 @@
+import { expect } from 'chai'
+import { publishedBy } from '../../projections/facts/projection.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { decode } from '../../src/feeds/decode.ts'
+import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/parked.ts'
+import { publisherOf } from '../../src/feeds/publisher.ts'
+import { runFeeds } from '../../src/feeds/run.ts'
+import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './kit.ts'
+
+/** A broker that takes no message of some keys, as one whose limit they exceed. */
+const createBus = () => {
+  const acknowledged: FactMessage[] = []
+  const tooLarge = new Set<string>()
+  let attempts = 0
+  const bus: FactBus = {
+    ensureTopics: () => Promise.resolve(),
+    publish: async messages => {
+      const refused = messages.find(({ key }) => tooLarge.has(key))
+      if (refused) attempts += 1
+      if (refused) throw new FactTooLarge(refused)
+      acknowledged.push(...messages)
+    },
+    close: () => Promise.resolve(),
+  }
+  return { bus, acknowledged, tooLarge, attempts: () => attempts }
+}
+type Bus = ReturnType<typeof createBus>
+
+const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
+
+describe('parking', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let reports: Reports
+  let stop: AbortController
+  let running: Promise<void>
+
+  const start = ({ bus }: Bus): void => {
+    stop = new AbortController()
+    reports = createReports()
+    const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
+    const publisher = publisherOf({ ...parts, bus })
+    running = runFeeds('parking', [publisher], parts, stop.signal)
+  }
+  const end = async (): Promise<void> => {
+    stop.abort()
+    await running
+  }
+  /** The publisher has come to the end of the log. */
+  const caughtUp = async (): Promise<void> => {
+    const head = log.events.at(-1)?.position ?? 0n
+    await until(async () => (await positionOf(database.sql, 'publisher')) >= head)
+  }
+  const idsOf = (events: readonly StoredEvent[]): string[] =>
+    events.flatMap(stored => {
+      const { category, recorded } = decode(stored)
+      const fact = publishedBy(category, recorded)
+      return fact ? [fact.id] : []
+    })
+  const isOf = (key: string) => (stored: StoredEvent) => stored.stream.endsWith(key)
+  const sentOf = (key: string, { acknowledged }: Bus): string[] =>
+    acknowledged.filter(message => message.key === key).map(idOf)
+  const keyOfSome = (category: string): string => {
+    const facts = log.events.filter(stored => stored.stream.startsWith(`${category}-`) && idsOf([stored]).length > 0)
+    const counts = Map.groupBy(facts, ({ stream }) => stream)
+    const [stream] = [...counts].find(([, events]) => events.length > 1) ?? []
+    if (stream === undefined) throw new Error(`No ${category} has two facts.`)
+    return stream.slice(stream.indexOf('-') + 1)
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+    log = await fillLog(12)
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+  })
+  afterEach(end)
+
+  it('takes a fact that cannot be delivered and every later one of its key; all others flow, in their order', async () => {
+    const bus = createBus()
+    const key = keyOfSome('invoice')
+    bus.tooLarge.add(key)
+    start(bus)
+    await caughtUp()
+    expect(bus.acknowledged.map(idOf)).to.deep.equal(idsOf(log.events.filter(stored => !isOf(key)(stored))))
+    const parked = await parkedOf(database.sql, 'publisher', key)
+    expect(parked.map(({ event_id }) => event_id)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
+    expect(parked.map(({ attempts }) => attempts)).to.deep.equal([10, ...parked.slice(1).map(() => 0)])
+    expect(parked[0]?.reason).to.match(/^FactTooLarge: .* is larger than topic/)
+    // Once with the batch, and then ten times alone.
+    expect(bus.attempts()).to.equal(11)
+  })
+
+  it('says what waits: the fact that failed, since when, and how many behind it', async () => {
+    const bus = createBus()
+    const key = keyOfSome('invoice')
+    bus.tooLarge.add(key)
+    const before = Date.now()
+    start(bus)
+    await caughtUp()
+    const [summary, ...others] = await parkedSummary(database.sql)
+    expect(others).to.deep.equal([])
+    const count = BigInt(idsOf(log.events.filter(isOf(key))).length)
+    expect(summary).to.deep.include({ delivery: 'publisher', key, waiting: count, attempts: 10, requested: null })
+    expect(Date.parse(summary?.first_failed_at ?? '')).to.be.within(before, Date.now())
+  })
+
+  it('outlives the process, which goes on leaving the key alone', async () => {
+    const first = createBus()
+    const key = keyOfSome('invoice')
+    first.tooLarge.add(key)
+    start(first)
+    await caughtUp()
+    await end()
+    await database.sql(`update checkpoints set position = -1 where name = 'publisher'`)
+    const second = createBus()
+    start(second)
+    await caughtUp()
+    expect(sentOf(key, second)).to.deep.equal([])
+    expect(second.attempts()).to.equal(0)
+  })
+
+  it('ends with a replay, which delivers the facts of the key in their order', async () => {
+    const bus = createBus()
+    const key = keyOfSome('invoice')
+    bus.tooLarge.add(key)
+    start(bus)
+    await caughtUp()
+    bus.tooLarge.delete(key)
+    await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
+    await until(async () => (await parkedSummary(database.sql)).length === 0)
+    expect(sentOf(key, bus)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
+  })
+
+  it('goes on when the replay fails again: nothing of the key overtakes', async () => {
+    const bus = createBus()
+    const key = keyOfSome('invoice')
+    bus.tooLarge.add(key)
+    start(bus)
+    await caughtUp()
+    await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
+    await until(async () => (await parkedOf(database.sql, 'publisher', key))[0]?.attempts === 20)
+    const parked = await parkedOf(database.sql, 'publisher', key)
+    expect(parked.map(({ requested }) => requested)).to.deep.equal(parked.map(() => null))
+    expect(sentOf(key, bus)).to.deep.equal([])
+  })
+
+  it('lets go of a fact that is discarded, and of that one alone', async () => {
+    const bus = createBus()
+    const key = keyOfSome('invoice')
+    bus.tooLarge.add(key)
+    start(bus)
+    await caughtUp()
+    const [head, ...behind] = await parkedOf(database.sql, 'publisher', key)
+    await requestParked(database.sql, { delivery: 'publisher', key }, 'discard', head?.position)
+    await until(async () => (await parkedOf(database.sql, 'publisher', key)).length === behind.length)
+    expect(sentOf(key, bus)).to.deep.equal([])
+  })
+
+  describe('of what no build can read', () => {
+    const poisons: readonly (readonly [what: string, type: string, data: object])[] = [
+      ['an unknown type', 'InvoiceVanished', {}],
+      ['data that does not fit', 'InvoicePaid', { amount_due: 'plenty' }],
+    ]
+    for (const [what, type, data] of poisons)
+      it(`parks ${what} with its key; everything else flows`, async () => {
+        const own = await fillLog(6)
+        const before = log
+        log = own
+        try {
+          const store = own.open()
+          const victim = own.events.find(({ stream }) => stream.startsWith('invoice-'))?.stream ?? ''
+          const revision = BigInt(own.events.filter(({ stream }) => stream === victim).length - 1)
+          const metadata = own.events[0]?.metadata ?? {}
+          const poison = { id: '00000000-0000-8000-a000-00000000dead', type, data: data as never, metadata }
+          await store.append(victim, [poison], revision)
+          const bus = createBus()
+          start(bus)
+          await caughtUp()
+          const key = victim.slice(victim.indexOf('-') + 1)
+          expect((await parkedSummary(database.sql)).map(parked => [parked.key, parked.type])).to.deep.equal([
+            [key, type],
+          ])
+          expect(bus.acknowledged.map(idOf)).to.deep.equal(idsOf(own.events.slice(0, -1)))
+        } finally {
+          log = before
+        }
+      })
+  })
+})
