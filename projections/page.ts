@@ -27,6 +27,14 @@ export type PageRequest = {
 export type ListedRow = PageKey & { readonly tenant_id: string }
 type Listed<_R extends ListedRow> = { readonly name: string; readonly columns: Columns }
 
+/** Filters that are no column of their own but a bound of one. */
+const BOUNDS: Readonly<Record<string, string>> = {
+  created_after: 'created_at >',
+  created_before: 'created_at <',
+  expires_after: 'expires_at >',
+  expires_until: 'expires_at <=',
+}
+
 /** What the tenant may see of a table, and of that what fits the filters. Values are bound as they are needed. */
 const conditionsOf = <R extends ListedRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
   const values: unknown[] = [tenant]
@@ -34,8 +42,8 @@ const conditionsOf = <R extends ListedRow>({ name: table, columns }: Listed<R>, 
   const where = ['tenant_id = $1', ...(Object.hasOwn(columns, 'state') ? [`state <> 'deleted'`] : [])]
   for (const [name, value] of Object.entries(filters)) {
     if (value === undefined) continue
-    if (name === 'created_after') where.push(`created_at > ${bind(value)}::timestamptz`)
-    else if (name === 'created_before') where.push(`created_at < ${bind(value)}::timestamptz`)
+    const bound = BOUNDS[name]
+    if (bound !== undefined) where.push(`${bound} ${bind(value)}::timestamptz`)
     else if (Object.hasOwn(columns, name)) where.push(`${name} = ${bind(value)}`)
     else throw new Error(`${table} has no column ${name} to filter by.`)
   }

@@ -2,19 +2,33 @@ import { Command } from 'commander'
 import { ConfigError } from '../src/config.ts'
 import { Refusal } from '../src/embedded/refusal.ts'
 import { Unavailable } from '../src/ports.ts'
+import { clientsCommand } from './ledger/clients.ts'
+import { consumeCommand } from './ledger/consume.ts'
 import { deadLettersCommand } from './ledger/deadLetters.ts'
 import { doctorCommand } from './ledger/doctor.ts'
+import { issuerCommand } from './ledger/issuer.ts'
+import { keysCommand } from './ledger/keys.ts'
+import { manifestCommand } from './ledger/manifest.ts'
 import { streamsCommand } from './ledger/streams.ts'
+import { tenantsCommand } from './ledger/tenants.ts'
 import { tokenCommand } from './ledger/token.ts'
+import { usersCommand } from './ledger/users.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
 const ledger = new Command('ledger')
   .description('Commands for those who run and audit the ledger.')
+  .addCommand(clientsCommand)
+  .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)
   .addCommand(doctorCommand)
+  .addCommand(issuerCommand)
+  .addCommand(keysCommand)
+  .addCommand(manifestCommand)
   .addCommand(streamsCommand)
+  .addCommand(tenantsCommand)
   .addCommand(tokenCommand)
+  .addCommand(usersCommand)
   .addHelpText(
     'after',
     '\nEvery command reads the same settings as the service: LEDGER_DATA_DIR (.data) names the one that is meant, and\n' +
@@ -23,6 +37,8 @@ const ledger = new Command('ledger')
       '\nWith npm:  npm run -s ledger -- doctor',
   )
   .showSuggestionAfterError()
+  // What stands behind a subcommand is the subcommand's, also where its parent has an option of that name.
+  .enablePositionalOptions()
 
 /** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
 const sentenceOf = (error: unknown): string => {

@@ -33,8 +33,12 @@ export type Config = {
   /** Whether who created an invoice of this amount, in minor units, may not be the one who approves it. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
+  /** `dev` keys are those of the embedded profile; in production there are none without a pepper. */
+  readonly apiKeys: { readonly environment: 'dev' | 'live'; readonly pepper?: string }
   /** How many exports one caller may have under way. */
   readonly exportsAtOnceMax: number
+  /** How often the facts of each topic are sealed in a manifest. */
+  readonly manifestEveryMs: number
   readonly logLevel: string
   /** Tests only: the process ends itself at this step of a payment. */
   readonly crashAt?: CrashPoint
@@ -48,7 +52,8 @@ export class ConfigError extends Error {
   }
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000
+const HOUR_MS = 60 * 60 * 1000
+const DAY_MS = 24 * HOUR_MS
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
 
 const duration = z
@@ -101,6 +106,9 @@ const rateLimits = list.transform((rules, context) => {
   return limits
 })
 
+/** A shorter pepper may be guessed by whoever has the hashes. */
+const PEPPER_CHARS_MIN = 32
+
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -124,11 +132,13 @@ const environment = z.object({
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
   APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
   RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
+  API_KEY_PEPPER: z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`).optional(),
   EXPORTS_AT_ONCE: z
     .string()
     .regex(/^\d{1,4}$/, 'a number')
     .transform(Number)
     .default(2),
+  MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -189,7 +199,12 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       return from !== undefined && amount >= from
     },
     rateLimits: given.RATE_LIMITS,
+    apiKeys: {
+      environment: production ? 'live' : 'dev',
+      ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
+    },
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
+    manifestEveryMs: given.MANIFEST_EVERY,
     logLevel: given.LOG_LEVEL,
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),

@@ -45,6 +45,8 @@ export type SubscribeOptions = {
   readonly after: bigint | 'start'
   /** Only streams of these categories (`invoice` for `invoice-inv_…`); all when absent. */
   readonly categories?: readonly string[]
+  /** Leaves out the events of these types. What is left out is not even sent. */
+  readonly without?: readonly string[]
   readonly signal: AbortSignal
 }
 
@@ -136,6 +138,19 @@ export type FactBus = {
   close(): Promise<void>
 }
 
+/** Who may read which topics, in which groups; no one else is told so. */
+export type ReadingRights = { readonly topics: readonly string[]; readonly groupPrefix: string }
+
+/** A fact bus with topics that come and go, and belong to somebody. */
+export type SubscriberBus = FactBus & {
+  /** What is not there is deleted already. */
+  deleteTopics(topics: readonly string[]): Promise<void>
+  /** `not_enforced`: the broker lets everybody read everything, so that there is nothing to grant. */
+  grantReading(principal: string, rights: ReadingRights): Promise<'granted' | 'not_enforced'>
+  /** Takes away whatever anybody was granted on these topics and groups. */
+  revokeReading(rights: ReadingRights): Promise<void>
+}
+
 /** A fact that no retry can deliver: it is larger than the broker takes. Its key says which one to park. */
 export class FactTooLarge extends Error {
   readonly key: string
@@ -159,8 +174,11 @@ export type RateLimit = { readonly requests: number; readonly windowSeconds: num
 /** What a key has had in its window, this request included, and when the next window begins. */
 export type Counted = { readonly used: number; readonly resetMs: number }
 
-/** Counts requests in windows that begin with the first request of a key. Never rejects. */
-export type RateCounter = { readonly count: (key: string, windowSeconds: number) => Promise<Counted> }
+/**
+ * Counts requests in windows that begin with the first request of a key. Never rejects. Of a key that has had more than
+ * its limit it need not go on counting.
+ */
+export type RateCounter = { readonly count: (key: string, limit: RateLimit) => Promise<Counted> }
 
 // --- What can go wrong with any of them ------------------------------------------------------------------------------
 

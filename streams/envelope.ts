@@ -32,3 +32,6 @@ export type Recorded<E> = {
 
 /** A decided event on its way to the store. */
 export type Decided<E> = { readonly event: E; readonly eventId: string; readonly metadata: Metadata }
+
+/** Whose streams those are that belong to no tenant but to the ledger itself. No credential has this tenant. */
+export const HOUSE_TENANT = 'ledger'

@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import type { AnyEvent } from './decider.ts'
 import type { Recorded } from './envelope.ts'
+import { positionMember, textMember, timeMember } from './factMembers.ts'
 
 /** The facts that leave the house. Their meaning is part of the contract: a change of it is a new version. */
 export const FACT_TYPES = [
@@ -12,6 +14,7 @@ export const FACT_TYPES = [
   'payment.failed',
   'payment.refunded',
   'export.completed',
+  'ledger.manifest',
 ] as const
 export type FactType = (typeof FACT_TYPES)[number]
 
@@ -20,15 +23,53 @@ type FactValue = string | number | null | { readonly [key: string]: FactValue }
 export type FactData = { readonly [key: string]: FactValue }
 export type Fact = { readonly type: FactType; readonly version: number; readonly data: FactData }
 
+/** One fact at one version, as consumers are told of it: GET /schemas and asyncapi.json are made from these. */
+export type FactKind = {
+  readonly type: FactType
+  readonly version: number
+  readonly title: string
+  /** When it is published, and what its reader may conclude from it. */
+  readonly description: string
+  /** Of the data. Closed here, so that nothing undeclared is sent; published open, since members are added. */
+  readonly schema: z.ZodObject
+  readonly example: FactData
+}
+
+/** What an event announces to the world, and how that is made of it. */
+export type Announcement<E> = FactKind & { readonly data: (recorded: Recorded<E>) => FactData }
+
+/** A member that the schema does not know has no type that any value fits. */
+type Exactly<D, S> = { readonly [K in Exclude<keyof D, keyof S>]: never }
+type Declaration<E, S extends z.ZodObject, D> = Omit<FactKind, 'schema' | 'example'> & {
+  readonly schema: S
+  readonly example: z.input<S> & FactData
+  readonly data: (recorded: Recorded<E>) => D & Exactly<D, z.input<S>> & FactData
+}
+
+/** Holds the making of a fact and its example to its schema: data that does not fit it does not compile. */
+export const announces = <E, S extends z.ZodObject, D extends z.input<S>>(
+  declaration: Declaration<E, S, D>,
+): Announcement<E> => declaration
+
 /** Total: an event that is nobody else's business says so. */
 export type FactMap<E extends AnyEvent> = {
-  readonly [T in E['type']]: 'internal' | ((recorded: Recorded<Extract<E, { type: T }>>) => Fact)
+  readonly [T in E['type']]: 'internal' | Announcement<Extract<E, { type: T }>>
 }
 
 export const factOf = <E extends AnyEvent>(facts: FactMap<E>, recorded: Recorded<E>): Fact | undefined => {
-  const make = facts[recorded.event.type as E['type']]
-  return make === 'internal' ? undefined : (make as (recorded: Recorded<E>) => Fact)(recorded)
+  const announced = facts[recorded.event.type as E['type']]
+  if (announced === 'internal') return undefined
+  const { type, version, data } = announced as Announcement<E>
+  return { type, version, data: data(recorded) }
 }
+
+/** Every kind of fact that a map announces. */
+export const kindsIn = (facts: Readonly<Record<string, 'internal' | FactKind>>): readonly FactKind[] =>
+  Object.values(facts).filter(fact => fact !== 'internal')
+
+/** Where the schema of its data is: what `dataschema` says. */
+export const schemaPathOf = ({ type, version }: Pick<FactKind, 'type' | 'version'>): string =>
+  `/schemas/${type}.v${version}.json`
 
 /** CloudEvents 1.0 in its JSON form, with the extensions of contract.md §9. */
 export type CloudEvent = {
@@ -42,12 +83,44 @@ export type CloudEvent = {
   readonly dataschema: string
   readonly partitionkey: string
   readonly sequence: string
+  /** Of its event in the log: what the ranges of manifests are made of. */
+  readonly position: string
   readonly correlationid: string
   readonly causationid: string
   readonly tenantid: string
   readonly traceparent?: string
   readonly data: FactData
 }
+
+const traceparentSchema = z.string().regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/)
+
+/** Of the envelope, as its readers are told of it. They see types that they do not know pass by. */
+export const cloudEventSchema = z.object({
+  specversion: z.literal('1.0'),
+  id: z.uuid().meta({ description: 'The same wherever and however often the fact is seen.' }),
+  source: textMember('The ledger. Together with the id it is unique.'),
+  type: textMember('What happened. Pass over a type that you do not know: others may come.').meta({
+    examples: [...FACT_TYPES],
+  }),
+  subject: textMember('The id of the resource that it happened to.'),
+  time: timeMember('When it was decided.'),
+  datacontenttype: z.literal('application/json'),
+  dataschema: textMember('The JSON Schema of the data, from this service: type and version.'),
+  partitionkey: textMember('The subject again: facts of one subject come in order.'),
+  sequence: z
+    .string()
+    .regex(/^\d{20}$/)
+    .meta({
+      description:
+        'Grows with every fact of the subject, and sorts as text. Numbers between are of events that are no facts.',
+    }),
+  position: positionMember('Of its event.'),
+  correlationid: textMember('Of the request that brought it about.'),
+  causationid: textMember('Of the command, or the event, that brought it about.'),
+  tenantid: textMember('Whose fact it is.'),
+  traceparent: traceparentSchema.meta({ description: 'W3C Trace Context of the request, if it had one.' }).optional(),
+  data: z.record(z.string(), z.unknown()).meta({ description: 'As dataschema says.' }),
+} satisfies Record<keyof CloudEvent, z.ZodType>)
 
 export const SOURCE = '/payment-ledger'
 /** Long enough for every unsigned 64-bit revision, so that sequences sort as text. */
@@ -61,9 +134,10 @@ export const cloudEventOf = <E extends AnyEvent>(recorded: Recorded<E>, fact: Fa
   subject: recorded.id,
   time: recorded.metadata.at,
   datacontenttype: 'application/json',
-  dataschema: `/schemas/${fact.type}.v${fact.version}.json`,
+  dataschema: schemaPathOf(fact),
   partitionkey: recorded.id,
   sequence: recorded.revision.toString().padStart(SEQUENCE_DIGITS, '0'),
+  position: recorded.position.toString(),
   correlationid: recorded.metadata.correlationId,
   causationid: recorded.metadata.causationId,
   tenantid: recorded.metadata.tenant,

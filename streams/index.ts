@@ -1,13 +1,29 @@
 import { access } from './access/index.ts'
+import { apiKey } from './apiKey/index.ts'
 import { invoice } from './invoice/index.ts'
+import { manifest } from './manifest/index.ts'
 import { operation } from './operation/index.ts'
 import { order } from './order/index.ts'
 import { payment } from './payment/index.ts'
 import { reference } from './reference/index.ts'
 import { refund } from './refund/index.ts'
+import { subscription } from './subscription/index.ts'
+import { tenant } from './tenant/index.ts'
 
 /** The one list of aggregates, by category. */
-export const aggregates = { order, invoice, payment, reference, refund, operation, access } as const
+export const aggregates = {
+  order,
+  invoice,
+  payment,
+  reference,
+  refund,
+  operation,
+  access,
+  apiKey,
+  manifest,
+  tenant,
+  subscription,
+} as const
 
 export type Category = keyof typeof aggregates
 

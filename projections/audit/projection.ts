@@ -1,9 +1,12 @@
 import type { AccessCheck, AccessEvent } from '../../streams/access/index.ts'
+import type { ApiKeyEvent } from '../../streams/apiKey/index.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OperationEvent } from '../../streams/operation/index.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
+import type { SubscriptionEvent } from '../../streams/subscription/index.ts'
+import type { TenantEvent } from '../../streams/tenant/index.ts'
 import type { Journal } from '../projection.ts'
 
 /** One decision on a sensitive operation: who asked for what, what was decided, and which check decided it. */
@@ -93,7 +96,53 @@ const ON_OPERATION: VerdictMap<OperationEvent> = {
   OperationCancelled: 'not_sensitive',
   OperationExpired: 'not_sensitive',
 }
-const VERDICTS: Readonly<Record<string, unknown>> = { ...ON_ACCESS, ...ON_INVOICE, ...ON_PAYMENT, ...ON_OPERATION }
+const ON_API_KEY: VerdictMap<ApiKeyEvent> = {
+  ApiKeyIssued: granted('issue_api_key', 'scope'),
+  ApiKeyRotated: granted('rotate_api_key'),
+  ApiKeyRevoked: granted('revoke_api_key'),
+}
+const byOperator = (operation: string, resource: string | null = null): Verdict => ({
+  decision: 'granted',
+  operation,
+  check_name: 'policy',
+  code: null,
+  resource,
+})
+const ON_TENANT: VerdictMap<TenantEvent> = {
+  TenantSuspended: () => byOperator('suspend_tenant'),
+  TenantReinstated: () => byOperator('reinstate_tenant'),
+  ScopeRevoked: ({ event: { data } }) => byOperator('revoke_scope', `${data.subject} ${data.scope}`),
+  ScopeRestored: ({ event: { data } }) => byOperator('restore_scope', `${data.subject} ${data.scope}`),
+}
+/** Nobody asked: what was granted once is found to be granted no longer. */
+const STOPPED: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {
+  scope_revoked: { check_name: 'scope', code: 'insufficient_scope' },
+}
+const ON_SUBSCRIPTION: VerdictMap<SubscriptionEvent> = {
+  SubscriptionCreated: granted('create_subscription', 'scope'),
+  SubscriptionPaused: granted('pause_subscription'),
+  SubscriptionResumed: granted('resume_subscription', 'policy'),
+  SubscriptionReplayed: granted('replay_subscription', 'policy'),
+  SubscriptionReplayCompleted: 'not_sensitive',
+  SubscriptionStopped: ({ id, event: { data } }) => ({
+    decision: 'denied',
+    operation: 'deliver_subscription',
+    check_name: 'policy',
+    code: 'policy_denied',
+    ...STOPPED[data.reason],
+    resource: id,
+  }),
+  SubscriptionDeleted: granted('delete_subscription'),
+}
+const VERDICTS: Readonly<Record<string, unknown>> = {
+  ...ON_ACCESS,
+  ...ON_INVOICE,
+  ...ON_PAYMENT,
+  ...ON_OPERATION,
+  ...ON_API_KEY,
+  ...ON_TENANT,
+  ...ON_SUBSCRIPTION,
+}
 
 const verdictOf = (recorded: Recorded<AnyEvent>): Verdict | undefined => {
   const verdict = VERDICTS[recorded.event.type]
@@ -102,7 +151,7 @@ const verdictOf = (recorded: Recorded<AnyEvent>): Verdict | undefined => {
 
 export const audit: Journal<AnyEvent, AuditRow> = {
   name: 'audit_v1',
-  categories: ['access', 'invoice', 'payment', 'operation'],
+  categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'subscription'],
   columns: {
     id: 'text',
     position: 'bigint',

@@ -3,6 +3,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { type CloudEvent, cloudEventOf, type FactMap, factOf } from '../../streams/facts.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
+import { MANIFEST_CATEGORIES } from '../topics.ts'
 
 /** One published fact, as GET /events serves it and Kafka carries it. */
 export type FactRow = {
@@ -29,7 +30,7 @@ const categoryOf = (id: string): Category => {
 
 export const facts: Journal<AnyEvent, FactRow> = {
   name: 'facts_v1',
-  categories: ['order', 'invoice', 'payment', 'operation'],
+  categories: [...MANIFEST_CATEGORIES, 'manifest'],
   columns: { position: 'bigint', tenant_id: 'text', type: 'text', subject: 'text', at: 'timestamptz', event: 'json' },
   key: ['position'],
   rows: recorded => {

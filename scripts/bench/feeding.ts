@@ -1,9 +1,13 @@
+import { Readable } from 'node:stream'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
 import { type Feed, runFeeds } from '../../src/feeds/run.ts'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
+
+/** Nothing is ever parked here, so that nothing is read again. */
+export const nothingParked = { readStream: () => Readable.from([]) }
 
 export type Addresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
 

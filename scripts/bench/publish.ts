@@ -1,10 +1,9 @@
-import { Readable } from 'node:stream'
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { openFactBus } from '../../src/adapters/kafka.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { realWorld } from '../../src/world.ts'
 import type { Database, FactBus, FactMessage } from '../../src/ports.ts'
-import { openTables, untilCaughtUp, type Addresses } from './feeding.ts'
+import { nothingParked, openTables, untilCaughtUp, type Addresses } from './feeding.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
@@ -14,9 +13,6 @@ const BATCH = 1_000
 const ALL_REPLICAS = -1
 
 const quiet = { info: () => undefined, warn: () => undefined, debug: () => undefined }
-
-/** Nothing is ever parked here, so that nothing is read again. */
-const nothingParked = { readStream: () => Readable.from([]) }
 
 const fromTheLog = async (addresses: Addresses, database: Database, bus: FactBus): Promise<number> => {
   await database.sql(`delete from checkpoints where name = 'publisher'`)

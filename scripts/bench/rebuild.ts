@@ -2,7 +2,8 @@ import { journals, projections } from '../../projections/index.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
-import { openTables, untilCaughtUp } from './feeding.ts'
+import { realWorld } from '../../src/world.ts'
+import { nothingParked, openTables, untilCaughtUp } from './feeding.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
@@ -17,7 +18,7 @@ const empty = async ({ sql }: Database): Promise<void> => {
 }
 
 const feedsOf = (database: Database) => [
-  projectorOf(database, readModels, (name, error) => {
+  projectorOf({ database, store: nothingParked, world: realWorld() }, readModels, (name, error) => {
     throw new Error(`The read model ${name} was left behind.`, { cause: error })
   }),
 ]

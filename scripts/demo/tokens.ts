@@ -1,4 +1,4 @@
-import { WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/devToken.ts'
+import { WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 
 /** Renewed well before it ends: a token must outlive the request that carries it, retries included. */
 const RENEW_AFTER_MS = (WORKLOAD_LIFETIME_SECONDS * 1_000) / 2

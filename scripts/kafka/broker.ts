@@ -16,6 +16,8 @@ export type KafkaOptions = {
   /** Of the plain listener; 0, the default, takes a free one. */
   readonly port?: number
   readonly dataDir: string
+  /** Where clients of the plain listener are sent in place of it: a proxy that leads there. */
+  readonly advertisedPort?: number
   /** Adds a SASL/PLAIN listener and makes ACLs count. `users` are passwords by name, added to the usual ones. */
   readonly sasl?: { readonly port?: number; readonly users?: Users } | undefined
   /** Where the jars are kept; by default the ignored .data/kafka-libs of the repository. */
@@ -74,7 +76,8 @@ const reserve = async (wanted: readonly number[]): Promise<number[]> => {
 const portsFor = async (options: KafkaOptions): Promise<Ports> => {
   const wanted = [options.port ?? 0, 0, ...(options.sasl === undefined ? [] : [options.sasl.port ?? 0])]
   const [plain = 0, controller = 0, sasl] = await reserve(wanted)
-  return sasl === undefined ? { plain, controller } : { plain, controller, sasl }
+  const advertised = options.advertisedPort === undefined ? {} : { advertised: options.advertisedPort }
+  return { plain, controller, ...advertised, ...(sasl === undefined ? {} : { sasl }) }
 }
 
 const exists = (path: string): Promise<boolean> =>
@@ -172,7 +175,7 @@ const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kaf
       ? {}
       : { sasl: { mechanism: 'plain' as const, brokers: [`127.0.0.1:${ports.sasl}`], users } }
   return {
-    brokers: [`127.0.0.1:${ports.plain}`],
+    brokers: [`127.0.0.1:${ports.advertised ?? ports.plain}`],
     ...sasl,
     pid: jvm.pid ?? 0,
     ended,

@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import { CannotStart } from './cannotStart.ts'
 
 export type Users = Readonly<Record<string, string>>
-export type Ports = { readonly plain: number; readonly controller: number; readonly sasl?: number }
+export type Ports = {
+  readonly plain: number
+  readonly controller: number
+  readonly sasl?: number
+  /** Where clients of the plain listener are sent, when something stands in between. */
+  readonly advertised?: number
+}
 
 /** The broker's super user; everybody else may do only what an ACL grants. */
 export const SUPER_USER = 'ledger'
@@ -85,10 +91,11 @@ const withUsers = (users: Users): Record<string, string> => {
 export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)
+  const told = [`PLAINTEXT://127.0.0.1:${ports.advertised ?? ports.plain}`, ...clients.slice(1)]
   const settings = {
     ...common(ports),
     listeners: [...clients, `CONTROLLER://127.0.0.1:${ports.controller}`].join(','),
-    'advertised.listeners': clients.join(','),
+    'advertised.listeners': told.join(','),
     'log.dirs': logDir,
     ...(users === undefined ? {} : withUsers(users)),
   }

@@ -1,11 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { userInfo } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
 import { recordAccess } from '../../src/commands/access.ts'
-import { createLedger } from '../../src/commands/handle.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import {
   type ParkedFact,
@@ -16,7 +12,7 @@ import {
   requestParked,
 } from '../../src/feeds/parked.ts'
 import type { Database } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findWhereabouts, howToStart } from './whereabouts.ts'
@@ -89,28 +85,11 @@ type Order = {
 }
 
 /** On record before it is done: who let go of a fact must be found later. */
-const audit = async (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact): Promise<void> => {
-  const store = openEventStore({ connectionString: storeUrl })
-  try {
-    const world = realWorld()
-    const operation = `${what}_dead_letters`
-    await recordAccess(
-      createLedger(store, world),
-      { type: 'GrantAccess', operation, resource: key },
-      {
-        tenant: tenant_id,
-        subject: userInfo().username,
-        client: 'ledger-cli',
-        authority: 'operator',
-        correlationId: randomUUID(),
-        commandId: randomUUID(),
-        at: new Date(world.now()).toISOString(),
-      },
-    )
-  } finally {
-    await store.close()
-  }
-}
+const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact): Promise<void> =>
+  withLedger(storeUrl, ledger => {
+    const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
+    return recordAccess(ledger, command, operatorContext(tenant_id))
+  })
 
 /** What is left of the key when the active process has done what was asked, or is not there to do it. */
 const settled = async ({ sql }: Database, { delivery, key, position }: Order) => {

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { mintDevToken, USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/devToken.ts'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 import { print, printJson } from './print.ts'
 import { findWhereabouts } from './whereabouts.ts'
 

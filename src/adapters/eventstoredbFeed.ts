@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
-import type { FeedItem, SubscribeOptions } from '../ports.ts'
+import type { FeedItem, StoredEvent, SubscribeOptions } from '../ports.ts'
 import type { Client, Connection } from './eventstoredbConnection.ts'
 import { Silence, isLost } from './eventstoredbErrors.ts'
 import { eventIn, subscribeRequest } from './eventstoredbMessages.ts'
@@ -40,17 +40,29 @@ const positionOf = (item: Exclude<FeedItem, { kind: 'caught_up' }>): bigint =>
   item.kind === 'event' ? item.event.position : item.position
 
 /** One subscription. Checkpoints keep their place among the events. */
-async function* feed(client: Client, { after, categories, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
+async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<FeedItem> {
   let confirmed = false
   const silenceMs = (): number => (confirmed ? FEED_SILENCE_MS : CONFIRMATION_SILENCE_MS)
-  const call = await client.read(subscribeRequest({ after, ...(categories && { categories }) }))
+  const call = await client.read(subscribeRequest(wanted))
+  const isWanted = wantedBy(wanted)
   for await (const answer of received(call, { silenceMs, signal })) {
     const event = eventIn(answer)
-    if (event !== undefined) yield { kind: 'event', event }
+    if (event !== undefined)
+      yield isWanted(event) ? { kind: 'event', event } : { kind: 'checkpoint', position: event.position }
     else if (answer.hasCheckpoint()) yield { kind: 'checkpoint', position: checkpointIn(answer) }
     else if (answer.hasCaughtUp()) yield { kind: 'caught_up' }
     else if (answer.hasConfirmation()) confirmed = true
   }
+}
+
+/** Of the events that were asked for by type, those of the categories. */
+const wantedBy = ({
+  categories,
+  without = [],
+}: Omit<SubscribeOptions, 'signal'>): ((event: StoredEvent) => boolean) => {
+  if (categories === undefined || without.length === 0) return () => true
+  const prefixes = categories.map(name => `${name}-`)
+  return ({ stream }) => prefixes.some(prefix => stream.startsWith(prefix))
 }
 
 const checkpointIn = (answer: ReadResp): bigint => BigInt(answer.getCheckpoint()?.getCommitPosition() ?? '0')

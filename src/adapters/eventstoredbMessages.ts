@@ -43,15 +43,28 @@ export const headRequest = (): ReadReq => {
   return requestOf(options.setReadDirection(ReadDirection.BACKWARDS))
 }
 
+type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'without'>
+
+/**
+ * The store filters by stream or by type, not by both: with types to leave out it is asked by type, and whoever reads
+ * takes the categories.
+ */
+const filterMessage = ({ categories, without = [] }: Wanted) => {
+  const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
+  const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())
+  if (without.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${without.join('|')})$)[^$]`))
+  if (categories === undefined) wanted.setRegex(NOT_SYSTEM)
+  else wanted.setPrefixList(categories.map(name => `${name}-`))
+  return filter.setStreamIdentifier(wanted)
+}
+
 /** Everything of the categories behind a position, now and as it comes. */
-export const subscribeRequest = ({ after, categories }: Pick<SubscribeOptions, 'after' | 'categories'>): ReadReq => {
+export const subscribeRequest = (wanted: Wanted): ReadReq => {
+  const { after } = wanted
   const all = new streams.ReadReq.Options.AllOptions()
   if (after === 'start' || after === 0n) all.setStart(empty())
   else all.setPosition(positionMessage(after))
-  const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
-  if (categories === undefined) wanted.setRegex(NOT_SYSTEM)
-  else wanted.setPrefixList(categories.map(name => `${name}-`))
-  const filter = new streams.ReadReq.Options.FilterOptions().setStreamIdentifier(wanted).setCount(empty())
+  const filter = filterMessage(wanted)
   const options = new streams.ReadReq.Options().setAll(all).setFilter(filter)
   filter.setCheckpointintervalmultiplier(CHECKPOINT_WINDOWS)
   return requestOf(options.setSubscription(new streams.ReadReq.Options.SubscriptionOptions()))

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CompressionTypes, type Message } from 'kafkajs'
-import { type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../ports.ts'
+import { type FactMessage, FactTooLarge, type SubscriberBus, Unavailable } from '../ports.ts'
 import {
   ACK_TIMEOUT_MS,
   type FactBusOptions,
@@ -9,7 +9,8 @@ import {
   protocolErrorOf,
   refusalOf,
 } from './kafkaClient.ts'
-import { ensureTopics } from './kafkaTopics.ts'
+import { grantReading, revokeReading } from './kafkaAcls.ts'
+import { deleteTopics, ensureTopics } from './kafkaTopics.ts'
 
 /** A broker takes 1,048,588 bytes by default; the rest is for the header that it counts with the records. */
 const REQUEST_BYTES_MAX = 1_040_000
@@ -160,7 +161,7 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
  * Connects on first use. Errors: Unavailable when the broker does not answer; FactTooLarge; FactBusRefused when
  * credentials or permissions are wrong; TopicMismatch from ensureTopics.
  */
-export const openFactBus = (options: FactBusOptions): FactBus => {
+export const openFactBus = (options: FactBusOptions): SubscriberBus => {
   const closing = new AbortController()
   const { deliverAll, drop } = createCourier(options, closing.signal)
   let last: Promise<void> = Promise.resolve()
@@ -186,6 +187,18 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
     async ensureTopics(topics) {
       refuseWhenClosed()
       await ensureTopics(options, topics)
+    },
+    async deleteTopics(topics) {
+      refuseWhenClosed()
+      await deleteTopics(options, topics)
+    },
+    async grantReading(principal, rights) {
+      refuseWhenClosed()
+      return grantReading(options, principal, rights)
+    },
+    async revokeReading(rights) {
+      refuseWhenClosed()
+      await revokeReading(options, rights)
     },
     async publish(messages) {
       refuseWhenClosed()

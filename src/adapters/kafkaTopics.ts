@@ -1,15 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
-import { type TopicSettings, Unavailable } from '../ports.ts'
-import { type FactBusOptions, FactBusRefused, openClient, protocolErrorOf, refusalOf } from './kafkaClient.ts'
-
-/** Topics are there with other settings than the contract's; changing them is an operator's decision. */
-export class TopicMismatch extends Error {
-  constructor(differences: readonly string[]) {
-    super(`Kafka's topics differ from the contract: ${differences.join('; ')}.`)
-    this.name = 'TopicMismatch'
-  }
-}
+import type { TopicSettings } from '../ports.ts'
+import { TopicMismatch, withAdmin } from './kafkaAdmin.ts'
+import { type FactBusOptions, protocolErrorOf } from './kafkaClient.ts'
 
 const REPLICAS_MAX = 3
 /** With three replicas an acknowledgement means two disks: one broker may be down, and none may be lost. */
@@ -78,7 +71,6 @@ const retentions = async (admin: Admin, names: readonly string[]): Promise<Map<s
 }
 
 const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
-  await admin.connect()
   const present = new Set(await admin.listTopics())
   const missing = topics.filter(({ topic }) => !present.has(topic))
   if (missing.length > 0) await create(admin, missing)
@@ -101,16 +93,23 @@ const compare = (topic: string, setting: string, found: string, wanted: string):
  * values found and wanted, FactBusRefused, or Unavailable.
  */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
-  if (topics.length === 0) return
-  const client = openClient(options)
+  if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))
+}
+
+const remove = async (admin: Admin, topic: string): Promise<void> => {
   try {
-    await ensure(client.admin(), topics)
+    await admin.deleteTopics({ topics: [topic] })
   } catch (error) {
-    if (error instanceof TopicMismatch) throw error
-    const refusal = refusalOf(error, options)
-    if (refusal !== undefined) throw new FactBusRefused(refusal, error)
-    throw new Unavailable('fact bus', 'unknown', error)
-  } finally {
-    client.drop()
+    if (protocolErrorOf(error) !== 'UNKNOWN_TOPIC_OR_PARTITION') throw error
   }
 }
+
+/**
+ * One by one, since one that is gone would hide what became of the others; and only those that are there, since kafkajs
+ * takes a topic that is unknown for one that is not known yet. Throws FactBusRefused or Unavailable.
+ */
+export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
+  withAdmin(options, async admin => {
+    const present = new Set(await admin.listTopics())
+    for (const topic of topics) if (present.has(topic)) await remove(admin, topic)
+  })

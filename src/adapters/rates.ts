@@ -14,6 +14,7 @@ const CREATE_TABLE = `create unlogged table if not exists ${TABLE}
 /** Any two processes that start at once agree on who creates the table by this number. */
 const TABLE_LOCK = 5_170_202
 const SHARED_MAX_MS = 500
+const EXCEEDED_MAX = 10_000
 /** After a failure the database is left alone for so long. */
 const REST_MS = 5_000
 
@@ -30,7 +31,7 @@ const spend = async (limiter: Limiter, key: string, points: number, windowSecond
 /** Counts in this process alone. */
 export const createLocalCounter = (): RateCounter => {
   const limiter = new RateLimiterMemory(UNBOUNDED)
-  return { count: (key, windowSeconds) => spend(limiter, key, 1, windowSeconds) }
+  return { count: (key, { windowSeconds }) => spend(limiter, key, 1, windowSeconds) }
 }
 
 type CounterRow = { readonly points: number; readonly expire: bigint }
@@ -48,6 +49,25 @@ const inTime = <T>(work: Promise<T>): Promise<T> =>
     const timer = setTimeout(() => reject(new Error('Counting took too long.')), SHARED_MAX_MS)
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+
+/** Of the keys that have had more than their limit, when they are let in again: nothing new can be said until then. */
+const rememberExceeded = () => {
+  const exceeded = new Map<string, { used: number; untilMs: number }>()
+  return {
+    remember: (key: string, limit: number, { used, resetMs }: Counted): void => {
+      if (used <= limit) return
+      if (exceeded.size >= EXCEEDED_MAX) exceeded.clear()
+      exceeded.set(key, { used, untilMs: performance.now() + resetMs })
+    },
+    recall: (key: string): Counted | undefined => {
+      const known = exceeded.get(key)
+      const resetMs = known ? known.untilMs - performance.now() : 0
+      if (known && resetMs > 0) return { used: known.used, resetMs }
+      exceeded.delete(key)
+      return undefined
+    },
+  }
+}
 
 /**
  * Counts for all instances together, in Postgres. Requests of one key that come while its last statement is under way
@@ -91,15 +111,25 @@ export const openSharedCounter = async (
     waiting.delete(key)
   }
 
+  const exceeded = rememberExceeded()
+
+  const countAnew = (key: string, windowSeconds: number): Promise<Counted> =>
+    new Promise(resolve => {
+      const others = waiting.get(key)
+      if (others) others.push(resolve)
+      else {
+        waiting.set(key, [resolve])
+        void drain(key, windowSeconds)
+      }
+    })
+
   return {
-    count: (key, windowSeconds) =>
-      new Promise(resolve => {
-        const others = waiting.get(key)
-        if (others) others.push(resolve)
-        else {
-          waiting.set(key, [resolve])
-          void drain(key, windowSeconds)
-        }
-      }),
+    count: async (key, { requests, windowSeconds }) => {
+      const known = exceeded.recall(key)
+      if (known) return known
+      const counted = await countAnew(key, windowSeconds)
+      exceeded.remember(key, requests, counted)
+      return counted
+    },
   }
 }

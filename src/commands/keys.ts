@@ -1,10 +1,27 @@
-import type { InvoiceId, OperationId, OrderId, PaymentId, RefundId } from '../../streams/ids.ts'
+import type {
+  ApiKeyId,
+  InvoiceId,
+  OperationId,
+  OrderId,
+  PaymentId,
+  RefundId,
+  SubscriptionId,
+} from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { claimIn } from './creation.ts'
-import { invoiceEntity, operationEntity, orderEntity, paymentEntity, refundEntity } from './entities.ts'
+import {
+  apiKeyEntity,
+  invoiceEntity,
+  operationEntity,
+  orderEntity,
+  paymentEntity,
+  refundEntity,
+  subscriptionEntity,
+} from './entities.ts'
 import type { Ledger } from './handle.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
+import { subscriptionIdOf } from './subscriptions.ts'
 
 /** The operations that a key can belong to. */
 export const KEYED_OPERATIONS = [
@@ -13,6 +30,8 @@ export const KEYED_OPERATIONS = [
   'create_order',
   'raise_invoice',
   'create_export',
+  'issue_api_key',
+  'create_subscription',
 ] as const
 export type KeyedOperation = (typeof KEYED_OPERATIONS)[number]
 
@@ -66,5 +85,14 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   create_export: async ({ loader }, key) => {
     const id: OperationId = idOfKey('op', key)
     return { history: await loader.history(operationEntity, id), href: `/operations/${id}`, verdict: 'succeeded' }
+  },
+  issue_api_key: async ({ loader }, key) => {
+    const id: ApiKeyId = idOfKey('key', key)
+    return { history: await loader.history(apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
+  },
+  create_subscription: async ({ loader }, key) => {
+    const id: SubscriptionId = subscriptionIdOf(key)
+    const history = await loader.history(subscriptionEntity, id)
+    return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
 }

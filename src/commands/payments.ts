@@ -1,16 +1,15 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
-import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import { isRejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
-import { derivedId } from './identifiers.ts'
+import { checkPayment, type PaymentRefusalCode, referenceIdOf } from './paymentChecks.ts'
 
 /**
  * A payment is three streams that agree, without a transaction over them:
@@ -33,24 +32,13 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly waitMs: number
 }
 
-export type PaymentRefusalCode =
-  | 'resource_not_found'
-  | 'payment_not_allowed'
-  | 'payment_exceeds_due'
-  | 'payment_reference_conflict'
-  | 'payment_state_conflict'
-  | 'concurrent_modification'
-
 type Answer = Created<PaymentRow>
-type Raised = Exclude<InvoiceState, { status: 'none' }>
 
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
-const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
-
 /** Makes the payment, or finds what the same key made before. */
 export const pay = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer> => {
-  const checked = await check(ledger, payment, context.tenant)
+  const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
     return (await answerOf(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
@@ -102,41 +90,6 @@ const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Con
   const waited = new AbortController()
   const patience = ledger.world.sleep(waitMs, waited.signal).then(() => inProgress)
   return Promise.race([driven, patience]).finally(() => waited.abort('over'))
-}
-
-/** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
-const check = async (
-  ledger: Ledger,
-  payment: NewPayment,
-  tenant: string,
-): Promise<Raised | Rejection<PaymentRefusalCode>> => {
-  const [invoice, holder] = await Promise.all([
-    payableInvoice(ledger, payment, tenant),
-    payment.reference === null ? null : holderOf(ledger, tenant, payment.reference),
-  ])
-  if (isRejection(invoice)) return invoice
-  if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })
-  return invoice
-}
-
-const holderOf = async ({ loader }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> =>
-  (await loader.load(referenceEntity, referenceIdOf(tenant, reference))).state.holder
-
-const payableInvoice = async (
-  { loader }: Ledger,
-  payment: NewPayment,
-  tenant: string,
-): Promise<Raised | Rejection<PaymentRefusalCode>> => {
-  const judge = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
-    if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
-      return reject('resource_not_found')
-    const refusal = refusalOf(payment, loaded.state)
-    return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
-  }
-  // What this process saw last is good enough to go on with, since the invoice's stream decides in the end; a refusal
-  // is told to the caller, so that one is never made from memory.
-  const guess = judge(loader.lastSeen(invoiceEntity, payment.invoice_id))
-  return isRejection(guess) ? judge(await loader.load(invoiceEntity, payment.invoice_id)) : guess
 }
 
 /**

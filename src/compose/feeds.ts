@@ -3,16 +3,19 @@ import { jsonl } from '../adapters/jsonl.ts'
 import { openFactBus } from '../adapters/kafka.ts'
 import { parquet } from '../adapters/parquet.ts'
 import type { Ledger } from '../commands/handle.ts'
+import { watchedAllowance } from '../commands/subscriptions.ts'
 import type { Config, KafkaConfig } from '../config.ts'
 import { projectorOf } from '../feeds/projector.ts'
 import { publisherOf } from '../feeds/publisher.ts'
 import { readModels } from '../feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../feeds/run.ts'
-import type { Database, EventStore, FactBus, Log } from '../ports.ts'
+import type { Database, EventStore, Log, SubscriberBus } from '../ports.ts'
 import { exportsFeed } from '../processes/exports.ts'
 import { fulfilment } from '../processes/fulfilment.ts'
+import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/process.ts'
 import { settlement } from '../processes/settlement.ts'
+import { subscriptionsFeed } from '../processes/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
 
 /** What the rooms inside work with. */
@@ -33,8 +36,11 @@ export const startFeeds = async (config: Config, inside: Inside, releasers: Rele
     if (state.error !== undefined && states.get(state.name)?.error !== state.error) log.error({ ...state }, 'feed')
     states.set(state.name, state)
   }
-  const bus = config.roles.includes('publisher') && config.kafka ? openBus(config.kafka, log) : undefined
-  releasers.add(async () => bus?.close())
+  const publishes = config.roles.includes('publisher') && config.kafka
+  const buses = publishes && { analysts: openBus(publishes, log), subscribers: openBus(publishes, log) }
+  releasers.add(async () => {
+    if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
+  })
   const stop = new AbortController()
   const running: Promise<void>[] = []
   const run = (name: string, feeds: readonly Feed[]): void => {
@@ -47,17 +53,24 @@ export const startFeeds = async (config: Config, inside: Inside, releasers: Rele
   const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
   if (config.roles.includes('projector'))
     run('projector', [
-      projectorOf(database, readModels, (name, error) => log.error({ name, error }, 'a read model is left behind')),
+      projectorOf({ database, store, world }, readModels, (name, error) =>
+        log.error({ name, error }, 'a read model is left behind'),
+      ),
     ])
   if (config.roles.includes('worker'))
     run('worker', [
       feedOf(settlement(ledger), database, world, onFailure),
       feedOf(fulfilment(ledger), database, world, onFailure),
       exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
+      manifestsFeed({ database, ledger, everyMs: config.manifestEveryMs }),
     ])
-  if (bus) run('publisher', [publisherOf({ database, bus, store, world })])
+  if (buses) {
+    const isStillAllowed = watchedAllowance(ledger)
+    run('publisher', [publisherOf({ database, bus: buses.analysts, store, world })])
+    run('subscriptions', [subscriptionsFeed({ database, bus: buses.subscribers, ledger, isStillAllowed, log })])
+  }
   return states
 }
 
-const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): FactBus =>
+const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): SubscriberBus =>
   openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })

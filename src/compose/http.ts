@@ -1,24 +1,29 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
 import type { Ledger } from '../commands/handle.ts'
+import { createStandings } from '../commands/standing.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
 import {
   type Authenticate,
-  bearerAuthentication,
   createApp,
+  createAuthentication,
   createBoundary,
   createCursors,
   createLimits,
   healthRoutes,
   listen,
   nobody,
+  type OnRefused,
   routes,
   type Services,
 } from '../http/index.ts'
+import type { ApiKeyVerifier } from '../identity/apiKeys.ts'
+import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokens.ts'
 import type { Database } from '../ports.ts'
 import type { Releasers } from '../releasers.ts'
+import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, Inside } from './feeds.ts'
 
 export type HttpParts = Omit<Inside, 'store'> & {
@@ -29,13 +34,20 @@ export type HttpParts = Omit<Inside, 'store'> & {
 
 const BODY_DEADLINE_MS = 30_000
 const DRAIN_MS = 10_000
+/** Somebody who creates a subscription can read its topic at once; but nobody waits for a broker that is down. */
+const TOPIC_WAIT_MS = 3_000
 
 /** Every role says how it is; only the api role says more. */
 export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
   const { port, issuer, database, ledger, log, feeds } = parts
   const isApi = config.roles.includes('api')
-  const { dataDir, audience } = config
-  const embedded = isApi && !config.issuer ? await createIssuer({ issuer, audience, dataDir }) : undefined
+  const { audience } = config
+  const revocations = await openRevocations({
+    database,
+    onUnread: error => log.warn({ error }, 'the revoked tokens cannot be read'),
+  })
+  const embedded = isApi && !config.issuer ? await openIssuer(config, parts, revocations) : undefined
+  const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
   const services: Services = {
     ledger,
@@ -48,7 +60,10 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
         log.warn({ error }, 'limits are counted in this process alone'),
       ),
     }),
+    keySecrets,
+    standings: createStandings(ledger),
     exportsAtOnceMax: config.exportsAtOnceMax,
+    topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
     idempotencyRetentionMs: config.idempotencyRetentionMs,
     bodyDeadlineMs: BODY_DEADLINE_MS,
     needsFourEyes: config.needsFourEyes,
@@ -56,7 +71,9 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     issuer: { url: issuer, metadata: embedded?.metadata },
     health: () => health(database, ledger, feeds),
   }
-  const authenticate = isApi ? await openAuthentication(parts, config, embedded, releasers) : nobody
+  const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
+  const known = { audience, revocations, embedded, apiKeys }
+  const authenticate = isApi ? await openAuthentication(parts, known, releasers) : nobody
   const app = createApp({
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
@@ -71,20 +88,37 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
   })
 }
 
+const openIssuer = (
+  { dataDir, audience }: Config,
+  { issuer, database, log }: HttpParts,
+  revocations: Revocations,
+): Promise<Issuer> => {
+  const onError = (error: unknown): void => log.error({ error }, 'the embedded issuer failed')
+  return createIssuer({ issuer, audience, dataDir, database, revocations, onError })
+}
+
+type Known = {
+  readonly audience: string
+  readonly revocations: Revocations
+  readonly embedded: Issuer | undefined
+  readonly apiKeys: ApiKeyVerifier | undefined
+}
+
 const openAuthentication = async (
   { issuer, log }: HttpParts,
-  { audience }: Config,
-  embedded: Issuer | undefined,
+  { audience, revocations, embedded, apiKeys }: Known,
   releasers: Releasers,
 ): Promise<Authenticate> => {
   const verifier = await openTokenVerifier({
     issuer,
     audience,
-    ...(embedded ? { fetchJwks: async () => embedded.jwks } : {}),
+    isRevoked: revocations.isRevoked,
+    ...(embedded ? { fetchJwks: embedded.jwks } : {}),
     onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
   })
   releasers.add(async () => verifier.close())
-  return bearerAuthentication(verifier)
+  const onRefused: OnRefused = refused => log.info(refused, 'credential refused')
+  return createAuthentication({ tokens: verifier, apiKeys, onRefused })
 }
 
 /** One for all instances, made by whichever needs it first. */

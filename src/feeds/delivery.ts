@@ -8,11 +8,13 @@ import {
   type World,
 } from '../ports.ts'
 import {
+  BEHIND,
   keepParked,
   park,
   type ParkedFact,
   parkedKeys,
   parkedOf,
+  reasonOf,
   release,
   type RequestedFact,
   requestedKeys,
@@ -44,8 +46,8 @@ export type DeliveryParts = {
   readonly database: Database
   readonly bus: FactBus
   readonly world: World
-  /** Finds a parked fact again, as it would be sent today. Throws when it is gone. */
-  readonly find: (parked: ParkedFact) => Promise<Outgoing>
+  /** Finds a parked fact again, as it would be sent today; undefined when it turns out to be none. Throws when it is gone. */
+  readonly find: (parked: ParkedFact) => Promise<Outgoing | undefined>
   /** Throws in a process that was replaced, and so undoes what was written with it. */
   readonly fence: (sql: Sql) => Promise<void>
 }
@@ -57,9 +59,6 @@ export type Delivery = {
   /** Does what operators ask for, until the signal. */
   readonly serve: (signal: AbortSignal) => Promise<void>
 }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 
 /** What is no property of the fact: it will pass, or it is for the operator of the broker. */
 const isFactsFault = (error: unknown): boolean =>
@@ -81,17 +80,9 @@ const sort = (facts: readonly Outgoing[]): Sorted => {
   return sorted
 }
 
-export const createDelivery = (name: string, { database, bus, world, find, fence }: DeliveryParts): Delivery => {
-  let parked = new Set<string>()
-  let last: Promise<unknown> = Promise.resolve()
-  /** What the loop sends and what an operator has replayed must not cross. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
-
-  const attempt = async (fact: Outgoing): Promise<Failure | undefined> => {
+const attemptWith =
+  ({ bus, world }: DeliveryParts) =>
+  async (fact: Outgoing): Promise<Failure | undefined> => {
     for (let attempts = 1; ; attempts++) {
       try {
         await bus.publish([fact.message()])
@@ -104,14 +95,75 @@ export const createDelivery = (name: string, { database, bus, world, find, fence
     }
   }
 
-  /** The rows of a fact that failed and of those that wait behind it. */
-  const rowsOf = (waiting: readonly Outgoing[], failure?: Failure): ParkedFact[] =>
+/** Sends the sound ones together. Those of a key with one that is too large become troubled. */
+const sendSound = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
+  while (sorted.sound.length > 0) {
+    try {
+      return await bus.publish(sorted.sound)
+    } catch (error) {
+      if (!(error instanceof FactTooLarge)) throw error
+      // Some of its key may have arrived: they come again, which is what "at least once" is for.
+      sorted.sound = sorted.sound.filter(({ key }) => key !== error.key)
+      sorted.troubled.set(
+        error.key,
+        facts.filter(({ key }) => key === error.key),
+      )
+    }
+  }
+}
+
+type RowsOf = (waiting: readonly Outgoing[], failure?: Failure) => ParkedFact[]
+
+/** The rows of a fact that failed and of those that wait behind it. */
+const rowsFor =
+  (delivery: string, world: World): RowsOf =>
+  (waiting, failure) =>
     waiting.map(({ message: _, ...fact }, index) => ({
       ...fact,
-      delivery: name,
-      ...(index === 0 && failure ? failure : { reason: 'An earlier fact of its key is parked.', attempts: 0 }),
+      delivery,
+      ...(index === 0 && failure ? failure : BEHIND),
       first_failed_at: new Date(world.now()).toISOString(),
     }))
+
+/** Does what an operator asked for on one key, fact by fact in their order; false when one of them failed again. */
+const serveKey = async (name: string, key: string, parts: DeliveryParts): Promise<boolean> => {
+  const { database, find, fence } = parts
+  const attempt = attemptWith(parts)
+  const again = async (fact: ParkedFact): Promise<Failure | undefined> => {
+    try {
+      const found = await find(fact)
+      return found && (await attempt(found))
+    } catch (error) {
+      if (!isFactsFault(error)) throw error
+      return { reason: reasonOf(error), attempts: 1 }
+    }
+  }
+  const serveOne = async (fact: RequestedFact): Promise<boolean> => {
+    const failure = fact.requested === 'discard' ? undefined : await again(fact)
+    await database.transaction(async sql => {
+      await fence(sql)
+      if (failure) await keepParked(sql, fact, failure.reason, failure.attempts)
+      else await release(sql, fact)
+    })
+    return failure === undefined
+  }
+  for (const fact of await parkedOf(database.sql, name, key))
+    if (fact.requested === null || !(await serveOne(fact))) return false
+  return true
+}
+
+export const createDelivery = (name: string, parts: DeliveryParts): Delivery => {
+  const { database, bus, world } = parts
+  const attempt = attemptWith(parts)
+  const rowsOf = rowsFor(name, world)
+  let parked = new Set<string>()
+  let last: Promise<unknown> = Promise.resolve()
+  /** What the loop sends and what an operator has replayed must not cross. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
 
   const sendOneByOne = async (facts: readonly Outgoing[]): Promise<ParkedFact[]> => {
     for (const [index, fact] of facts.entries()) {
@@ -121,72 +173,37 @@ export const createDelivery = (name: string, { database, bus, world, find, fence
     return []
   }
 
-  const sendSound = async (sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
-    while (sorted.sound.length > 0) {
-      try {
-        return await bus.publish(sorted.sound)
-      } catch (error) {
-        if (!(error instanceof FactTooLarge)) throw error
-        // Some of its key may have arrived: they come again, which is what "at least once" is for.
-        sorted.sound = sorted.sound.filter(({ key }) => key !== error.key)
-        sorted.troubled.set(
-          error.key,
-          facts.filter(({ key }) => key === error.key),
-        )
-      }
-    }
-  }
-
-  const send: Delivery['send'] = (facts, commit) =>
-    inTurn(async () => {
-      const flowing = parked.size === 0 ? facts : facts.filter(({ key }) => !parked.has(key))
-      const sorted = sort(flowing)
-      await sendSound(sorted, flowing)
-      const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))
-      for (const troubled of sorted.troubled.values()) rows.push(...(await sendOneByOne(troubled)))
-      if (rows.length === 0) return commit(database.sql)
-      await database.transaction(async sql => {
-        await commit(sql)
-        await park(sql, rows)
-      })
-      for (const { key } of rows) parked.add(key)
-    })
-
-  /** The facts of the key in their order, until one fails; then it waits on. */
-  const serveKey = async (key: string): Promise<void> => {
-    const ended = (fact: RequestedFact): Promise<void> =>
-      database.transaction(async sql => {
-        await fence(sql)
-        await release(sql, fact)
-      })
-    for (const fact of await parkedOf(database.sql, name, key)) {
-      if (fact.requested === null) return
-      const failure = fact.requested === 'discard' ? undefined : await attemptAgain(fact)
-      if (failure) return database.transaction(sql => keepParked(sql, fact, failure.reason, failure.attempts))
-      await ended(fact)
-    }
-    parked.delete(key)
-  }
-
-  const attemptAgain = async (fact: ParkedFact): Promise<Failure | undefined> => {
-    try {
-      return await attempt(await find(fact))
-    } catch (error) {
-      if (!isFactsFault(error)) throw error
-      return { reason: reasonOf(error), attempts: 1 }
-    }
+  const sendAll = async (facts: readonly Outgoing[]): Promise<ParkedFact[]> => {
+    const flowing = parked.size === 0 ? facts : facts.filter(({ key }) => !parked.has(key))
+    const sorted = sort(flowing)
+    await sendSound(bus, sorted, flowing)
+    const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))
+    for (const troubled of sorted.troubled.values()) rows.push(...(await sendOneByOne(troubled)))
+    return rows
   }
 
   return {
     begin: async () => {
       parked = await parkedKeys(database.sql, name)
     },
-    send,
+    send: (facts, commit) =>
+      inTurn(async () => {
+        const rows = await sendAll(facts)
+        if (rows.length === 0) return commit(database.sql)
+        await database.transaction(async sql => {
+          await commit(sql)
+          await park(sql, rows)
+        })
+        for (const { key } of rows) parked.add(key)
+      }),
     serve: async signal => {
       while (!signal.aborted) {
         await world.sleep(REQUESTS_POLL_MS, signal)
         if (signal.aborted || parked.size === 0) continue
-        for (const key of await requestedKeys(database.sql, name)) await inTurn(() => serveKey(key))
+        for (const key of await requestedKeys(database.sql, name))
+          await inTurn(async () => {
+            if (await serveKey(name, key, parts)) parked.delete(key)
+          })
       }
     },
   }

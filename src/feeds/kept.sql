@@ -47,3 +47,20 @@ create table if not exists parked_facts (
   requested text check (requested in ('replay', 'discard')),
   primary key (delivery, position)
 );
+-- Facts of subscriptions that were parked are announced on their dead letter topics.
+alter table parked_facts add column if not exists announced boolean not null default false;
+create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
+  where not announced and delivery <> 'publisher';
+-- How far each subscription has been delivered.
+create table if not exists subscription_deliveries (
+  subscription_id text primary key,
+  -- Of the holder that delivers it: whoever was replaced can no longer write.
+  epoch bigint not null,
+  -- The number of the replay that the position belongs to; zero before the first.
+  replay integer not null,
+  -- Everything up to here is in the topic, or parked.
+  position bigint not null,
+  -- What its principal has been granted; null as long as there is no topic, or what was granted was taken away again.
+  acl text check (acl in ('granted', 'not_enforced', 'none')),
+  updated_at timestamptz not null default now()
+);

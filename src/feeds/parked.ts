@@ -1,9 +1,13 @@
-import type { Sql } from '../ports.ts'
+import { partsOf } from '../../streams/aggregate.ts'
+import type { Sql, StoredEvent } from '../ports.ts'
 
-/** The facts that wait for an operator: each a row, and in Postgres, where they survive whoever parked them. */
+/**
+ * What waits for an operator: facts that no topic took, and events that no read model took. Each is a row in Postgres, where
+ * it survives whoever parked it.
+ */
 
 export type ParkedFact = {
-  /** The publisher, or the id of a subscription. */
+  /** The publisher, the id of a subscription, or the name of a read model. */
   readonly delivery: string
   readonly position: bigint
   /** The aggregate's id: the order that counts is that of a key. */
@@ -22,6 +26,26 @@ export type ParkedFact = {
 
 export type ParkedRequest = 'replay' | 'discard'
 export type RequestedFact = ParkedFact & { readonly requested: ParkedRequest | null }
+
+/** What can be said of an event without decoding it; an event that somebody else wrote may have any metadata. */
+export const placeOf = (stored: StoredEvent) => {
+  const { tenant } = stored.metadata
+  return {
+    position: stored.position,
+    key: partsOf(stored.stream).id,
+    stream: stored.stream,
+    revision: stored.revision,
+    event_id: stored.id,
+    type: stored.type,
+    tenant_id: typeof tenant === 'string' ? tenant : '',
+  }
+}
+
+/** Of a fact that waits for nothing but an earlier one. */
+export const BEHIND = { reason: 'An earlier one of its key is parked.', attempts: 0 } as const
+
+export const reasonOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 
 const COLUMNS = [
   'delivery',
@@ -86,6 +110,36 @@ export const keepParked = async (sql: Sql, fact: ParkedFact, reason: string, att
 /** A key that waits, as an operator sees it: the fact that failed, and how many wait with it. */
 export type ParkedKey = ParkedFact & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
 
+/** What a delivery has parked of a tenant behind one position, up to and with another one. */
+export const parkedBetween = (
+  sql: Sql,
+  { delivery, tenant_id }: Pick<ParkedFact, 'delivery' | 'tenant_id'>,
+  after: bigint,
+  to: bigint,
+): Promise<ParkedFact[]> =>
+  sql<ParkedFact>(
+    `select ${COLUMNS.join(', ')} from parked_facts
+      where delivery = $1 and tenant_id = $2 and position > $3 and position <= $4 order by position`,
+    [delivery, tenant_id, after, to],
+  )
+
+/** Parked facts of these deliveries that their dead letter topics do not know of yet. */
+export const unannounced = (sql: Sql, deliveries: readonly string[], limit: number): Promise<ParkedFact[]> =>
+  sql<ParkedFact>(
+    `select ${COLUMNS.join(', ')} from parked_facts
+      where not announced and delivery <> 'publisher' and delivery = any($1::text[])
+      order by delivery, position limit $2`,
+    [deliveries, limit],
+  )
+
+export const markAnnounced = async (sql: Sql, facts: readonly ParkedFact[]): Promise<void> => {
+  await sql(
+    `update parked_facts set announced = true
+      where (delivery, position) in (select * from unnest($1::text[], $2::bigint[]))`,
+    [facts.map(({ delivery }) => delivery), facts.map(({ position }) => position)],
+  )
+}
+
 export const parkedSummary = (sql: Sql): Promise<ParkedKey[]> =>
   sql<ParkedKey>(
     `select distinct on (delivery, key) ${COLUMNS.join(', ')}, requested,
@@ -107,4 +161,9 @@ export const requestParked = async (
     values,
   )
   return asked.length
+}
+
+/** Asks for everything that waits in a delivery: at a start, when a newer build may be able to do what an older one was not. */
+export const requestAll = async (sql: Sql, delivery: string): Promise<void> => {
+  await sql(`update parked_facts set requested = 'replay' where delivery = $1`, [delivery])
 }

@@ -1,25 +1,23 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
+import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/topics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
-import { aggregates, isCategory } from '../../streams/index.ts'
+import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import type { Database, EventStore, FactBus, FactMessage, Sql, StoredEvent, TopicSettings, World } from '../ports.ts'
 import { moveCheckpoint, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import { createDelivery, type Outgoing } from './delivery.ts'
-import type { ParkedFact } from './parked.ts'
+import { type ParkedFact, placeOf } from './parked.ts'
 import type { Feed } from './run.ts'
 
-const PARTITIONS = 12
 /** No position is as early. */
 const BEGINNING = -1n
-const RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 
-export const topicOf = (category: string): string => `ledger.${category}.v1`
 // One list with GET /events, so that what can be read there is what the topics hold.
 const ANALYST_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
   topic: topicOf(category),
-  partitions: PARTITIONS,
-  retentionMs: RETENTION_MS,
+  partitions: TOPIC_PARTITIONS,
+  retentionMs: TOPIC_RETENTION_MS,
 }))
 
 /** CloudEvents 1.0 in the binary mode of its Kafka binding: attributes are headers, the value is the data alone. */
@@ -34,22 +32,26 @@ export const messageOf = (topic: string, event: CloudEvent): FactMessage => {
   }
 }
 
+/** By category and type: 'internal', or how the fact is made. */
+const announcedIn = (category: Category): Readonly<Record<string, unknown>> => aggregates[category].facts
+
 /** Nobody's business outside the house, like most of the log: it is not even decoded. */
 const isInternal = ({ stream, type }: StoredEvent): boolean => {
   const { category } = partsOf(stream)
-  const known: Readonly<Record<string, unknown>> = isCategory(category) ? aggregates[category].facts : {}
-  return known[type] === 'internal'
+  return isCategory(category) && announcedIn(category)[type] === 'internal'
 }
+
+/**
+ * What this build knows and nobody announces: the store need not even send it. A type that this build does not know is
+ * sent: a newer one may announce it, and then its key must wait.
+ */
+const knownTypes = (Object.keys(aggregates) as Category[]).flatMap(category => Object.entries(announcedIn(category)))
+const announced = new Set(knownTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
+const NOT_ANNOUNCED = [...new Set(knownTypes.map(([type]) => type))].filter(type => !announced.has(type))
 
 /** What is decoded only when it is sent: an event that this build cannot read is the trouble of its key alone. */
 const outgoingOf = (stored: StoredEvent): Outgoing => ({
-  key: partsOf(stored.stream).id,
-  position: stored.position,
-  stream: stored.stream,
-  revision: stored.revision,
-  event_id: stored.id,
-  type: stored.type,
-  tenant_id: String(stored.metadata['tenant'] ?? ''),
+  ...placeOf(stored),
   message: () => {
     const { category, recorded } = decode(stored)
     const event = publishedBy(category, recorded)
@@ -73,8 +75,10 @@ export type PublisherParts = {
  */
 export const publisherOf = ({ database, bus, store, world }: PublisherParts): Feed => {
   let epoch = 0n
-  const find = async ({ stream, revision }: ParkedFact): Promise<Outgoing> => {
-    for await (const stored of store.readStream(stream, { from: revision, limit: 1 })) return outgoingOf(stored)
+  const find = async ({ stream, revision, position }: ParkedFact): Promise<Outgoing> => {
+    // Not every store tells the position of an event that is read from its stream, and the fact carries it.
+    for await (const stored of store.readStream(stream, { from: revision, limit: 1 }))
+      return outgoingOf({ ...stored, position })
     throw new Error(`${stream} has no event ${revision} any more.`)
   }
   // Moves nothing, but finds out whether this process is still the one.
@@ -83,6 +87,7 @@ export const publisherOf = ({ database, bus, store, world }: PublisherParts): Fe
   return {
     name: PUBLISHER,
     categories: facts.categories,
+    without: NOT_ANNOUNCED,
     begin: async taken => {
       epoch = taken
       await delivery.begin()

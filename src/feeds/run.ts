@@ -6,6 +6,8 @@ import { Replaced } from './checkpoints.ts'
 export type Feed = {
   readonly name: string
   readonly categories: readonly string[]
+  /** The types of events that it has no use for. */
+  readonly without?: readonly string[]
   /** Takes the checkpoint over for this epoch, and says where to go on. Throws Replaced in an old epoch. */
   readonly begin: (epoch: bigint) => Promise<bigint | 'start'>
   /**
@@ -88,7 +90,12 @@ const runOnce = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: Abor
 /** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
 const follow = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
   const after = await feed.begin(epoch)
-  const items = parts.store.subscribe({ after, categories: feed.categories, signal })
+  const items = parts.store.subscribe({
+    after,
+    categories: feed.categories,
+    ...(feed.without && { without: feed.without }),
+    signal,
+  })
   let state: FeedState['state'] = 'catching_up'
   let reached = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
 import express, {
   type Express,
   type Request as Incoming,
@@ -27,10 +28,14 @@ export type AppParts = {
 /** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
 export const createApp = (parts: AppParts): RequestListener => {
   const app: RequestListener = routerOf(parts)
+  const distrusted = new WeakSet<Socket>()
   return (req, res) => {
+    // Behind what could be read in two ways stands what may not have been meant for a request.
+    if (distrusted.has(req.socket)) return undefined
     const locals = { correlationId: correlationIdOf(req), startedAt: performance.now() }
     const answering = Object.assign(res, { locals })
     const fault = framingFault(req)
+    if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
     if (fault) return sendProblem(req, answering, fault)
     req.url = normalizeUrl(req.url ?? '', req.method ?? '')
     return app(req, res)

@@ -4,7 +4,13 @@ import { auditPage } from '../../projections/audit/queries.ts'
 import { ACCESS_CHECKS, type AccessCheck } from '../../streams/access/index.ts'
 import { isId } from '../../streams/ids.ts'
 import { recordAccess } from '../commands/access.ts'
-import { invoiceEntity, operationEntity, paymentEntity } from '../commands/entities.ts'
+import {
+  apiKeyEntity,
+  invoiceEntity,
+  operationEntity,
+  paymentEntity,
+  subscriptionEntity,
+} from '../commands/entities.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
 import { readPage } from './collection.ts'
 import { type ErrorCode, Problem } from './problem.ts'
@@ -29,6 +35,8 @@ const tenantOf = async ({ loader }: Ledger, resource: string): Promise<string | 
   if (isId('inv', resource)) return (await loader.load(invoiceEntity, resource)).row?.tenant_id
   if (isId('pay', resource)) return (await loader.load(paymentEntity, resource)).row?.tenant_id
   if (isId('op', resource)) return (await loader.load(operationEntity, resource)).row?.tenant_id
+  if (isId('key', resource)) return (await loader.load(apiKeyEntity, resource)).row?.tenant_id
+  if (isId('sub', resource)) return (await loader.load(subscriptionEntity, resource)).row?.tenant_id
   return undefined
 }
 

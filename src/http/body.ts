@@ -7,16 +7,34 @@ const BODY_MAX_BYTES = 64 * 1024
 /** Where the rest of the body may still come, nothing else does. */
 const CLOSE = { Connection: 'close' }
 
-const mediaTypeOf = (req: IncomingMessage): { type: string; charset: string } => {
-  const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';')
-  const charset = parameters.map(parameter => parameter.trim()).find(parameter => parameter.startsWith('charset='))
-  return { type: type.trim(), charset: charset?.slice('charset='.length).replaceAll('"', '') ?? 'utf-8' }
+// RFC 9110 §8.3.1: no white space around the equals sign, and a quoted value may have anything in it.
+const TOKEN = "[-\\w!#$%&'*+.^`|~]+"
+const VALUE = String.raw`${TOKEN}|"(?:[^"\\]|\\.)*"`
+const MEDIA_TYPE = new RegExp(String.raw`^(${TOKEN}/${TOKEN})((?:[ \t]*;(?:[ \t]*${TOKEN}=(?:${VALUE}))?)*)[ \t]*$`)
+const PARAMETER = new RegExp(String.raw`;[ \t]*(${TOKEN})=(${VALUE})`, 'g')
+
+type MediaType = { readonly type: string; readonly charsets: readonly string[] }
+
+/** In lower case. Undefined for what is no media type: somebody may have taken it for another one. */
+const mediaTypeOf = (req: IncomingMessage): MediaType | undefined => {
+  const [, type, parameters = ''] = MEDIA_TYPE.exec((req.headers['content-type'] ?? '').toLowerCase()) ?? []
+  if (type === undefined) return undefined
+  const named = [...parameters.matchAll(PARAMETER)].filter(([, name]) => name === 'charset')
+  return { type, charsets: named.map(([, , value = '']) => value.replace(/^"(.*)"$/, '$1')) }
 }
 
+const typeOf = (declared: AnyRoute): string => declared.bodyType ?? 'application/json'
+
 const unsupported = (declared: AnyRoute): Problem => {
-  const type = declared.bodyType ?? 'application/json'
+  const type = typeOf(declared)
   const header = declared.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post'
   return new Problem('unsupported_media_type', { detail: `Send ${type} in UTF-8.`, headers: { [header]: type } })
+}
+
+const isSupported = (req: IncomingMessage, declared: AnyRoute): boolean => {
+  const { type, charsets = [] } = mediaTypeOf(req) ?? {}
+  const isUtf8 = charsets.length <= 1 && charsets.every(charset => charset === 'utf-8')
+  return type === typeOf(declared) && isUtf8 && req.headers['content-encoding'] === undefined
 }
 
 /** The body's JSON. A declared body that is optional may be absent: then undefined. */
@@ -29,9 +47,7 @@ export const readBody = async (req: IncomingMessage, declared: AnyRoute, deadlin
   if (!declared.body) return undefined
   if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
   if (length > BODY_MAX_BYTES) throw new Problem('payload_too_large', { detail: `At most ${BODY_MAX_BYTES} bytes.` })
-  const { type, charset } = mediaTypeOf(req)
-  const encoded = req.headers['content-encoding'] !== undefined
-  if (type !== (declared.bodyType ?? 'application/json') || charset !== 'utf-8' || encoded) throw unsupported(declared)
+  if (!isSupported(req, declared)) throw unsupported(declared)
   return parseJson(await readBytes(req, deadlineMs))
 }
 

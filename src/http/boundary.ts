@@ -2,23 +2,19 @@ import { randomUUID } from 'node:crypto'
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
 import type { Context } from '../commands/handle.ts'
-import { authorize } from '../identity/authorize.ts'
 import type { Principal } from '../identity/principal.ts'
 import { Unavailable } from '../ports.ts'
 import { audited } from './audit.ts'
 import { readBody } from './body.ts'
-import { ifMatch } from './conditional.ts'
+import { ifMatch, ifNoneMatch } from './conditional.ts'
 import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
-import { exceededBy } from './limits.ts'
-import { Problem, statusOf } from './problem.ts'
+import { type Authenticate, createGate } from './gate.ts'
+import { Problem } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
 import { minPositionOf, preferenceOf } from './preference.ts'
 import { isVersion, OLDEST_VERSION } from './versions/index.ts'
 import { violationsOf } from './violations.ts'
-
-/** Says who is calling, or throws the Problem that says why not. */
-export type Authenticate = (req: Incoming) => Promise<Principal>
 
 /** Takes a request through every check, in the order that the contract promises, to its handler. */
 export type Boundary = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
@@ -46,29 +42,7 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 
 export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
   const now = (): string => new Date(services.ledger.world.now()).toISOString()
-  const { limits } = services
-
-  // Who fails to say who they are too often is no longer told why. A good credential is always taken: nobody can lock out
-  // those who share an address with them.
-  const identify = async (req: Incoming): Promise<Principal> => {
-    try {
-      return await authenticate(req)
-    } catch (error) {
-      if (!(error instanceof Problem) || statusOf(error.code) !== 401) throw error
-      const failures = await limits.countFailure(req.socket.remoteAddress ?? '')
-      throw exceededBy([failures]) ?? error
-    }
-  }
-
-  /** What is forbidden is counted too, but told first: 403 comes before 429. */
-  const admit = async (principal: Principal, declared: AnyRoute, res: Outgoing): Promise<void> => {
-    const standings = await limits.count(principal, declared.rateClass)
-    res.locals['standings'] = standings
-    res.locals['tenant'] = principal.tenant
-    permit(principal, declared)
-    const exceeded = exceededBy(standings)
-    if (exceeded) throw exceeded
-  }
+  const gate = createGate(services, authenticate)
 
   const checkedCall = async (req: Incoming, res: Outgoing, declared: AnyRoute, principal: Principal | undefined) => {
     const params = checkedParams(req, declared)
@@ -86,7 +60,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       path: req.path,
       apiVersion,
       correlationId: String(res.locals['correlationId']),
-      idempotency: principal && scopedKeyOf(declared, principal, headerOf(req, 'idempotency-key')),
+      idempotency: principal && scopedKeyOf(declared, principal, req.headersDistinct['idempotency-key']),
       ifMatch: checkedIfMatch(req, declared),
       ifNoneMatch: headerOf(req, 'if-none-match'),
       accept,
@@ -97,15 +71,16 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   }
 
   return async (req, res, declared) => {
-    const principal = declared.scope === 'none' ? undefined : await identify(req)
+    const principal = declared.scope === 'none' ? undefined : await gate.identify(req)
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
+    const recheck = () => gate.recheck(req, declared)
     let resource: string | null = pathId(req)
     const work = async (): Promise<Reply> => {
-      if (principal) await admit(principal, declared, res)
+      const admitted = principal && (await telling(() => gate.admit(principal, declared, res)))
       const call = await checkedCall(req, res, declared, principal)
       resource ??= invoiceIn(call.body)
-      return inTime(declared, () => declared.handle({ ...call, principal, context } as never))
+      return inTime(declared, () => declared.handle({ ...call, principal: admitted, context, recheck } as never))
     }
     if (context === undefined || !declared.sensitive) return work()
     return audited(services.ledger, { operation: declared.operationId, resource: () => resource, context }, work)
@@ -122,15 +97,6 @@ const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
 /** The invoice that is to be paid. */
 const invoiceIn = (body: unknown): string | null =>
   typeof body === 'object' && body !== null && 'invoice_id' in body ? String(body.invoice_id) : null
-
-const permit = (principal: Principal, { scope, orScope, kinds }: AnyRoute): void => {
-  if (scope === 'none') return
-  if (orScope !== undefined && !('refused' in authorize(principal, { scope: orScope }))) return
-  const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
-  if (!('refused' in decision)) return
-  const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
-  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.` })
-}
 
 /** The media type of the answer; the first that is offered when the caller does not mind. */
 const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute): string => {
@@ -179,7 +145,12 @@ const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, n
   const header = headerOf(req, 'if-match')
   if (header === undefined)
     throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag that you read.' })
-  return ifMatch(header)
+  const matches = ifMatch(header)
+  const known = headerOf(req, 'if-none-match')
+  if (known === undefined) return matches
+  // RFC 9110 §13.1.2: what is known already is a 304 to those who read, and a failed precondition to everybody else.
+  const isKnownAlready = ifNoneMatch(known)
+  return etag => matches(etag) && !isKnownAlready(etag)
 }
 
 type About = { readonly req: Incoming; readonly correlationId: string; readonly at: string }
@@ -216,7 +187,7 @@ const inTime = async (declared: AnyRoute, work: () => Promise<Reply>): Promise<R
 }
 
 /** What a part that does not answer means for the caller depends on whether anything may have been done. */
-const telling = async (work: () => Promise<Reply>): Promise<Reply> => {
+const telling = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {

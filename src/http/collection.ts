@@ -40,9 +40,7 @@ export const readPage = async <R extends ListedRow>(
     },
     headers: {
       ...PRIVATE,
-      ...(call.minPosition !== undefined && call.prefer.waitMs !== undefined
-        ? { 'Preference-Applied': `wait=${call.prefer.waitMs / 1_000}` }
-        : {}),
+      ...(call.minPosition === undefined ? {} : waitedFor(call)),
       ...(next === null ? {} : { Link: `<${linkTo(call.path, { ...filters, limit, cursor: next })}>; rel="next"` }),
     },
   }
@@ -57,18 +55,26 @@ const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): st
   return `${path}?${query.toString()}`
 }
 
+/** What says that a wait was granted. */
+export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
+  waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
+
 const POLL_MS = 20
 
 /**
- * How far the read model has got: at least to If-Min-Position, after waiting for it as long as the caller prefers.
- * Throws Problem `projection_behind` when that is not long enough.
+ * How far the read model has got: at least to the position that is wanted, by If-Min-Position if no more is said, after
+ * waiting for it as long as the caller prefers. Throws Problem `projection_behind` when that is not long enough.
  */
-const reachedPosition = async (call: Call<unknown, unknown, unknown>, name: string): Promise<bigint> => {
+export const reachedPosition = async (
+  call: Call<unknown, unknown, unknown>,
+  name: string,
+  wanted = call.minPosition,
+): Promise<bigint> => {
   const { world } = call.ledger
   const until = world.now() + (call.prefer.waitMs ?? 0)
   for (;;) {
     const position = await positionOf(call.database.sql, name)
-    if (call.minPosition === undefined || position >= call.minPosition) return position
+    if (wanted === undefined || position >= wanted) return position
     if (world.now() >= until)
       throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
     await world.sleep(POLL_MS)

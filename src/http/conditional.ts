@@ -13,15 +13,17 @@ export const etagAt = (revision: bigint, tick: number, apiVersion: string): stri
   tick === 0 ? etagOf(revision, apiVersion) : `"${revision}-${tick}.${apiVersion}"`
 
 type Tag = { readonly weak: boolean; readonly opaque: string }
-const TAG = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y
+// An element of a list may be empty (RFC 9110 §5.6.1.2); spaces and tabs are its white space, and nothing else is.
+const ELEMENT = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(?:,|$)/y
+const STAR = /^[ \t]*\*[ \t]*$/
 
 const tagsOf = (header: string): '*' | readonly Tag[] => {
-  if (header.trim() === '*') return '*'
+  if (STAR.test(header)) return '*'
   const tags: Tag[] = []
-  for (TAG.lastIndex = 0; TAG.lastIndex < header.length; ) {
-    const found = TAG.exec(header)
-    if (!found?.[2]) throw new Problem('precondition_invalid', { detail: 'Not a list of entity tags.' })
-    tags.push({ weak: found[1] !== undefined, opaque: found[2] })
+  for (ELEMENT.lastIndex = 0; ELEMENT.lastIndex < header.length; ) {
+    const found = ELEMENT.exec(header)
+    if (!found) throw new Problem('precondition_invalid', { detail: 'Not a list of entity tags.' })
+    if (found[2] !== undefined) tags.push({ weak: found[1] !== undefined, opaque: found[2] })
   }
   if (tags.length === 0) throw new Problem('precondition_invalid', { detail: 'An empty list of entity tags.' })
   return tags
@@ -33,9 +35,11 @@ export const ifMatch = (header: string): ((etag: string | undefined) => boolean)
   return etag => etag !== undefined && (tags === '*' || tags.some(tag => !tag.weak && tag.opaque === etag))
 }
 
-/** Whether If-None-Match says that the caller has this representation already: weak comparison. */
-export const isKnown = (header: string | undefined, etag: string): boolean => {
-  if (header === undefined) return false
+/** The If-None-Match test, turned round: whether the caller has this representation already. Weak comparison. */
+export const ifNoneMatch = (header: string): ((etag: string | undefined) => boolean) => {
   const tags = tagsOf(header)
-  return tags === '*' || tags.some(tag => tag.opaque === etag)
+  return etag => etag !== undefined && (tags === '*' || tags.some(tag => tag.opaque === etag))
 }
+
+export const isKnown = (header: string | undefined, etag: string): boolean =>
+  header !== undefined && ifNoneMatch(header)(etag)

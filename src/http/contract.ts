@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createDocument, type ZodOpenApiObject, type ZodOpenApiOperationObject } from 'zod-openapi'
 import { SCOPES } from '../identity/principal.ts'
 import { type ErrorCode, PROBLEMS, retryOf, statusOf } from './problem.ts'
-import { type AnyRoute, errorsOf, type ResponseSpec, route } from './route.ts'
+import { type AnyRoute, errorsOf, isForApiKeys, type ResponseSpec, route } from './route.ts'
 import { VERSIONS } from './versions/index.ts'
 
 /** openapi.json, made from the same declarations that the router is made from. */
@@ -104,14 +104,16 @@ const requestHeadersOf = (declared: AnyRoute) =>
   })
 
 /** Any one of them suffices. */
-const scopesOf = ({ scope, orScope }: AnyRoute) =>
-  scope === 'none' ? [] : [scope, ...(orScope === undefined ? [] : [orScope])]
+const scopesOf = ({ scope, orScopes = [] }: AnyRoute) => (scope === 'none' ? [] : [scope, ...orScopes])
 
 const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   operationId: declared.operationId,
   summary: declared.summary,
   tags: [declared.tag],
-  security: scopesOf(declared).map(scope => ({ oauth: [scope] })),
+  security: [
+    ...scopesOf(declared).map(scope => ({ oauth: [scope] })),
+    ...(isForApiKeys(declared) ? [{ apiKey: [] }] : []),
+  ],
   requestParams: {
     header: requestHeadersOf(declared),
     ...(declared.params ? { path: declared.params } : {}),
@@ -128,15 +130,17 @@ const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   responses: responsesOf(declared),
 })
 
+const tokens = { tokenUrl: '/oauth/token', scopes: Object.fromEntries(SCOPES.map(scope => [scope, scope])) } as const
+
 const oauth = {
   type: 'oauth2',
   flows: {
-    clientCredentials: {
-      tokenUrl: '/oauth/token',
-      scopes: Object.fromEntries(SCOPES.map(scope => [scope, scope])),
-    },
+    authorizationCode: { authorizationUrl: '/oauth/auth', refreshUrl: '/oauth/token', ...tokens },
+    clientCredentials: tokens,
   },
 } as const
+
+const apiKey = { type: 'apiKey', in: 'header', name: 'X-API-Key' } as const
 
 /** The OpenAPI 3.1 document of these routes. */
 export const openApiOf = (routes: readonly AnyRoute[]) => {
@@ -152,7 +156,7 @@ export const openApiOf = (routes: readonly AnyRoute[]) => {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    components: { securitySchemes: { oauth } },
+    components: { securitySchemes: { oauth, apiKey } },
     paths,
   })
 }

@@ -1,46 +1,21 @@
 import { z } from 'zod'
 import { factsPage } from '../../projections/facts/queries.ts'
 import type { FactRow } from '../../projections/facts/projection.ts'
-import { FACT_TYPES } from '../../streams/facts.ts'
+import { cloudEventSchema, FACT_TYPES } from '../../streams/facts.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
+import { Problem } from './problem.ts'
 import { type AnyRoute, type Call, type Reply, route, type Streamed } from './route.ts'
-import { pageQuery, textSchema, timeSchema } from './schemas.ts'
+import { pageQuery, positionSchema, textSchema, timeSchema } from './schemas.ts'
 
 /** The published facts over HTTP: what Kafka carries, with the same ids, in the order of the log. */
 
-const eventSchema = z
-  .object({
-    specversion: z.literal('1.0'),
-    id: z.uuid(),
-    source: z.string(),
-    type: z.enum(FACT_TYPES),
-    subject: z.string(),
-    time: timeSchema,
-    datacontenttype: z.literal('application/json'),
-    dataschema: z.string(),
-    partitionkey: z.string(),
-    sequence: z.string(),
-    correlationid: z.string(),
-    causationid: z.string(),
-    tenantid: z.string(),
-    traceparent: z.string().optional(),
-    data: z.record(z.string(), z.json()),
-  })
-  .meta({ id: 'CloudEvent' })
-
-/** The largest that Postgres takes for a bigint. */
-const POSITION_MAX = 2n ** 63n - 1n
+const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })
 
 const query = z.object({
   ...pageQuery,
   type: z.enum(FACT_TYPES).optional(),
   subject: textSchema.optional(),
-  from_position: z
-    .string()
-    .regex(/^\d{1,19}$/, 'A whole number.')
-    .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
-    .optional()
-    .meta({ description: 'Begin at this position of the log.' }),
+  from_position: positionSchema.optional().meta({ description: 'Begin at this position of the log.' }),
   from_time: timeSchema.optional(),
 })
 type EventsCall = Call<undefined, z.output<typeof query>, undefined>
@@ -61,11 +36,11 @@ const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
   subject: subject ?? null,
 })
 
-const positionSchema = z.object({ after: z.string() })
+const cursorSchema = z.object({ after: z.string() })
 
 /** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
 const startOf = (call: EventsCall, cursor: string | undefined): bigint => {
-  if (cursor !== undefined) return BigInt(positionSchema.parse(call.cursors.open(bindingOf(call), cursor)).after)
+  if (cursor !== undefined) return BigInt(cursorSchema.parse(call.cursors.open(bindingOf(call), cursor)).after)
   return BigInt(call.query.from_position ?? 0) - 1n
 }
 
@@ -96,6 +71,8 @@ const page = async (call: EventsCall): Promise<Reply> => {
 const STREAM_PAGE = 100
 const POLL_MS = 200
 const COMMENT_EVERY_MS = 15_000
+/** How often it is asked whether the reader may still read. */
+const RECHECK_EVERY_MS = 5_000
 
 /** Server-sent events: history first, then whatever comes, until the client goes. */
 const stream = (call: EventsCall): Streamed => {
@@ -105,8 +82,14 @@ const stream = (call: EventsCall): Streamed => {
     const { world } = call.ledger
     const signal = AbortSignal.any([gone, call.stopping])
     let quietSince = world.now()
+    let checkedAt = world.now()
     await send(': the facts of this ledger\n\n')
     while (!signal.aborted) {
+      if (world.now() - checkedAt >= RECHECK_EVERY_MS) {
+        const refused = await refusalOf(call)
+        if (refused) return send(`: ended: ${refused}\n\n`)
+        checkedAt = world.now()
+      }
       const rows = await read(call, after, STREAM_PAGE)
       for (const { position, event } of rows) {
         const id = call.cursors.seal(bindingOf(call), { after: String(position) })
@@ -119,6 +102,18 @@ const stream = (call: EventsCall): Streamed => {
       await send(': still here\n\n')
       quietSince = world.now()
     }
+  }
+}
+
+/** The code that the reader would now be refused with: a token runs out, a key or a scope is taken away. */
+const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> => {
+  try {
+    await recheck()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    // What cannot be asked just now is asked again; it was allowed a moment ago.
+    return error.code === 'dependency_unavailable' ? undefined : error.code
   }
 }
 

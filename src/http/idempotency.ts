@@ -11,24 +11,25 @@ const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
 export const parseKey = (header: string): string => {
-  const quoted = QUOTED.exec(header.trim())?.[1]
-  const key = quoted === undefined ? header.trim() : quoted.replaceAll(/\\(["\\])/g, '$1')
+  const quoted = QUOTED.exec(header)?.[1]
+  const key = quoted === undefined ? header : quoted.replaceAll(/\\(["\\])/g, '$1')
   if (!KEY.test(key) || (quoted === undefined && key.includes('"')))
     throw new Problem('idempotency_key_invalid', { detail: '1 to 255 visible ASCII characters, quoted or bare.' })
   return key
 }
 
-/** The key in the scope of tenant, caller and operation, where the route has use for one. */
+/** The key in the scope of tenant, caller and operation, where the route has use for one. `lines`: of the header. */
 export const scopedKeyOf = (
   declared: AnyRoute,
   principal: Principal,
-  header: string | undefined,
+  [header, ...others]: readonly string[] = [],
 ): ScopedKey | undefined => {
   if (!declared.idempotencyKey) return undefined
   if (header === undefined) {
     if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
     return undefined
   }
+  if (others.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
   const { tenant, subject, client } = principal
   return { scope: { tenant, subject, client, operation: declared.operationId }, key: parseKey(header) }
 }

@@ -73,7 +73,8 @@ const decimalOf = (literal: string): string => {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  // Looked for from where a run of zeros begins, and not from each zero of a long one.
+  const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return '0'
   const power = Number(exponent) - fraction.length + (digits.length - significant.length)
   return `${sign}${significant}e${power}`

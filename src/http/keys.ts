@@ -4,7 +4,8 @@ import { parseKey } from './idempotency.ts'
 import { type AnyRoute, route } from './route.ts'
 import { timeSchema } from './schemas.ts'
 
-const KEY_CHARS_MAX = 255
+/** 255 characters, each with a backslash before it, in quotes. */
+const WRITTEN_KEY_CHARS_MAX = 512
 
 const outcomeSchema = z
   .object({
@@ -24,7 +25,11 @@ const readKey = route({
   scope: 'payments:read',
   rateClass: 'default',
   params: z.object({
-    key: z.string().min(1).max(KEY_CHARS_MAX).meta({ description: 'The key, percent-encoded, quoted or bare.' }),
+    key: z
+      .string()
+      .min(1)
+      .max(WRITTEN_KEY_CHARS_MAX)
+      .meta({ description: 'The key, percent-encoded, quoted or bare.' }),
   }),
   query: z.object({ operation: z.enum(KEYED_OPERATIONS).default('create_payment') }),
   responses: { 200: { description: 'Its outcome.', schema: outcomeSchema } },

@@ -30,7 +30,7 @@ export const createLimits = (settings: LimitSettings, { local, shared }: Counter
   const standing = async (counter: RateCounter, key: string, policy: string, limit: RateLimit): Promise<Standing> => ({
     policy,
     limit,
-    ...(await counter.count(`${policy}:${key}`, limit.windowSeconds)),
+    ...(await counter.count(`${policy}:${key}`, limit)),
   })
   return {
     count: async ({ tenant, subject, client, quota }, rateClass) => {

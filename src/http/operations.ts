@@ -11,13 +11,15 @@ import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
 import { documentOf, isErrorCode, Problem } from './problem.ts'
 import { PRIVATE, problemOf, readOne, visible } from './resource.ts'
+import { replayView } from './replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
 import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './schemas.ts'
+import { tickOf } from './subscriptionShapes.ts'
 
 const progressSchema = z.object({
   done: z.int().min(0),
   total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
-  unit: z.enum(['rows', 'payments']),
+  unit: z.enum(['rows', 'payments', 'positions']),
   rate: z.int().min(0).nullable().meta({ description: 'Units per second, on average.' }),
   eta_seconds: z.int().min(0).nullable(),
 })
@@ -25,7 +27,7 @@ const progressSchema = z.object({
 export const operationSchema = z
   .object({
     id: idSchema('op'),
-    kind: z.enum(['create_payment', 'export']),
+    kind: z.enum(['create_payment', 'export', 'replay_subscription']),
     state: z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled', 'expired']),
     ...resourceShape,
     progress: progressSchema,
@@ -34,7 +36,7 @@ export const operationSchema = z
     expires_at: timeSchema.nullable().meta({ description: 'What it made is kept until then; null for ever.' }),
   })
   .meta({ id: 'Operation' })
-type OperationView = z.input<typeof operationSchema>
+export type OperationView = z.input<typeof operationSchema>
 
 const errorOf = (code: string, instance: string, correlationId: string) =>
   isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
@@ -120,10 +122,10 @@ const readOperation = route({
   method: 'GET',
   path: `${PATH}/{id}`,
   operationId: 'read_operation',
-  summary: 'Read work that was accepted: an export, or a payment that was not decided at once',
+  summary: 'Read work that was accepted: an export, a payment that was not decided at once, or a replay',
   scope: 'exports:read',
-  // Whoever waits for a payment has this scope and need not have the other.
-  orScope: 'payments:read',
+  // Whoever waits for a payment or a replay has its scope and need not have the others.
+  orScopes: ['payments:read', 'events:subscribe'],
   params: byId,
   responses: {
     200: { description: 'The operation.', schema: operationSchema, headers: ['ETag'] },
@@ -133,15 +135,34 @@ const readOperation = route({
   handle: async (call): Promise<Reply> => {
     const { ledger, params, principal } = call
     const { row } = await ledger.loader.load(operationEntity, params.id)
-    if (row === undefined)
-      return readOne({ ...call, query: undefined }, paymentEntity, withPrefix('pay', params.id), renderPaymentOperation)
+    if (row === undefined) return readUnrecorded(call, params.id)
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
       throw new Problem('insufficient_scope', { detail: 'An export needs the scope exports:read.' })
-    const headers = { ETag: etag, ...PRIVATE }
-    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+    return answerKnown(call, body, etag)
   },
 })
+
+const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
+  const headers = { ETag: etag, ...PRIVATE }
+  return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+}
+
+/** What has no record of its own: the operation of a payment, or of a replay. Its id says which stream it is in. */
+const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
+  const { ledger, principal } = call
+  const paymentId = withPrefix('pay', id)
+  if ((await ledger.loader.load(paymentEntity, paymentId)).row === undefined) {
+    const replay = await replayView(call, id)
+    if (!principal.scopes.has('events:subscribe'))
+      throw new Problem('insufficient_scope', { detail: 'A replay needs the scope events:subscribe.' })
+    return answerKnown(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
+  }
+  const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
+  if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))
+    throw new Problem('insufficient_scope', { detail: 'A payment needs the scope payments:read.' })
+  return reply
+}
 
 const listOperations = route({
   ...common,

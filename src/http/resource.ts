@@ -22,7 +22,7 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
 }
 
 /** Kept by its reader alone, and asked for again before use. */
-export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, API-Version' }
+export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
 
 type AsOf = { readonly as_of?: string | undefined }
 
@@ -128,14 +128,21 @@ export const answerCreated = <R extends ResourceRow>(
     case 'refused':
       throw problemOf(created.rejection, created)
     case 'key_reused':
-      throw keyReused(created.pointers)
     case 'key_expired':
-      throw new Problem('idempotency_key_expired', { headers: { Location: `${path}/${created.id}` } })
+      throw keyProblemOf(created, path)
     case 'claiming':
     case 'in_progress':
       throw new Problem('idempotency_in_progress')
   }
 }
+
+type KeyObjection = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
+
+/** What is wrong with a key that was used before. `path`: of the resources that it is about. */
+export const keyProblemOf = (objection: KeyObjection, path: string): Problem =>
+  objection.kind === 'key_reused'
+    ? keyReused(objection.pointers)
+    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${objection.id}` } })
 
 const keyReused = (pointers: readonly string[]): Problem =>
   new Problem('idempotency_key_reused', {

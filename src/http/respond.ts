@@ -11,6 +11,8 @@ type Locals = {
   readonly apiVersion?: string
   /** How the caller stands with its limits. */
   readonly standings?: readonly Standing[]
+  /** Gives back the place among the requests that are at work. */
+  readonly leave?: () => void
 }
 type Response = ServerResponse & { locals: Locals }
 
@@ -51,6 +53,7 @@ const sendStream = async (res: Response, headers: Record<string, string>, stream
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(200, headers)
+  res.locals.leave?.()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
   }

@@ -1,6 +1,8 @@
 import type { z } from 'zod'
+import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
+import type { Standings } from '../commands/standing.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './cursor.ts'
@@ -25,8 +27,13 @@ export type Services = {
   readonly database: Database
   readonly cursors: Cursors
   readonly limits: Limits
+  readonly standings: Standings
+  /** Undefined where the setting is missing without which there are no API keys. */
+  readonly keySecrets: ApiKeySecrets | undefined
   /** How many exports a caller may have under way. */
   readonly exportsAtOnceMax: number
+  /** How long who creates a subscription waits for its topic to be there; zero where there is no broker. */
+  readonly topicWaitMs: number
   readonly idempotencyRetentionMs: number
   /** How long the body of a request may take to arrive. */
   readonly bodyDeadlineMs: number
@@ -36,7 +43,7 @@ export type Services = {
   /** `metadata` when the issuer is our own. */
   readonly issuer: {
     readonly url: string
-    readonly metadata: Readonly<Record<string, string | readonly string[]>> | undefined
+    readonly metadata: Readonly<Record<string, string | boolean | readonly string[]>> | undefined
   }
   /** The state of every feed of this process, for /readyz. */
   readonly health: () => Promise<HealthReport>
@@ -49,6 +56,8 @@ export type HealthReport = { readonly ready: boolean; readonly checks: Readonly<
 /** One request on its way through its handler. Everything in it has been checked. */
 export type Call<P, Q, B> = Services & {
   readonly principal: Principal
+  /** Throws the Problem that the caller would now be refused with: for what goes on after the first answer. */
+  readonly recheck: () => Promise<void>
   readonly params: P
   readonly query: Q
   readonly body: B
@@ -105,8 +114,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly tag: string
   /** What the credential must permit; `none` for what anybody may read. */
   readonly scope: Scope | 'none'
-  /** Another scope that opens the door; the handler knows what its holder may not see. */
-  readonly orScope?: Scope
+  /** Other scopes that open the door; the handler knows what their holders may not see. */
+  readonly orScopes?: readonly Scope[]
   /** The kinds of credential that may; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
   readonly rateClass: RateClass
@@ -158,6 +167,7 @@ const AUTHENTICATED: readonly ErrorCode[] = [
   'token_expired',
   'api_key_invalid',
   'insufficient_scope',
+  'policy_denied',
   'rate_limited',
   'dependency_unavailable',
 ]
@@ -172,7 +182,8 @@ const WITH_BODY: readonly ErrorCode[] = [
 ]
 
 const NOT_FOR_API_KEYS: readonly ErrorCode[] = ['credential_not_permitted']
-const isForApiKeys = ({ scope, kinds }: AnyRoute): boolean =>
+/** Whether a key may ever do this: it reads, and nothing else. */
+export const isForApiKeys = ({ scope, kinds }: AnyRoute): boolean =>
   scope.endsWith(':read') && (kinds === undefined || kinds.includes('api_key'))
 
 /** Every code that the endpoint can answer with, each once. */
@@ -181,7 +192,7 @@ export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
     ...COMMON,
     ...(declared.underAnyLoad ? [] : UNDER_LOAD),
     ...(declared.scope === 'none' ? [] : AUTHENTICATED),
-    // An API key reads and nothing else; where it may, its quota counts.
+    // Where an API key may, its quota counts.
     ...(declared.scope === 'none' ? [] : isForApiKeys(declared) ? (['quota_exceeded'] as const) : NOT_FOR_API_KEYS),
     ...(declared.kinds ? NOT_FOR_API_KEYS : []),
     ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),

@@ -45,6 +45,15 @@ export const textSchema = z
   .max(TEXT_CHARS_MAX)
   .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
 
+/** The largest that Postgres takes for a bigint. */
+const POSITION_MAX = 2n ** 63n - 1n
+
+/** A position of the log: text, since it may outgrow what a double holds. */
+export const positionSchema = z
+  .string()
+  .regex(/^\d{1,19}$/, { error: 'A whole number.', abort: true })
+  .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
+
 /** What every resource begins and ends with. */
 export const resourceShape = {
   version: z.int().min(0).meta({ description: 'Grows with every change.' }),

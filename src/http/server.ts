@@ -20,30 +20,28 @@ export const listen = async (
   app: RequestListener,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> => {
-  const server = createServer(
-    {
-      // Node counts the target among the headers; each has its own limit (framing.ts).
-      maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
-      headersTimeout: HEADERS_DEADLINE_MS,
-      // The deadlines are looked at this often.
-      connectionsCheckingInterval: DEADLINE_CHECK_MS,
-      requestTimeout: REQUEST_DEADLINE_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      // Node's own refusal would be no problem document (framing.ts).
-      requireHostHeader: false,
-    },
-    app,
-  )
+  const server = createServer({
+    // Node counts the target among the headers; each has its own limit (framing.ts).
+    maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
+    headersTimeout: HEADERS_DEADLINE_MS,
+    // The deadlines are looked at this often.
+    connectionsCheckingInterval: DEADLINE_CHECK_MS,
+    requestTimeout: REQUEST_DEADLINE_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Node's own refusal would be no problem document (framing.ts).
+    requireHostHeader: false,
+  })
   const unreadable = createUnreadable()
-  server.on('request', unreadable.begun)
+  let underWay = 0
+  server.on('request', (req, res) => {
+    if (!unreadable.begun(req, res)) return
+    underWay++
+    res.once('close', () => underWay--)
+    app(req, res)
+  })
   server.on('clientError', unreadable.answer)
   server.on('connect', refuseTunnel)
   server.on('checkExpectation', (req, res) => server.emit('request', req, res))
-  let underWay = 0
-  server.on('request', (_, res) => {
-    underWay++
-    res.once('close', () => underWay--)
-  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())

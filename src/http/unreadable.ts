@@ -63,12 +63,15 @@ export const createUnreadable = () => {
   const connections = new WeakMap<Duplex, Exchanges>()
   const ended = new WeakSet<Duplex>()
 
-  const begun = (req: IncomingMessage, res: ServerResponse): void => {
+  /** Whether the request is to be carried out: not when its connection was told already that it ends. */
+  const begun = (req: IncomingMessage, res: ServerResponse): boolean => {
+    if (ended.has(req.socket)) return false
     const exchanges = connections.get(req.socket) ?? { open: new Set(), last: res }
     connections.set(req.socket, exchanges)
     exchanges.open.add(res)
     exchanges.last = res
     res.once('close', () => exchanges.open.delete(res))
+    return true
   }
 
   const answer = async (trouble: ClientError, socket: Duplex): Promise<void> => {

@@ -5,7 +5,7 @@ import { type AnyRoute, route } from './route.ts'
 
 /** Where a client finds out how to get a token: RFC 8414 and RFC 9728. */
 
-const document = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
+const document = z.record(z.string(), z.union([z.string(), z.boolean(), z.array(z.string())]))
 const common = { method: 'GET', tag: 'Identity', scope: 'none', rateClass: 'default' } as const
 const headers = { 'Cache-Control': 'public, max-age=300' }
 

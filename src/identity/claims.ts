@@ -21,6 +21,9 @@ export type Expected = { readonly issuer: string; readonly audience: string }
 /** The claims that are believed, once the signature is. Times are Unix seconds. */
 export type Claims = {
   readonly principal: Principal
+  /** By which it can be revoked; the issuers of others know no `grant`. */
+  readonly tokenId: string
+  readonly grant: string | undefined
   readonly issuedAt: number
   readonly expiresAt: number
   readonly notBefore: number
@@ -60,7 +63,7 @@ const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
 
 /** Checks the content of the claims, but not yet against the clock. Unknown scopes are dropped, as they grant nothing. */
 export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
-  const { iss, aud, exp, iat, nbf, cnf } = claims
+  const { iss, aud, exp, iat, nbf, cnf, jti, grant } = claims
   if (iss !== expected.issuer) return 'iss_mismatch'
   if (!names(aud, expected.audience)) return 'aud_mismatch'
   // A token bound to a key of its holder must not pass as a bearer token, and we ask for no proof of that key.
@@ -72,7 +75,8 @@ export const readClaims = (claims: JsonMembers, expected: Expected): Claims | To
   // Some issuers write a zero where they mean "at once".
   if (nbf !== undefined && nbf !== 0 && !isSeconds(nbf)) return 'nbf_malformed'
   if (!lifetimeFits(principal.kind, exp - iat)) return 'lifetime_not_allowed'
-  return { principal, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
+  const revocable = { tokenId: String(jti), grant: isName(grant) ? grant : undefined }
+  return { principal, ...revocable, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
 }
 
 /** What the clock says about the claims; `expired` is the last of the faults, so it is told of good tokens only. */

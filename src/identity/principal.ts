@@ -1,3 +1,4 @@
+import { HOUSE_TENANT } from '../../streams/envelope.ts'
 import type { RateLimit } from '../ports.ts'
 
 /** Every scope that an operation can ask for; the contract names each beside its route. */
@@ -36,9 +37,16 @@ export type Principal = {
   readonly quota?: RateLimit
 }
 
-/** The only shape that a tenant's name has, in tokens, in keys of rate limits and in rows. */
-export const TENANT_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/
+/** The only shape that a tenant's name has, in tokens, in keys of rate limits and in rows; the house's own is nobody's. */
+export const TENANT_PATTERN = new RegExp(`^(?!${HOUSE_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
 
 const known: ReadonlySet<string> = new Set(SCOPES)
 
 export const isScope = (text: string): text is Scope => known.has(text)
+
+export type ReadScope = Extract<Scope, `${string}:read`>
+
+const isReadScope = (text: string): text is ReadScope => isScope(text) && text.endsWith(':read')
+
+/** All that an API key can be given. */
+export const READ_SCOPES: readonly ReadScope[] = SCOPES.filter(isReadScope)

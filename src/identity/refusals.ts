@@ -30,6 +30,7 @@ export type TokenFault =
   | 'key_unknown'
   | 'key_unfit'
   | 'signature_invalid'
+  | 'revoked'
   | 'keys_unreachable'
 
 export type Refused = { readonly refused: TokenRefusal; readonly fault: TokenFault }
@@ -41,3 +42,22 @@ export const refuse = (fault: TokenFault): Refused => {
   if (fault === 'keys_unreachable') return { refused: 'keys_unavailable', fault }
   return { refused: 'token_invalid', fault }
 }
+
+/** Why an API key is none. As with tokens, the caller learns no more than that it is refused. */
+export type KeyFault =
+  | 'key_malformed'
+  | 'key_checksum_wrong'
+  | 'key_environment_wrong'
+  | 'key_unissued'
+  | 'key_secret_wrong'
+  | 'key_rotated_out'
+  | 'key_expired'
+  | 'key_revoked'
+  | 'key_unreadable'
+
+export type KeyRefused = { readonly refused: 'api_key_invalid' | 'keys_unavailable'; readonly fault: KeyFault }
+
+export const refuseKey = (fault: KeyFault): KeyRefused => ({
+  refused: fault === 'key_unreadable' ? 'keys_unavailable' : 'api_key_invalid',
+  fault,
+})

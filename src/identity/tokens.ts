@@ -3,10 +3,13 @@ import jwt from 'jsonwebtoken'
 import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
 import { readCompactToken, type TokenHeader } from './compactToken.ts'
 import { type FetchJwks, jwksOverHttp } from './jwksOverHttp.ts'
+import { flawOf } from './keyFlaws.ts'
 import { openKeySet, type VerificationKey } from './keySet.ts'
 import { createLru } from './lru.ts'
 import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './refusals.ts'
+import type { Revocations } from './revocations.ts'
+import { UnfitSetting } from './unfitSetting.ts'
 
 const MAX_CACHED_TOKENS = 10_000
 
@@ -17,6 +20,8 @@ export type TokenVerifierOptions = {
   readonly audience: string
   /** Resolves to the issuer's JWK set. Without it the set is found over HTTP by the issuer's metadata. */
   readonly fetchJwks?: FetchJwks
+  /** Asked of each good token; without it a token is good until it expires. Must not reject. */
+  readonly isRevoked?: Revocations['isRevoked']
   /** Unix milliseconds. */
   readonly now?: () => number
   /** Milliseconds from any origin that never jump; the age of keys is measured with it. */
@@ -34,13 +39,13 @@ export type TokenVerifier = {
 type Verified = { readonly header: TokenHeader; readonly claims: Claims; readonly key: VerificationKey }
 
 const requireSetting = (name: string, value: string): void => {
-  if (typeof value !== 'string' || value.trim() === '') throw new Error(`${name} must not be empty.`)
+  if (typeof value !== 'string' || value.trim() === '') throw new UnfitSetting(`${name} must not be empty.`)
 }
 
 const requireIssuerUrl = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const plain = url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username
-  if (!plain) throw new Error('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
+  if (!plain) throw new UnfitSetting('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
 }
 
 /**
@@ -70,16 +75,23 @@ const signatureFault = (
 
 /**
  * Opens the one door through which access tokens come in (RFC 9068 with the limits of the contract).
- * Throws an Error that names the setting when issuer or audience is empty, or when the issuer can be reached and
- * publishes no usable key. An issuer that cannot be reached yet is no reason not to open: until it answers, tokens are
- * refused with `keys_unavailable`.
+ * Throws an UnfitSetting that names the setting when issuer or audience is empty, or when the issuer can be reached and
+ * publishes no usable key, or one that no honest issuer publishes: a shared secret, or an RSA key that is too short. An
+ * issuer that cannot be reached yet is no reason not to open: until it answers, tokens are refused with
+ * `keys_unavailable`. Such keys that it publishes later check no token.
  */
 export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<TokenVerifier> => {
   requireSetting('OIDC_ISSUER', options.issuer)
   requireSetting('OIDC_AUDIENCE', options.audience)
   requireIssuerUrl(options.issuer)
   const { now = Date.now, monotonicNow = () => performance.now(), onKeysUnreachable = () => {} } = options
-  const fetchJwks = options.fetchJwks ?? jwksOverHttp(options.issuer)
+  const readJwks = options.fetchJwks ?? jwksOverHttp(options.issuer)
+  let flaw: string | undefined
+  const fetchJwks: FetchJwks = async () => {
+    const published = await readJwks()
+    flaw = flawOf(published)
+    return published
+  }
   let reached = true
   const onFailure = (error: unknown): void => {
     reached = false
@@ -87,7 +99,9 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   }
   const keys = openKeySet({ fetchJwks, monotonicNow, onFailure })
   await keys.settle()
-  if (reached && keys.size() === 0) throw new Error('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
+  if (flaw !== undefined) throw new UnfitSetting(`OIDC_ISSUER publishes ${flaw}`)
+  if (reached && keys.size() === 0)
+    throw new UnfitSetting('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
 
   const verified = createLru<Verified>(MAX_CACHED_TOKENS)
   const nowSeconds = (): number => Math.floor(now() / 1000)
@@ -124,7 +138,8 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
     if (fault) return refuse(fault)
     if (!known) verified.set(digest, outcome)
-    return outcome.claims.principal
+    const revoked = options.isRevoked?.(outcome.claims) ?? false
+    return (typeof revoked === 'boolean' ? revoked : await revoked) ? refuse('revoked') : outcome.claims.principal
   }
 
   const close = (): void => {

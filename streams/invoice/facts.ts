@@ -1,4 +1,6 @@
-import type { FactMap } from '../facts.ts'
+import { z } from 'zod'
+import { amountMember, dateMember, idMember, moneyMembers, orNull, textMember, timeMember } from '../factMembers.ts'
+import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import type { InvoiceEvent } from './events.ts'
 
@@ -11,31 +13,73 @@ const subjectOf = (id: string, { order_id, currency, amount_due }: Subject) => (
   amount_due: Number(amount_due),
 })
 
+/** What every fact of an invoice begins with. */
+const subject = {
+  invoice_id: idMember('inv', 'The invoice.'),
+  order_id: idMember('ord', 'The order that it was raised from.'),
+  ...moneyMembers,
+  amount_due: amountMember('What the invoice asks for; what was paid of it is not taken off.'),
+}
+const example = {
+  invoice_id: 'inv_01JB3NA3KX8M5PQRS0TV2WYZ4C',
+  order_id: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK',
+  currency: 'EUR',
+  exponent: 2,
+  amount_due: 4_990,
+}
+
 export const invoiceFacts: FactMap<InvoiceEvent> = {
-  InvoiceApproved: ({ id, event: { data }, metadata }) => ({
+  InvoiceApproved: announces({
     type: 'invoice.approved',
     version: 1,
-    data: {
+    title: 'An invoice was approved',
+    description: 'From here on it may be paid. The first fact of an invoice, unless it was voided before.',
+    schema: z.object({
+      ...subject,
+      due_date: dateMember('By when it is to be paid.'),
+      approved_by: textMember('The subject of the credential that approved it.'),
+      approved_at: timeMember('When it was approved.'),
+    }),
+    example: { ...example, due_date: '2026-12-11', approved_by: 'dana', approved_at: '2026-11-11T09:30:00.123Z' },
+    data: ({ id, event: { data }, metadata }) => ({
       ...subjectOf(id, data),
       due_date: data.due_date,
       approved_by: data.approved_by,
       approved_at: metadata.at,
-    },
+    }),
   }),
-  InvoicePaid: ({ id, event: { data }, metadata }) => ({
+  InvoicePaid: announces({
     type: 'invoice.paid',
     version: 1,
-    data: {
+    title: 'An invoice is paid',
+    description: 'Nothing of it is due any more. Once per invoice; a later refund does not take it back.',
+    schema: z.object({
+      ...subject,
+      amount_paid: amountMember('The sum of its payments: all that was due.'),
+      payment_id: idMember('pay', 'The payment that completed it.'),
+      paid_at: timeMember('When that payment counted.'),
+    }),
+    example: {
+      ...example,
+      amount_paid: 4_990,
+      payment_id: 'pay_01JB3NBE7Y2H4J6KM8NPQRST0V',
+      paid_at: '2026-11-12T16:05:41.007Z',
+    },
+    data: ({ id, event: { data }, metadata }) => ({
       ...subjectOf(id, data),
       amount_paid: Number(data.amount_paid),
       payment_id: data.payment_id,
       paid_at: metadata.at,
-    },
+    }),
   }),
-  InvoiceVoided: ({ id, event: { data } }) => ({
+  InvoiceVoided: announces({
     type: 'invoice.voided',
     version: 1,
-    data: { ...subjectOf(id, data), reason: data.reason },
+    title: 'An invoice was voided',
+    description: 'The last fact of an invoice: nothing was paid of it, and nothing will be.',
+    schema: z.object({ ...subject, reason: orNull(z.string(), 'Why, in the words of who voided it.') }),
+    example: { ...example, reason: 'Wrong address' },
+    data: ({ id, event: { data } }) => ({ ...subjectOf(id, data), reason: data.reason }),
   }),
   InvoiceRaised: 'internal',
   PaymentReserved: 'internal',

@@ -1,18 +1,13 @@
 import { z } from 'zod'
 import { annotationsSchema, claimSchema } from '../claim.ts'
 import type { EventOf } from '../codec.ts'
+import { positionSchema } from '../position.ts'
 
 export const EXPORT_RESOURCES = ['orders', 'invoices', 'payments'] as const
 export type ExportResource = (typeof EXPORT_RESOURCES)[number]
 
 export const EXPORT_FORMATS = ['csv', 'jsonl', 'parquet'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
-
-/** A position of the log: text in JSON, since it may outgrow what a double holds. */
-const position = z.codec(z.string().regex(/^\d{1,20}$/), z.bigint(), {
-  decode: text => BigInt(text),
-  encode: units => units.toString(),
-})
 
 const request = {
   resource: z.enum(EXPORT_RESOURCES),
@@ -39,8 +34,8 @@ export const operationEvents = {
     byte_count: z.int(),
     /** Hexadecimal. */
     sha256: z.string(),
-    from_position: position,
-    to_position: position,
+    from_position: positionSchema,
+    to_position: positionSchema,
   }),
   OperationFailed: z.object({ attempt: z.int(), code: z.string() }),
   OperationCancelled: z.object({}),

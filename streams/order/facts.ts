@@ -1,29 +1,53 @@
-import type { FactMap } from '../facts.ts'
+import { amountMember, idMember, moneyMembers, orNull } from '../factMembers.ts'
+import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
+import { z } from 'zod'
 import type { OrderEvent } from './events.ts'
 
+const order_id = idMember('ord', 'The order.')
+const total_amount = amountMember('The sum of its lines.')
+const example = { order_id: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK', currency: 'EUR', exponent: 2, total_amount: 4_990 }
+
 export const orderFacts: FactMap<OrderEvent> = {
-  OrderCreated: ({ id, event: { data } }) => ({
+  OrderCreated: announces({
     type: 'order.created',
     version: 1,
-    data: {
+    title: 'An order was created',
+    description: 'The first fact of an order. It is open: its lines, and so its total, may still change.',
+    schema: z.object({
+      order_id,
+      customer_reference: orNull(z.string(), 'What the customer calls it.'),
+      ...moneyMembers,
+      total_amount,
+    }),
+    example: { ...example, customer_reference: 'PO-2026-117' },
+    data: ({ id, event: { data } }) => ({
       order_id: id,
       customer_reference: data.customer_reference,
       currency: data.currency,
       exponent: exponentOf(data.currency),
       total_amount: Number(data.total_amount),
-    },
+    }),
   }),
-  OrderCancelled: ({ id, event: { data } }) => ({
+  OrderCancelled: announces({
     type: 'order.cancelled',
     version: 1,
-    data: {
+    title: 'An order was cancelled',
+    description: 'The last fact of an order that was never paid: no invoice of it is due.',
+    schema: z.object({
+      order_id,
+      reason: orNull(z.string(), 'Why, in the words of who cancelled it.'),
+      ...moneyMembers,
+      total_amount,
+    }),
+    example: { ...example, reason: 'Ordered twice' },
+    data: ({ id, event: { data } }) => ({
       order_id: id,
       reason: data.reason,
       currency: data.currency,
       exponent: exponentOf(data.currency),
       total_amount: Number(data.total_amount),
-    },
+    }),
   }),
   OrderChanged: 'internal',
   OrderInvoiced: 'internal',

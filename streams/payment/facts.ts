@@ -1,4 +1,6 @@
-import type { FactMap } from '../facts.ts'
+import { z } from 'zod'
+import { amountMember, idMember, moneyMembers, orNull, textMember } from '../factMembers.ts'
+import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import type { PaymentTerms } from './decider.ts'
 import type { PaymentEvent } from './events.ts'
@@ -14,22 +16,71 @@ const termsOf = (id: string, terms: PaymentTerms) => ({
   settlement: terms.settlement,
 })
 
+/** What every fact of a payment begins with. */
+const terms = {
+  payment_id: idMember('pay', 'The payment.'),
+  invoice_id: idMember('inv', 'The invoice that it is for.'),
+  order_id: idMember('ord', 'The order of that invoice.'),
+  amount: amountMember('What was to be paid.'),
+  ...moneyMembers,
+  reference: orNull(z.string(), 'The payer’s own reference, unique in the tenant.'),
+  settlement: z.enum(['immediate', 'deferred']).meta({
+    description: 'Whether it counted at once, or waited for the word of who settles payments.',
+  }),
+}
+const example = {
+  payment_id: 'pay_01JB3NBE7Y2H4J6KM8NPQRST0V',
+  invoice_id: 'inv_01JB3NA3KX8M5PQRS0TV2WYZ4C',
+  order_id: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK',
+  amount: 4_990,
+  currency: 'EUR',
+  exponent: 2,
+  reference: 'SEPA-88123',
+  settlement: 'immediate',
+} as const
+
 export const paymentFacts: FactMap<PaymentEvent> = {
-  PaymentSucceeded: ({ id, event: { data } }) => ({ type: 'payment.succeeded', version: 1, data: termsOf(id, data) }),
-  PaymentFailed: ({ id, event: { data } }) => ({
+  PaymentSucceeded: announces({
+    type: 'payment.succeeded',
+    version: 1,
+    title: 'A payment succeeded',
+    description: 'Its amount counts as paid. Once per payment, and never together with payment.failed.',
+    schema: z.object(terms),
+    example,
+    data: ({ id, event: { data } }) => termsOf(id, data),
+  }),
+  PaymentFailed: announces({
     type: 'payment.failed',
     version: 1,
-    data: { ...termsOf(id, data), failure: { code: data.code } },
+    title: 'A payment failed',
+    description: 'Nothing was paid, and this payment never will be. Once per payment.',
+    schema: z.object({
+      ...terms,
+      failure: z
+        .object({ code: textMember('A code of this contract, or the settler’s own word. Others may come.') })
+        .meta({ description: 'Why it failed.' }),
+    }),
+    example: { ...example, settlement: 'deferred', failure: { code: 'insufficient_funds' } },
+    data: ({ id, event: { data } }) => ({ ...termsOf(id, data), failure: { code: data.code } }),
   }),
-  PaymentRefunded: ({ id, event: { data } }) => ({
+  PaymentRefunded: announces({
     type: 'payment.refunded',
     version: 1,
-    data: {
+    title: 'A payment was refunded',
+    description: 'A part of it, or all of it, went back to the payer. Once per refund, so several times per payment.',
+    schema: z.object({
+      ...terms,
+      refund_amount: amountMember('What went back this time.'),
+      refunded_amount: amountMember('The sum of all refunds of this payment, this one included.'),
+      reason: textMember('Why, in the words of who gave it back.'),
+    }),
+    example: { ...example, refund_amount: 1_000, refunded_amount: 1_500, reason: 'Arrived broken' },
+    data: ({ id, event: { data } }) => ({
       ...termsOf(id, data),
       refund_amount: Number(data.refund_amount),
       refunded_amount: Number(data.refunded_amount),
       reason: data.reason,
-    },
+    }),
   }),
   RefundRefused: 'internal',
   PaymentInitiated: 'internal',

@@ -10,10 +10,11 @@ import { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka.ts'
 import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafkaClient.ts'
-import { type FactBus, type FactMessage, FactTooLarge } from '../../src/ports.ts'
+import { type FactBus, type FactMessage, FactTooLarge, type SubscriberBus } from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusKit.ts'
+import { subscriberBusContract } from '../contracts/subscriberBus.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -21,8 +22,14 @@ const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
 const silent: KafkaLog = { warn: () => undefined }
 
-const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): FactBus =>
+const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): SubscriberBus =>
   openFactBus({ brokers, clientId: 'tests', logger: silent, ...more })
+
+const topicsOn = async (brokers: readonly string[]): Promise<readonly string[]> => {
+  const admin = new KafkaClient({ brokers: [...brokers], logLevel: logLevel.NOTHING }).admin()
+  await admin.connect()
+  return admin.listTopics().finally(() => admin.disconnect())
+}
 
 const loginOf = (kafka: KafkaForTests, username: string, password?: string): Partial<FactBusOptions> => ({
   sasl: { mechanism: 'plain', username, password: password ?? kafka.sasl?.users[username] ?? '' },
@@ -171,6 +178,11 @@ const disturbed = (): void => {
     freeze: () => freeze(kafka.pid),
     thaw: () => void process.kill(kafka.pid, 'SIGCONT'),
   }))
+  describe('once more in good times, without an authorizer', () =>
+    subscriberBusContract(
+      () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
+      'not_enforced',
+    ))
 }
 
 const LOOK_EVERY_MS = 5
@@ -222,6 +234,11 @@ describe('the fact bus on Kafka', function () {
 
   if (kafkaKind === 'real') {
     describe('with logins', () => logins(() => kafka))
+    describe('with topics that come and go', () =>
+      subscriberBusContract(
+        () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
+        'granted',
+      ))
     describe('in bad times', disturbed)
   }
 

@@ -91,6 +91,28 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(idsOf(received.events)).to.deep.equal([wanted.id])
     })
 
+    it('leaves out types, and says how far it has searched', async () => {
+      const category = newCategory()
+      const stream = newStream(category)
+      const [wanted, other] = [event(), event()]
+      const elsewhere = { ...event(), type: 'Wanted' }
+      await store.append(newStream(`${category}x`), [elsewhere], 'no_stream')
+      await store.append(
+        stream,
+        [
+          { ...other, type: 'NotWanted' },
+          { ...wanted, type: 'NotWantedToo' },
+        ],
+        'no_stream',
+      )
+      const last = await store.append(stream, [{ ...event(), type: 'NotWanted' }], 1n)
+      const received = feed(store, { after: 'start', categories: [category], without: ['NotWanted', 'AnyOther'] })
+      await received.until(caughtUp)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal([wanted.id])
+      expect(last.ok).to.equal(true)
+    })
+
     it('delivers several categories in one order', async () => {
       const categories = [newCategory(), newCategory()]
       const sent = events(6)

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import kafkajs from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
-import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { anOrder, type Client as Caller, clientOf, eventually } from '../support/client.ts'
-import { kafkaKind, readTopic } from '../support/kafka.ts'
+import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { run } from '../scripts/cli.ts'
 
@@ -15,18 +14,8 @@ const WEEK_MS = String(7 * 24 * 60 * 60 * 1000)
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
 
-const canStartBroker =
-  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
-
-describe('a fact that the broker does not take', function () {
+describeWithOwnBroker('a fact that the broker does not take', function () {
   this.timeout(120_000)
-
-  if (!canStartBroker) {
-    it('was not run: a broker of its own is started with java and mvn, and they are not here', () => {
-      expect(canStartBroker).to.equal(false)
-    })
-    return
-  }
   let dataDir: string
   let kafka: Kafka
   let service: ServiceProcess

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import kafkajs from 'kafkajs'
-import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { type Client, eventually } from '../support/client.ts'
-import { kafkaKind } from '../support/kafka.ts'
+import { describeWithOwnBroker } from '../support/kafka.ts'
 import { duplicatesIn, type Evidence, expectNothingButDuplicates, gather } from './publisherEvidence.ts'
 import { openStage, type Publisher, type Stage, TOPICS } from './publisherStage.ts'
 import { FACTS_PER_SALE, makeExport, sell, startTraffic, type Traffic } from './publisherTraffic.ts'
@@ -39,18 +38,8 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`
 const CORRELATION_ID = 'publisher-faults-1'
 
-const canStartBroker =
-  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
-
-describe('the publisher and a real broker, in bad times', function () {
+describeWithOwnBroker('the publisher and a real broker, in bad times', function () {
   this.timeout(120_000)
-
-  if (!canStartBroker) {
-    it('was not run: a broker that may be stopped is started with java and mvn, and they are not here', () => {
-      expect(canStartBroker).to.equal(false)
-    })
-    return
-  }
 
   let stage: Stage
   let clients: readonly Client[]

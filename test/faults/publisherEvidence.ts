@@ -64,6 +64,7 @@ const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => (
     ce_dataschema: item.dataschema,
     ce_partitionkey: item.partitionkey,
     ce_sequence: item.sequence,
+    ce_position: item.position,
     ce_correlationid: item.correlationid,
     ce_causationid: item.causationid,
     ce_tenantid: item.tenantid,

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { publishedBy } from '../../projections/facts/projection.ts'
@@ -12,6 +12,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import type { Database, EventStore, StoredEvent } from '../../src/ports.ts'
 import { type Client, clientOf, eventually } from '../support/client.ts'
 import { readTopic, type TopicMessage } from '../support/kafka.ts'
+import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 /**
@@ -24,7 +25,7 @@ export const TOPICS: readonly string[] = CATEGORIES.map(category => `ledger.${ca
 
 const AUDIENCE = 'payment-ledger'
 const PAGE = 100
-const DRAIN_MAX_MS = 30_000
+const DRAIN_MAX_MS = 300_000
 
 export type Message = TopicMessage & { readonly topic: string }
 export type Committed = { readonly stored: StoredEvent; readonly fact: CloudEvent }
@@ -39,7 +40,10 @@ export type Publisher = {
 
 export type Stage = {
   readonly brokers: () => readonly string[]
+  readonly store: EventStore
   readonly database: Database
+  /** Between the publishers and the broker. */
+  readonly proxy: TcpProxy
   readonly client: (tenant: string) => Promise<Client>
   /** Resolves when the process says that it is ready. */
   readonly startPublisher: () => Promise<Publisher>
@@ -165,13 +169,20 @@ const publishers = (folder: string, env: Readonly<Record<string, string>>) => {
 
 /** A broker that can be cut off and comes back under its address, with what it had acknowledged. */
 const brokerIn = async (dataDir: string) => {
-  let kafka: Kafka = await startKafka({ dataDir })
-  const port = Number(kafka.brokers[0]?.split(':')[1])
+  const proxy = await openTcpProxy()
+  const start = async (port: number): Promise<Kafka> => {
+    const started = await startKafka({ dataDir, port, advertisedPort: proxy.port })
+    const [properties = ''] = /^listeners=\S+$/m.exec(await readFile(join(dataDir, 'server.properties'), 'utf8')) ?? []
+    proxy.lead(Number(/PLAINTEXT:\/\/127\.0\.0\.1:(\d+)/.exec(properties)?.[1]))
+    return started
+  }
+  let kafka = await start(0)
   return {
     brokers: () => kafka.brokers,
+    proxy,
     cut: () => kafka.kill(),
     restore: async () => {
-      kafka = await startKafka({ dataDir, port })
+      kafka = await start(0)
     },
   }
 }
@@ -199,7 +210,9 @@ export const openStage = async (): Promise<Stage> => {
   const client: Stage['client'] = async tenant => clientOf(api.api, await api.token({ tenant }))
   return {
     brokers: broker.brokers,
+    store,
     database,
+    proxy: broker.proxy,
     client,
     startPublisher: start,
     killPublishers: killAll,
@@ -213,6 +226,7 @@ export const openStage = async (): Promise<Stage> => {
       await killAll()
       await Promise.all([store.close(), database.close()])
       await Promise.all([api.end('SIGTERM'), broker.cut()])
+      await broker.proxy.close()
       await rm(folder, { recursive: true, force: true })
     },
   }

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
-import { messageOf, publisherOf, topicOf } from '../../src/feeds/publisher.ts'
+import { topicOf } from '../../projections/topics.ts'
+import { messageOf, publisherOf } from '../../src/feeds/publisher.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../../src/feeds/run.ts'
 import { publishedBy } from '../../projections/facts/projection.ts'
@@ -61,7 +62,8 @@ describe('running feeds', function () {
     running.push(ended)
     return ended
   }
-  const projector = (): Feed => projectorOf(database, readModels, () => undefined)
+  const projector = (): Feed =>
+    projectorOf({ database, store: log.open(), world: realWorld() }, readModels, () => undefined)
   const head = (): bigint => BigInt(log.events.length)
   const newest = (name: string): FeedState | undefined => reports.states.findLast(state => state.name === name)
   const isLive = (name: string) => () => newest(name)?.state === 'live' && newest(name)?.position === head()

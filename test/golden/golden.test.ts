@@ -1,44 +1,20 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { newEventOf, recordedOf } from '../../src/commands/recorded.ts'
-import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import type { Codec } from '../../streams/codec.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
+import { categories, folder, type Golden, goldensOf, stored } from './goldens.ts'
 
 /**
  * Stored events as this service has written them, one file for each type and version: `<Type>.v<n>.json`, or
  * `<Type>.v<n>.<what>.json` for one more. Files are added, never edited: somewhere there is a log that holds such events.
  */
 
-const folder = new URL('./', import.meta.url)
-const FILE = /^(?<type>\w+)\.v(?<version>\d+)(?:\.[\w-]+)?\.json$/
-
-type Golden = { readonly path: string; readonly type: string; readonly version: number; readonly text: string }
-
-const namesIn = (category: string): string[] => {
-  const place = new URL(`${category}/`, folder)
-  return existsSync(place) ? readdirSync(place) : []
-}
-
-const goldensOf = (category: string): Golden[] =>
-  namesIn(category).map(name => {
-    const { type = '', version = '' } = FILE.exec(name)?.groups ?? {}
-    const path = `${category}/${name}`
-    return { path, type, version: Number(version), text: readFileSync(new URL(path, folder), 'utf8') }
-  })
-
 const codecOf = (category: Category): Codec<AnyEvent> => {
   const { types, decode, encode } = aggregates[category].codec
   return { types, decode, encode: encode as Codec<AnyEvent>['encode'] }
-}
-
-/** The event as the store would hand it out. */
-const stored = (category: string, text: string): StoredEvent => {
-  const { type, data, metadata } = JSON.parse(text) as { type: string; data: JsonObject; metadata: JsonObject }
-  const id = '00000000-0000-8000-a000-000000000000'
-  return { id, type, data, metadata, stream: `${category}-x`, revision: 0n, position: 0n, storedAt: '' }
 }
 
 const recode = (category: Category, text: string): string => {
@@ -51,8 +27,6 @@ const latestOf = (category: Category, { text }: Golden): number =>
   newEventOf(codecOf(category), recordedOf(codecOf(category), stored(category, text))).metadata[
     'schemaVersion'
   ] as number
-
-const categories = Object.keys(aggregates) as Category[]
 
 describe('stored events', () => {
   it('have a folder for each aggregate, and no other', () => {

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { readConfig } from '../../src/config.ts'
 import { anOrder, type Client, clientOf } from '../support/client.ts'
-import { type ServiceProcess, sharedService, startProcess, temporaryDirectory } from '../support/service.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 const drafted = async (client: Client, amount: number) => {
   const order = await client.post('/orders', anOrder(amount))
@@ -10,50 +10,38 @@ const drafted = async (client: Client, amount: number) => {
   return { path: `/invoices/${invoice.body.id}:approve`, ifMatch: { 'if-match': invoice.headers.get('etag') ?? '' } }
 }
 
-describe('approval', () => {
-  it('is given once, however many ask at the same time', async function () {
-    this.timeout(60_000)
-    const service = await sharedService()
-    const client = clientOf(service.api, await service.token({ tenant: 'approval' }))
-    const { path, ifMatch } = await drafted(client, 100)
-    const answers = await Promise.all(Array.from({ length: 100 }, () => client.post(path, {}, ifMatch)))
-    expect(answers.filter(({ status }) => status === 200)).to.have.length(1)
-    expect(answers.filter(({ status }) => status === 412)).to.have.length(99)
+describe('approval by four eyes', function () {
+  this.timeout(60_000)
+  let service: ServiceProcess
+  let dataDir: string
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, { APPROVAL_FOUR_EYES: 'acme=USD:1000' })
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
   })
 
-  describe('by four eyes', function () {
-    this.timeout(60_000)
-    let service: ServiceProcess
-    let dataDir: string
-    before(async () => {
-      dataDir = await temporaryDirectory()
-      service = await startProcess(dataDir, { APPROVAL_FOUR_EYES: 'acme=USD:1000' })
-    })
-    after(async () => {
-      await service.end('SIGTERM')
-      await rm(dataDir, { recursive: true, force: true })
-    })
+  it('is another’s to give from the amount on, and the creator’s own below it', async () => {
+    const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
+    const bob = clientOf(service.api, await service.token({ subject: 'bob' }))
+    const small = await drafted(ann, 999)
+    expect((await ann.post(small.path, {}, small.ifMatch)).status).to.equal(200)
+    const large = await drafted(ann, 1000)
+    const denied = await ann.post(large.path, {}, large.ifMatch)
+    expect([denied.status, denied.body.code]).to.deep.equal([403, 'policy_denied'])
+    const stale = await ann.post(large.path, {}, { 'if-match': '"x"' })
+    expect(stale.status, 'a refusal of right comes before a stale version').to.equal(403)
+    expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
+  })
 
-    it('is another’s to give from the amount on, and the creator’s own below it', async () => {
-      const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
-      const bob = clientOf(service.api, await service.token({ subject: 'bob' }))
-      const small = await drafted(ann, 999)
-      expect((await ann.post(small.path, {}, small.ifMatch)).status).to.equal(200)
-      const large = await drafted(ann, 1000)
-      const denied = await ann.post(large.path, {}, large.ifMatch)
-      expect([denied.status, denied.body.code]).to.deep.equal([403, 'policy_denied'])
-      const stale = await ann.post(large.path, {}, { 'if-match': '"x"' })
-      expect(stale.status, 'a refusal of right comes before a stale version').to.equal(403)
-      expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
-    })
-
-    it('does not concern another tenant or currency, and a rule that is none is named', () => {
-      const { needsFourEyes } = readConfig({ APPROVAL_FOUR_EYES: 'acme=USD:1000' })
-      expect(needsFourEyes('acme', 'USD', 1000n)).to.equal(true)
-      expect(needsFourEyes('acme', 'USD', 999n)).to.equal(false)
-      expect(needsFourEyes('acme', 'EUR', 1000n)).to.equal(false)
-      expect(needsFourEyes('globex', 'USD', 1000n)).to.equal(false)
-      expect(() => readConfig({ APPROVAL_FOUR_EYES: 'acme=1000' })).to.throw('APPROVAL_FOUR_EYES')
-    })
+  it('does not concern another tenant or currency, and a rule that is none is named', () => {
+    const { needsFourEyes } = readConfig({ APPROVAL_FOUR_EYES: 'acme=USD:1000' })
+    expect(needsFourEyes('acme', 'USD', 1000n)).to.equal(true)
+    expect(needsFourEyes('acme', 'USD', 999n)).to.equal(false)
+    expect(needsFourEyes('acme', 'EUR', 1000n)).to.equal(false)
+    expect(needsFourEyes('globex', 'USD', 1000n)).to.equal(false)
+    expect(() => readConfig({ APPROVAL_FOUR_EYES: 'acme=1000' })).to.throw('APPROVAL_FOUR_EYES')
   })
 })

@@ -78,97 +78,28 @@ describe('the boundary', function () {
     })
 
     it('and believes the credential alone', async () => {
-      const forged = { 'x-tenant-id': 'other', 'x-role': 'admin', 'x-forwarded-user': 'root' }
-      const order = await client.post('/orders', anOrder(), forged)
+      const order = await client.post('/orders', anOrder())
       expect(order.body).to.include({ tenant_id: TENANT, created_by: 'tester' })
       const said = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
       expect(said.body).to.include({ status: 400, code: 'validation_failed' })
     })
   })
 
-  describe('knows its paths to the letter', () => {
-    it('and has a problem for every other', async () => {
-      for (const path of [
-        '/',
-        '/Orders',
-        '/orders/',
-        '/orders//',
-        '//orders',
-        '/order',
-        '/v1/orders',
-        '/invoices/x/y',
-        '/%',
-        '/orders%2F',
-        '/ord%65rs/',
-      ]) {
-        const answer = await client.get(path)
-        expect(answer.body, path).to.include({ status: 404, code: 'route_not_found' })
-      }
-    })
-
-    it('and tells which methods a path has', async () => {
-      for (const [method, path, allow] of [
-        ['PUT', '/orders', ['POST', 'GET', 'HEAD']],
-        ['DELETE', '/payments', ['POST', 'GET', 'HEAD']],
-        ['OPTIONS', '/invoices', ['POST', 'GET', 'HEAD']],
-        ['POST', `/payments/pay_${SUFFIX}`, ['GET', 'HEAD']],
-        ['GET', `/invoices/inv_${SUFFIX}:approve`, ['POST']],
-        ['DELETE', `/orders/ord_${SUFFIX}:cancel`, ['POST']],
-        ['POST', '/livez', ['GET', 'HEAD']],
-        ['POST', '/openapi.json', ['GET', 'HEAD']],
-      ] as const) {
-        const answer = await client.request(method, path)
-        expect(answer.body, path).to.include({ status: 405, code: 'method_not_allowed' })
-        expect(answer.headers.get('allow')?.split(', '), path).to.have.members([...allow])
-      }
-    })
-
-    it('and ids to the letter: what cannot be one is not there', async () => {
-      const { body: order } = await client.post('/orders', anOrder())
-      const missing = await client.get(`/orders/ord_${SUFFIX}`)
-      expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
-      for (const id of [
-        ...['x', 'ord_', `ord_${SUFFIX}0`, `ord_${SUFFIX.slice(1)}`, `inv_${SUFFIX}`, `ord_${SUFFIX.slice(1)}I`],
-        ...[
-          order.id.toLowerCase(),
-          ` ${order.id}`,
-          `${order.id}%20`,
-          `${order.id}%00`,
-          `..%2f${order.id}`,
-          `${order.id}.json`,
-        ],
-      ])
-        expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
-    })
-
-    it('and takes an encoded colon for the colon, and one action for one action', async () => {
-      const order = await client.post('/orders', anOrder())
-      const invoice = await client.post('/invoices', { order_id: order.body.id })
-      const act = (action: string) => client.post(`/invoices/${invoice.body.id}${action}`, {}, { 'if-match': '*' })
-      for (const action of [
-        ':approve:approve',
-        '%3Aapprove%3Aapprove',
-        ':approve%3aapprove',
-        '%253Aapprove',
-        ':Approve',
-        ':approve/',
-        '::approve',
-      ])
-        expect((await act(action)).body, action).to.include({ status: 404 })
-      expect((await client.get(`/invoices/${invoice.body.id}`)).body.state).to.equal('draft')
-      expect((await act('%3Aapprove')).body).to.include({ state: 'approved' })
-      expect((await act('%3aapprove')).body).to.include({ code: 'invoice_state_conflict' })
-    })
+  it('knows ids to the letter: what cannot be one is as missing as what is not there', async () => {
+    const { body: order } = await client.post('/orders', anOrder())
+    const missing = await client.get(`/orders/ord_${SUFFIX}`)
+    expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
+    for (const id of ['x', `inv_${SUFFIX}`, order.id.toLowerCase(), `${order.id}%00`, `..%2f${order.id}`])
+      expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
   })
 
   it('speaks one contract, and says so', async () => {
     const version = '2026-11-01'
     for (const headers of [{}, { 'api-version': version }])
       expect((await client.get('/orders?limit=1', headers)).headers.get('api-version')).to.equal(version)
-    for (const other of ['2026-11-02', '1', '', 'latest', `${version}, ${version}`]) {
-      const answer = await client.get('/orders?limit=1', { 'api-version': other })
-      expect(answer.body, other).to.include({ status: 400, code: 'unsupported_api_version' })
-    }
+    const other = await client.get('/orders?limit=1', { 'api-version': '2026-11-02' })
+    expect(other.body).to.include({ status: 400, code: 'unsupported_api_version' })
+    expect(other.headers.get('api-version')).to.equal(version)
   })
 
   it('answers HEAD as it would answer GET, without the content', async () => {

@@ -48,6 +48,9 @@ describe('every error code of every endpoint', function () {
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
     await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0 }) })
+    await start('suspended', {
+      services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: new Map() }) }),
+    })
     await start('limited', variants.limited)
     await start('asApiKey', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
@@ -97,6 +100,7 @@ describe('every error code of every endpoint', function () {
       expect((await ask({ api: api['nothingAnswers'] ?? '' })).body.code).to.equal('dependency_unavailable')
       return ask({ api: api['keyless'] ?? '' })
     },
+    policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
     rate_limited: ask => ask({ api: api['limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) =>
       ask({ api: api[operationId === 'create_export' ? 'noExports' : 'asApiKey'] ?? '' }),
@@ -148,6 +152,8 @@ describe('every error code of every endpoint', function () {
     if (operationId === 'create_payment') body['amount'] = 1
     else if (operationId === 'refund_payment') body['amount'] = 2
     else if (operationId === 'create_export') body['format'] = 'jsonl'
+    else if (operationId === 'rotate_api_key') body['overlap_seconds'] = 1
+    else if (operationId === 'replay_subscription') body['from'] = { position: '1' }
     else body['metadata'] = { other: 'yes' }
     return body
   }
@@ -156,16 +162,25 @@ describe('every error code of every endpoint', function () {
       ? 'as_of=yesterday'
       : operationId === 'read_idempotency_key'
         ? 'operation=nope'
-        : 'limit=0'
+        : operationId === 'read_events_manifest'
+          ? 'from=2&to=1'
+          : 'limit=0'
   const missing = (path: string): string =>
     path
       .replace('{id}', `${idPrefixOf(path)}_${'0'.repeat(26)}`)
       .replace('{code}', 'no_such_code')
-      .replace('{key}', 'x'.repeat(300))
+      .replace('{name}', 'no.such.v1.json')
+      .replace('{key}', 'x'.repeat(600))
   const idPrefixOf = (path: string): string =>
-    ({ orders: 'ord', invoices: 'inv', payments: 'pay', exports: 'op', operations: 'op' })[
-      path.split('/')[1]?.split(':')[0] ?? ''
-    ] ??
+    ({
+      orders: 'ord',
+      invoices: 'inv',
+      payments: 'pay',
+      exports: 'op',
+      operations: 'op',
+      'api-keys': 'key',
+      subscriptions: 'sub',
+    })[path.split('/')[1]?.split(':')[0] ?? ''] ??
     Object.keys(MISSING)[0] ??
     ''
 

@@ -2,10 +2,10 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../support/client.ts'
+import { type Sent, sentIn } from '../support/factContract.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
 type Fact = { readonly id: string; readonly type: string; readonly subject: string; readonly [name: string]: unknown }
-type Sent = { readonly id: string; readonly event: string; readonly data: Fact }
 
 const SSE = 'text/event-stream'
 
@@ -51,19 +51,11 @@ describe('GET /events', function () {
       text += chunk
       const blocks = text.split('\n\n')
       text = blocks.pop() ?? ''
-      sent.push(...blocks.flatMap(parsed))
+      sent.push(...blocks.flatMap(sentIn))
       if (sent.length >= count) break
     }
     gone.abort()
     return sent
-  }
-
-  const parsed = (block: string): Sent[] => {
-    if (block.startsWith(':')) return []
-    const [id, event, data, ...more] = block.split('\n')
-    expect(more).to.deep.equal([])
-    expect([id, event, data].map(line => line?.split(': ', 1)[0])).to.deep.equal(['id', 'event', 'data'])
-    return [{ id: id?.slice(4) ?? '', event: event?.slice(7) ?? '', data: JSON.parse(data?.slice(6) ?? '') as Fact }]
   }
 
   it('tells the facts in the order of the log, each once, with the ids of the store', async () => {

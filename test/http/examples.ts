@@ -44,6 +44,13 @@ const exported = async (client: Client) => {
   return String(answer.body.id)
 }
 
+const anApiKey = () => ({ name: 'nightly', scopes: ['orders:read'] })
+const issued = async (client: Client) => String((await client.post('/api-keys', anApiKey())).body.id)
+
+const aSubscription = () => ({ types: ['invoice.paid', 'order.created'], start: 'beginning' })
+const subscribed = async (client: Client) =>
+  `/subscriptions/${(await client.post('/subscriptions', aSubscription())).body.id}`
+
 /** By operation id. */
 export const examples: Readonly<Record<string, Make>> = {
   list_audit_records: async () => ({ path: '/audit-records' }),
@@ -109,13 +116,43 @@ export const examples: Readonly<Record<string, Make>> = {
     return { path: `/operations/${body.id}:cancel`, body: {} }
   },
   read_idempotency_key: async () => ({ path: `/idempotency-keys/${newKey()}` }),
+  issue_api_key: async () => ({ path: '/api-keys', body: anApiKey(), headers: key() }),
+  list_api_keys: async () => ({ path: '/api-keys' }),
+  read_api_key: async client => ({ path: `/api-keys/${await issued(client)}` }),
+  rotate_api_key: async client => ({ path: `/api-keys/${await issued(client)}:rotate`, body: {}, headers: key() }),
+  revoke_api_key: async client => ({ path: `/api-keys/${await issued(client)}` }),
+  create_subscription: async () => ({ path: '/subscriptions', body: aSubscription(), headers: key() }),
+  list_subscriptions: async client => {
+    await subscribed(client)
+    await subscribed(client)
+    await eventually(async () => (await client.get('/subscriptions?limit=1')).body.page.has_more)
+    return { path: '/subscriptions' }
+  },
+  read_subscription: async client => ({ path: await subscribed(client) }),
+  delete_subscription: async client => ({ path: await subscribed(client) }),
+  pause_subscription: async client => ({ path: `${await subscribed(client)}:pause`, body: {} }),
+  resume_subscription: async client => {
+    const path = await subscribed(client)
+    await client.post(`${path}:pause`, {})
+    return { path: `${path}:resume`, body: {} }
+  },
+  replay_subscription: async client => ({
+    path: `${await subscribed(client)}:replay`,
+    body: { from: 'beginning' },
+    headers: key(),
+  }),
+  list_dead_letters: async client => ({ path: `${await subscribed(client)}/dead-letters` }),
   list_events: async () => ({ path: '/events' }),
+  read_events_manifest: async () => ({ path: '/events/manifest' }),
   live: async () => ({ path: '/livez' }),
   ready: async () => ({ path: '/readyz' }),
   read_issuer: async () => ({ path: '/.well-known/oauth-authorization-server' }),
   read_issuer_by_path: async () => ({ path: '/.well-known/oauth-authorization-server/oauth' }),
   read_protected_resource: async () => ({ path: '/.well-known/oauth-protected-resource' }),
   read_problem: async () => ({ path: '/problems/internal_error' }),
+  list_schemas: async () => ({ path: '/schemas' }),
+  read_schema: async () => ({ path: '/schemas/invoice.paid.v1.json' }),
+  read_asyncapi: async () => ({ path: '/asyncapi.json' }),
   read_contract: async () => ({ path: '/openapi.json' }),
 }
 

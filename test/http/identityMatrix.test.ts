@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { routes } from '../../src/http/index.ts'
 import type { AnyRoute } from '../../src/http/route.ts'
-import { SCOPES } from '../../src/identity/principal.ts'
+import { READ_SCOPES, SCOPES } from '../../src/identity/principal.ts'
 import { type Answer, type Client, clientOf } from '../support/client.ts'
 import { expiredToken } from '../support/forgedToken.ts'
 import { sharedService, type TestService } from '../support/service.ts'
@@ -26,7 +26,7 @@ type Identity = {
 }
 
 const guarded = routes.filter(({ scope }) => scope !== 'none')
-const scopesOf = ({ scope, orScope }: AnyRoute): readonly string[] => [scope, orScope ?? scope]
+const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] => [scope, ...orScopes]
 const namesOne = ({ params }: AnyRoute): boolean => params !== undefined && 'id' in params.shape
 const isRead = ({ scope }: AnyRoute): boolean => scope.endsWith(':read')
 /** What the body of a creating request refers to must be the caller's tenant's too. */
@@ -37,6 +37,7 @@ describe('every route and every wrong identity', function () {
   let service: TestService
   let owner: Client
   const variants: Record<string, Variant> = {}
+  const keys: Record<string, string> = {}
 
   const send = (api: string, declared: AnyRoute, { path, body, headers }: Example, credential: object) => {
     const type = body ? { 'content-type': declared.bodyType ?? 'application/json' } : {}
@@ -101,6 +102,16 @@ describe('every route and every wrong identity', function () {
       ask: asVariant('apiKey'),
     },
     {
+      name: 'another tenant’s API key',
+      expected: declared => (isRead(declared) ? foreign(declared) : [403, 'credential_not_permitted']),
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['foreign'] ?? '' }),
+    },
+    {
+      name: 'an API key that was revoked',
+      expected: () => [401, 'api_key_invalid'],
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['revoked'] ?? '' }),
+    },
+    {
       name: 'a user, where only workloads may',
       expected: ({ kinds }) => (kinds && !kinds.includes('user') ? [403, 'credential_not_permitted'] : undefined),
       ask: withToken(() => service.token({ tenant: TENANT, user: true, subject: 'somebody' })),
@@ -131,6 +142,15 @@ describe('every route and every wrong identity', function () {
   before(async () => {
     service = await sharedService()
     owner = clientOf(service.api, await service.token({ tenant: TENANT }))
+    const issuedTo = async (tenant: string) => {
+      const manager = clientOf(service.api, await service.token({ tenant }))
+      const { body } = await manager.post('/api-keys', { name: 'matrix', scopes: READ_SCOPES })
+      return { key: String(body.secret), revoke: () => manager.request('DELETE', `/api-keys/${body.id}`) }
+    }
+    keys['foreign'] = (await issuedTo(STRANGER)).key
+    const gone = await issuedTo(TENANT)
+    await gone.revoke()
+    keys['revoked'] = gone.key
     const asKey = { ...caller, kind: 'api_key' } as const
     variants['apiKey'] = await startVariant(service, { authenticate: async () => asKey })
   })

@@ -86,34 +86,14 @@ describe('lists', function () {
     expect(notAList.body).to.include({ status: 400, code: 'unknown_parameter' })
   })
 
-  it('take a cursor for the same list only: tenant, route and filters', async () => {
-    const { next_cursor: cursor } = (await client.get('/orders?limit=5&currency=USD')).body.page
-    const goesOn = await client.get(`/orders?limit=9&currency=USD&cursor=${cursor}`)
-    expect(goesOn.body.items).to.have.lengthOf(9)
-    const stranger = clientOf(service.api, await service.token({ tenant: 'lists-2' }))
-    const flipped = cursor.slice(0, 20) + (cursor[20] === 'A' ? 'B' : 'A') + cursor.slice(21)
-    for (const [who, path] of [
-      [stranger, `/orders?currency=USD&cursor=${cursor}`],
-      [client, `/invoices?currency=USD&cursor=${cursor}`],
-      [client, `/events?cursor=${cursor}`],
-      [client, `/orders?cursor=${cursor}`],
-      [client, `/orders?currency=EUR&cursor=${cursor}`],
-      [client, `/orders?currency=USD&state=open&cursor=${cursor}`],
-      [client, `/orders?currency=USD&cursor=${flipped}`],
-      [client, `/orders?currency=USD&cursor=${cursor.slice(0, -1)}`],
-      [client, `/orders?currency=USD&cursor=${cursor}A`],
-      [client, '/orders?currency=USD&cursor=AAAA'],
-    ] as const)
-      expect((await who.get(path)).body, path).to.include({ status: 400, code: 'cursor_invalid' })
-  })
-
   it('are filtered by what the rows say', async () => {
     const reference = `filtered ${newKey()}`
     const { orderId, invoiceId } = await approvedInvoice(client, 700)
     const paid = await pay(client, aPayment(invoiceId, { reference }))
     const other = await pay(client, aPayment(invoiceId))
     await knownUpTo(BigInt(paid.headers.get('ledger-position') ?? 0))
-    await eventually(async () => (await client.get(`/payments?invoice_id=${invoiceId}`)).body.items.length === 2)
+    const succeeded = `/payments?invoice_id=${invoiceId}&state=succeeded`
+    await eventually(async () => (await client.get(succeeded)).body.items.length === 2)
     const listed = async (path: string): Promise<string[]> =>
       (await client.get(path)).body.items.map(({ id }: { id: string }) => id)
     expect(await listed(`/payments?reference=${encodeURIComponent(reference)}`)).to.deep.equal([paid.body.id])

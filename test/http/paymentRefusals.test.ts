@@ -11,7 +11,7 @@ import {
   newKey,
   pay,
 } from '../support/client.ts'
-import { quietHead, sharedService, type TestService } from '../support/service.ts'
+import { quietHead, writtenSince, sharedService, type TestService } from '../support/service.ts'
 
 const TENANT = 'refusals'
 const MISSING = 'inv_00000000000000000000000000'
@@ -34,33 +34,8 @@ describe('POST /payments refuses', function () {
     return answer
   }
 
-  it('amounts that are no whole number of minor units between 1 and 999,999,999,999', async () => {
-    const { invoiceId } = await approvedInvoice(client, 500)
-    const before = await quietHead(store)
-    for (const amount of [
-      ...['0', '-0', '-1', '0.5', '1.5', '100.00000000000000000001', '0.99999999999999999999', '1e-1', '1e400'],
-      ...['-1e400', '1000000000000', '9007199254740993', '1e21', '"100"', 'null', 'true', '[100]', '{}', '"1e2"'],
-    ]) {
-      const raw = `{"invoice_id":"${invoiceId}","amount":${amount},"currency":"USD"}`
-      const answer = await client.request('POST', '/payments', { raw, headers: { 'idempotency-key': newKey() } })
-      expect(answer.body, amount).to.include({ status: 400, code: 'validation_failed' })
-      expect(answer.body.errors[0].pointer, amount).to.equal('/amount')
-    }
-    expect(await store.head()).to.equal(before)
-  })
-
-  it('what JSON cannot say as a number', async () => {
-    for (const amount of ['NaN', 'Infinity', '0x64', '+100', '0100', '1_00', '.5', '5.']) {
-      const raw = `{"invoice_id":"${MISSING}","amount":${amount},"currency":"USD"}`
-      const answer = await client.request('POST', '/payments', { raw, headers: { 'idempotency-key': newKey() } })
-      expect(answer.body, amount).to.include({ status: 400, code: 'invalid_json' })
-    }
-  })
-
-  it('currencies that are none, that have no minor unit, or that are not the invoice’s', async () => {
+  it('another currency than the invoice’s', async () => {
     const { invoiceId } = await approvedInvoice(client)
-    for (const currency of ['XAU', 'XXX', 'XTS', 'usd', 'US', 'USDT', '', ' USD', 'АUD', 'ZZZ', 840, null, 'toString'])
-      await refuses(aPayment(invoiceId, { currency }), 400, 'validation_failed')
     await refuses(aPayment(invoiceId, { currency: 'EUR' }), 409, 'payment_not_allowed')
   })
 
@@ -99,7 +74,7 @@ describe('POST /payments refuses', function () {
     const before = await quietHead(store)
     const refused = await refuses(aPayment(invoiceId, { reference }), 409, 'payment_reference_conflict')
     expect(refused.body.detail).to.include(first.body.id)
-    expect(await store.head()).to.equal(before)
+    expect(await writtenSince(store, before)).to.deep.equal([])
     const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
     const theirs = await approvedInvoice(stranger)
     expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
@@ -138,12 +113,12 @@ describe('POST /payments refuses', function () {
       await pay(client, aPayment(invoiceId, { extra: 1 }), key),
     ].map(({ status }) => status)
     expect(statuses).to.deep.equal([401, 403, 404, 400, 409, 409, 400])
-    expect(await store.head()).to.equal(before)
+    expect(await writtenSince(store, before)).to.deep.equal([])
     const corrected = await pay(client, aPayment(invoiceId), key)
     expect(corrected.status).to.equal(201)
     expect(corrected.headers.has('idempotent-replayed')).to.equal(false)
-    // The reading of the store's position is no constant: the payment moves it.
-    expect(Number(await store.head())).to.be.greaterThan(Number(before))
+    // The reading of the books is no constant: the payment is in them.
+    expect(await writtenSince(store, before)).to.include('PaymentSucceeded')
   })
 
   it('what a deferred payment holds, while it is pending', async () => {
@@ -161,39 +136,4 @@ describe('POST /payments refuses', function () {
     const voided = await client.post(`/invoices/${invoiceId}:void`, { reason: 'no' }, ifMatch)
     expect(voided.body).to.include({ status: 409, code: 'invoice_state_conflict' })
   })
-
-  it('the losers of thirty that race for more than is due, and tells each the same again', async () => {
-    const due = 1_000
-    const { invoiceId } = await approvedInvoice(client, due)
-    const tries = Array.from({ length: 30 }, (_, index) => ({ key: newKey(), amount: 90 + index }))
-    const once = () => Promise.all(tries.map(({ key, amount }) => pay(client, aPayment(invoiceId, { amount }), key)))
-    const answers = await once()
-    let paid = 0
-    for (const [index, answer] of answers.entries()) {
-      if (answer.status === 201) paid += tries[index]?.amount ?? 0
-      else expect(answer.body).to.include({ status: 409, code: 'payment_exceeds_due' })
-    }
-    const invoice = (await client.get(`/invoices/${invoiceId}`)).body
-    expect(invoice).to.include({ amount_paid: paid, amount_pending: 0 })
-    expect(paid).to.be.within(due - 90, due)
-    const recorded = await recordedIn(invoiceId)
-    for (const [index, again] of (await once()).entries()) {
-      const first = answers[index]
-      expect(again.status, first?.text).to.equal(first?.status)
-      const isRecorded = first?.status === 201 || recorded.has(first?.body.correlation_id)
-      expect(again.headers.get('idempotent-replayed')).to.equal(isRecorded ? 'true' : null)
-      // What was refused before the claim is judged anew, and may tell another amount; what was recorded is told again.
-      if (isRecorded) expect(again.text).to.equal(first?.text)
-    }
-    expect(recorded.size).to.be.greaterThan(0)
-    expect((await client.get(`/invoices/${invoiceId}`)).body.amount_paid).to.equal(paid)
-  })
-
-  /** The correlation ids of the requests whose refusal is an event of the invoice. */
-  const recordedIn = async (invoiceId: string): Promise<Set<unknown>> => {
-    const found = new Set<unknown>()
-    for await (const { type, metadata } of store.readStream(`invoice-${invoiceId}`))
-      if (type === 'PaymentRefused') found.add(metadata['$correlationId'])
-    return found
-  }
 })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { bearerAuthentication } from '../../src/http/index.ts'
+import { createAuthentication } from '../../src/http/index.ts'
 import { type Forge, openForge } from '../identity/forge.ts'
 import { tokenClaims } from '../identity/tokenClaims.ts'
 import { tokenForms } from '../identity/tokenForms.ts'
@@ -23,7 +23,7 @@ describe('bad tokens over HTTP', function () {
 
   before(async () => {
     forge = await openForge()
-    const authenticate = bearerAuthentication(forge.verifier)
+    const authenticate = createAuthentication({ tokens: forge.verifier })
     variant = await startVariant(await sharedService(), { authenticate })
   })
   after(() => variant.close())

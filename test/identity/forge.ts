@@ -56,13 +56,16 @@ const claims = (changes: Members = {}): Members => claimsFor(ISSUER, changes, NO
 export const openForge = async () => {
   const keys = await generateKeys()
   const { good, rsa, weak, p384, pss, mislabelled } = keys
-  const published = [good, rsa, weak, p384, pss, mislabelled].map(({ publicJwk }) => publicJwk)
+  const jwksOf = (...published: readonly TestKey[]) => ({ keys: published.map(({ publicJwk }) => publicJwk) })
+  let published = jwksOf(good, rsa, p384, pss, mislabelled)
   const verifier: TokenVerifier = await openTokenVerifier({
     issuer: ISSUER,
     audience: TEST_AUDIENCE,
-    fetchJwks: async () => ({ keys: published }),
+    fetchJwks: async () => published,
     now: () => NOW_MS,
   })
+  // With the short key it would not have opened.
+  published = jwksOf(good, rsa, weak, p384, pss, mislabelled)
   const unsigned = (alg: string, signature: string, kid = good.kid): string =>
     `${base64url(JSON.stringify(headerFor(good, { alg, kid })))}.${base64url(JSON.stringify(claims()))}.${signature}`
   return {

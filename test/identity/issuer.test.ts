@@ -151,14 +151,15 @@ describe('identity: the embedded issuer', () => {
     expect(await ask({ ...form, client_assertion: forged })).to.have.property('status', 401)
   })
 
-  it('opens nothing but token and keys, and publishes no private part', async () => {
+  it('opens nothing but what its metadata lists, and publishes no private part', async () => {
     const keys = await fetch(`${running.url}/jwks`)
     const text = await keys.text()
     expect(keys.headers.get('cache-control')).to.equal('public, max-age=15')
-    expect(JSON.parse(text)).to.deep.equal(running.embedded.jwks)
-    expect(Object.keys(running.embedded.jwks.keys[0] ?? {})).to.not.include('d')
+    const published = await running.embedded.jwks()
+    expect(JSON.parse(text)).to.deep.equal(published)
+    expect(Object.keys(published.keys[0] ?? {})).to.not.include('d')
     for (const path of [
-      '/auth',
+      '/authorize',
       '/me',
       '/session/end',
       '/reg',
@@ -174,11 +175,11 @@ describe('identity: the embedded issuer', () => {
 
   it('keeps key and clients over a restart, readable by the owner alone', async () => {
     const { body } = await ask({ scope: 'orders:read' }, { authorization: basic(client) })
-    const { jwks } = running.embedded
+    const jwks = await running.embedded.jwks()
     const clients = await readClients(dataDir)
     await running.stop()
     running = await start(dataDir, TEST_AUDIENCE)
-    expect(running.embedded.jwks).to.deep.equal(jwks)
+    expect(await running.embedded.jwks()).to.deep.equal(jwks)
     expect(await readClients(dataDir)).to.deep.equal(clients)
     expect(decodeProtectedHeader(body.access_token).kid).to.equal(jwks.keys[0]?.kid)
     for (const name of ['signing-key.json', 'clients.json']) {

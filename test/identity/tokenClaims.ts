@@ -38,6 +38,7 @@ const subjects: readonly Vector[] = [
   ['a tenant that begins with a hyphen', 'tenant_malformed', f => f.good({ tenant: '-acme' })],
   ['a tenant with a line feed at its end', 'tenant_malformed', f => f.good({ tenant: 'acme\n' })],
   ['a tenant of 64 characters', 'tenant_malformed', f => f.good({ tenant: 'a'.repeat(64) })],
+  ['the tenant of the ledger itself', 'tenant_malformed', f => f.good({ tenant: 'ledger' })],
   ['several tenants', 'tenant_malformed', f => f.good({ tenant: ['acme', 'globex'] })],
   ['no scope', 'scope_malformed', f => f.good({ scope: undefined })],
   ['an empty scope', 'scope_malformed', f => f.good({ scope: '' })],

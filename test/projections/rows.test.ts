@@ -2,15 +2,33 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { projections } from '../../projections/index.ts'
 import { fold, Gap, type Projection, type ResourceRow } from '../../projections/projection.ts'
+import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { AnyEvent, Decider } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { aggregates } from '../../streams/index.ts'
+import { apiKey } from '../../streams/apiKey/index.ts'
 import { invoice } from '../../streams/invoice/index.ts'
 import { operation } from '../../streams/operation/index.ts'
 import { order } from '../../streams/order/index.ts'
 import { payment } from '../../streams/payment/index.ts'
-import { anyInvoiceCommand, anyOperationCommand, anyOrderCommand, anyPaymentCommand } from '../streams/arbitraries.ts'
-import { createOrder, id, initiatePayment, raiseInvoice, requestExport } from '../streams/samples.ts'
+import { subscription } from '../../streams/subscription/index.ts'
+import {
+  anyApiKeyCommand,
+  anyInvoiceCommand,
+  anyOperationCommand,
+  anyOrderCommand,
+  anyPaymentCommand,
+  anySubscriptionCommand,
+} from '../streams/arbitraries.ts'
+import {
+  createOrder,
+  id,
+  initiatePayment,
+  issueApiKey,
+  raiseInvoice,
+  requestExport,
+  createSubscription,
+} from '../streams/samples.ts'
 import { decided, metadataAt, recordedAs } from './histories.ts'
 
 type AnyProjection = Projection<AnyEvent, ResourceRow>
@@ -100,6 +118,8 @@ const orders = histories(order.decider, createOrder, anyOrderCommand, id('ord'))
 const invoices = histories(invoice.decider, raiseInvoice, anyInvoiceCommand, id('inv'))
 const payments = histories(payment.decider, initiatePayment('deferred'), anyPaymentCommand, id('pay'))
 const operations = histories(operation.decider, requestExport, anyOperationCommand, id('op'))
+const keys = histories(apiKey.decider, issueApiKey, anyApiKeyCommand, id('key'))
+const subscribed = histories(subscription.decider, createSubscription, anySubscriptionCommand, id('sub'))
 
 describe('the rows of', () => {
   for (const [name, projection] of Object.entries(projections))
@@ -184,6 +204,42 @@ describe('the rows of', () => {
         }),
       ))
   })
+
+  describe('API keys', () => {
+    lawsOf(projections.apiKeys as never, { histories: keys })
+
+    it('say what the decider knows, and nothing of a secret', () =>
+      fc.assert(
+        fc.property(keys, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            if (state.status === 'none') continue
+            const row = foldAll(projections.apiKeys as never, recorded.slice(0, n + 1))
+            expect(row).to.deep.include({ state: state.status, scopes: state.scopes, quota: state.quota })
+            if (state.status === 'active') expect(row).to.include({ expires_at: state.current.expires_at })
+            else expect(row).to.include({ previous_secret_until: null })
+            expect(JSON.stringify(Object.values(row ?? {}), textOfBigints)).to.not.match(/[0-9a-f]{64}/)
+          }
+        }),
+      ))
+  })
+
+  describe('subscriptions', () => {
+    lawsOf(projections.subscriptions as never, { histories: subscribed })
+
+    it('say what the decider knows', () =>
+      fc.assert(
+        fc.property(subscribed, ({ recorded, states }) => {
+          for (const [n, state] of states.entries()) {
+            const row = foldAll(projections.subscriptions as never, recorded.slice(0, n + 1)) as SubscriptionRow
+            expect(row.state).to.equal(state.status)
+            if (state.status === 'none' || state.status === 'deleted') continue
+            expect(row).to.deep.include({ scopes: state.scopes, replays: state.replays })
+            expect(row.replay_to !== null).to.equal(state.isReplaying)
+            expect(row.stop_reason !== null).to.equal(state.status === 'stopped')
+          }
+        }),
+      ))
+  })
 })
 
 /** What a caller sees of a payment of 1000 of which so much has gone back. */
@@ -192,3 +248,6 @@ const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'failed', back
   if (back === 0n) return status
   return back === 1000n ? 'refunded' : 'partially_refunded'
 }
+
+/** JSON has no bigint. */
+const textOfBigints = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value)

@@ -21,13 +21,20 @@ const environment = (env: Readonly<Record<string, string>>): NodeJS.ProcessEnv =
   ...env,
 })
 
-/** `script` below scripts/. */
-export const start = (script: string, args: readonly string[], env: Readonly<Record<string, string>>): Run => {
+/** `script` below scripts/; `typed` is all that comes in by stdin. */
+export const start = (
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  typed = '',
+): Run => {
   const path = fileURLToPath(new URL(`../../scripts/${script}`, import.meta.url))
   const child = spawn(process.execPath, [path, ...args], {
     env: environment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  // A script that does not read may be gone before it is all written.
+  child.stdin.on('error', () => undefined).end(typed)
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk: Buffer) => {

@@ -24,7 +24,7 @@ describe('npm run ledger', function () {
         .to.include(`Usage: ledger ${command.join(' ')}`)
         .and.to.include('--json')
     }
-    expect((await ledger(['--help'])).stdout).to.match(/doctor[^]*streams[^]*token/)
+    expect((await ledger(['--help'])).stdout).to.match(/doctor[^]*keys[^]*streams[^]*token/)
   })
 
   it('refuses a command that there is not, and names the one that may be meant', async () => {

@@ -1,10 +1,16 @@
 import fc from 'fast-check'
+import type { ApiKeyCommand, ApiKeyEvent } from '../../streams/apiKey/index.ts'
+import type { SubscriptionCommand, SubscriptionEvent } from '../../streams/subscription/index.ts'
 import type { InvoiceCommand, InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OperationCommand, OperationEvent } from '../../streams/operation/index.ts'
 import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
 import type { PaymentCommand, PaymentEvent } from '../../streams/payment/index.ts'
 import type { ReferenceCommand, ReferenceEvent } from '../../streams/reference/index.ts'
 import {
+  apiKeyIssued,
+  apiKeyRevoked,
+  apiKeyRotated,
+  createSubscription,
   applied,
   completeExport,
   createOrder,
@@ -17,6 +23,7 @@ import {
   invoicePaid,
   invoiceRaised,
   invoiceVoided,
+  issueApiKey,
   lines,
   orderCreated,
   orderInvoiced,
@@ -28,6 +35,10 @@ import {
   released,
   requestExport,
   reserved,
+  replaySubscription,
+  rotateApiKey,
+  subscriptionCreated,
+  subscriptionReplayed,
   terms,
 } from './samples.ts'
 
@@ -170,3 +181,47 @@ export const anyOperationEvent: fc.Arbitrary<OperationEvent> = fc
       { type: 'OperationExpired', data: {} },
     ),
   )
+
+/** Days of January, and the first of February, when the first secret is over. */
+const day = fc.integer({ min: 0, max: 31 }).map(n => new Date(Date.UTC(2026, 0, 1 + n)).toISOString())
+const secretNumber = fc.integer({ min: 1, max: 9 })
+
+export const anyApiKeyCommand: fc.Arbitrary<ApiKeyCommand> = fc.oneof(
+  fc.constantFrom<ApiKeyCommand>(issueApiKey, { type: 'RevokeApiKey' }),
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(secretNumber, day, fc.constantFrom(0, 60, 604_800))
+      .map(([n, at, overlap]) => rotateApiKey(n, at, overlap)),
+  },
+)
+export const anyApiKeyEvent: fc.Arbitrary<ApiKeyEvent> = fc.oneof(
+  fc.constantFrom<ApiKeyEvent>(apiKeyIssued, apiKeyRevoked),
+  fc.tuple(secretNumber, day, day).map(([n, until, previousUntil]) => apiKeyRotated(n, until, previousUntil)),
+)
+
+const replayNumber = fc.integer({ min: 1, max: 4 })
+const replayKey = fc.constantFrom(null, 'key 1', 'key 2')
+
+export const anySubscriptionCommand: fc.Arbitrary<SubscriptionCommand> = fc.oneof(
+  fc.constantFrom<SubscriptionCommand>(
+    createSubscription,
+    { type: 'PauseSubscription' },
+    { type: 'ResumeSubscription' },
+    { type: 'StopSubscription', reason: 'scope_revoked' },
+    { type: 'DeleteSubscription' },
+  ),
+  replayKey.map(replaySubscription),
+  replayNumber.map(replay => ({ type: 'CompleteReplay' as const, replay })),
+)
+export const anySubscriptionEvent: fc.Arbitrary<SubscriptionEvent> = fc.oneof(
+  fc.constantFrom<SubscriptionEvent>(
+    subscriptionCreated,
+    { type: 'SubscriptionPaused', data: {} },
+    { type: 'SubscriptionResumed', data: {} },
+    { type: 'SubscriptionStopped', data: { reason: 'scope_revoked' } },
+    { type: 'SubscriptionDeleted', data: {} },
+  ),
+  fc.tuple(replayNumber, replayKey).map(([replay, key]) => subscriptionReplayed(replay, key)),
+  replayNumber.map(replay => ({ type: 'SubscriptionReplayCompleted' as const, data: { replay } })),
+)

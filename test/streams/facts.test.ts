@@ -4,6 +4,7 @@ import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import { cloudEventOf, FACT_TYPES, factOf } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import { invoice, type InvoiceEvent } from '../../streams/invoice/index.ts'
+import { manifest } from '../../streams/manifest/index.ts'
 import { operation } from '../../streams/operation/index.ts'
 import { order, type OrderEvent } from '../../streams/order/index.ts'
 import { payment, type PaymentEvent } from '../../streams/payment/index.ts'
@@ -131,6 +132,16 @@ describe('the facts of', () => {
       },
     }))
 
+  it('a manifest say what lies between two positions', () => {
+    const sealed = { topic: 'ledger.invoice.v1', count: 3, sha256: 'ab'.repeat(32) }
+    const event = { type: 'ManifestSealed', data: { ...sealed, from_position: 7n, to_position: 2n ** 63n } } as const
+    expect(factOf(manifest.facts, recorded(event, id('man')))).to.deep.equal({
+      type: 'ledger.manifest',
+      version: 1,
+      data: { ...sealed, from_position: '7', to_position: '9223372036854775808' },
+    })
+  })
+
   it('what is nobody else’s business are none', () => {
     expect(ofPayment(paymentInitiated('immediate'))).to.equal(undefined)
     expect(ofInvoice(applied(1, 5n))).to.equal(undefined)
@@ -158,6 +169,7 @@ describe('a fact as a CloudEvent', () => {
       dataschema: '/schemas/invoice.paid.v2.json',
       partitionkey: id('inv'),
       sequence: '00000000000000000003',
+      position: '77',
       correlationid: 'corr-12345678',
       causationid: 'cause-1',
       tenantid: 'acme',
@@ -189,6 +201,7 @@ describe('a fact as a CloudEvent', () => {
       'invoice.approved',
       'invoice.paid',
       'invoice.voided',
+      'ledger.manifest',
       'order.cancelled',
       'order.created',
       'payment.failed',

@@ -5,8 +5,8 @@ import { CROCKFORD, ID_PREFIXES, idFromBytes, type IdPrefix, idSchema, isId, wit
 import { partsOf, streamOf } from '../../streams/aggregate.ts'
 import { aggregates, isCategory } from '../../streams/index.ts'
 
-/** Of contract.md §1, with the prefixes of references and refunds, which are nobody's resources. */
-const CONTRACT = /^(ord|inv|pay|op|sub|key|ref|rfd|acc)_[0-9A-HJKMNP-TV-Z]{26}$/
+/** Of contract.md §1, with the prefixes of what is nobody's resource. */
+const CONTRACT = /^(ord|inv|pay|op|sub|key|ref|rfd|acc|man|ten)_[0-9A-HJKMNP-TV-Z]{26}$/
 const RANDOM_IDS = 10_000
 const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
@@ -83,7 +83,7 @@ describe('streams', () => {
     for (const [name, { category }] of Object.entries(aggregates))
       expect(category)
         .to.equal(name)
-        .and.to.match(/^[a-z]+$/)
+        .and.to.match(/^[a-z][a-zA-Z]*$/)
     const prefixes = Object.values(aggregates).map(({ prefix }) => prefix)
     expect(new Set(prefixes).size).to.equal(prefixes.length)
   })

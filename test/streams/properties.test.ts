@@ -1,12 +1,15 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { type AnyEvent, type Decider, isRejection } from '../../streams/decider.ts'
+import { apiKey, type ApiKeyCommand, type ApiKeyEvent } from '../../streams/apiKey/index.ts'
 import { invoice, type InvoiceCommand, type InvoiceEvent, type InvoiceState } from '../../streams/invoice/index.ts'
 import { operation, type OperationCommand, type OperationEvent } from '../../streams/operation/index.ts'
 import { order, type OrderCommand, type OrderEvent } from '../../streams/order/index.ts'
 import { payment, type PaymentCommand, type PaymentEvent } from '../../streams/payment/index.ts'
 import { reference, type ReferenceCommand, type ReferenceEvent } from '../../streams/reference/index.ts'
 import {
+  anyApiKeyCommand,
+  anyApiKeyEvent,
   anyInvoiceCommand,
   anyInvoiceEvent,
   anyOperationCommand,
@@ -19,7 +22,7 @@ import {
   anyReferenceEvent,
   settled,
 } from './arbitraries.ts'
-import { createOrder, raiseInvoice, requestExport } from './samples.ts'
+import { createOrder, issueApiKey, raiseInvoice, requestExport } from './samples.ts'
 
 /** What holds for every sequence of commands, and of events, whoever sends them. */
 
@@ -219,6 +222,34 @@ describe('the laws of', () => {
           })
           expect(attempts).to.deep.equal(attempts.map((_, n) => n + 1))
           expect(ends).to.deep.equal(ends.length === 0 ? [] : [attempts.length])
+        }),
+      ))
+  })
+
+  describe('an API key', () => {
+    lawsOf(apiKey.decider as AnyDecider<ApiKeyCommand, ApiKeyEvent>, anyApiKeyCommand, anyApiKeyEvent, [
+      'IssueApiKey',
+      'RevokeApiKey',
+    ])
+
+    it('has two secrets at most, the newest and the one before it, and none that outlives its own time', () =>
+      fc.assert(
+        fc.property(fc.array(anyApiKeyCommand, SEQUENCE), commands => {
+          play(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
+            if (before.status !== 'active' || state.status !== 'active' || events.length === 0) return
+            expect(state.previous).to.include({ nonce: before.current.nonce, hash: before.current.hash })
+            expect(Date.parse(state.previous?.expires_at ?? '')).to.be.at.most(Date.parse(before.current.expires_at))
+          })
+        }),
+      ))
+
+    it('opens nothing any more when it is revoked', () =>
+      fc.assert(
+        fc.property(fc.array(anyApiKeyCommand, SEQUENCE), commands => {
+          play(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
+            if (before.status === 'revoked') expect(events).to.deep.equal([])
+            if (state.status === 'revoked') expect(state).to.not.have.any.keys('current', 'previous')
+          })
         }),
       ))
   })

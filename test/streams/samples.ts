@@ -1,11 +1,13 @@
 /** What the specs of the streams talk about: ids that read well, and the beginnings of an order, an invoice, a payment. */
 
+import type { ApiKeyEvent, IssueApiKey, KeySecret, RotateApiKey } from '../../streams/apiKey/index.ts'
 import type { Claim } from '../../streams/claim.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { InvoiceEvent, PayInvoice, RaiseInvoice } from '../../streams/invoice/index.ts'
 import type { CompleteExport, OperationEvent, RequestExport } from '../../streams/operation/index.ts'
 import type { CreateOrder, InvoiceOrder, OrderEvent } from '../../streams/order/index.ts'
 import type { InitiatePayment, PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
+import type { CreateSubscription, ReplaySubscription, SubscriptionEvent } from '../../streams/subscription/index.ts'
 
 /** The nth id of its kind. */
 export const id = <P extends IdPrefix>(prefix: P, n = 1): Id<P> => `${prefix}_${String(n).padStart(26, '0')}`
@@ -169,4 +171,73 @@ export const completeExport = (run: string): CompleteExport => ({ type: 'Complet
 export const exportCompleted = (attempt: number, run: string): First<OperationEvent, 'ExportCompleted'> => ({
   type: 'ExportCompleted',
   data: { ...exportTerms, attempt, run, ...file },
+})
+
+// --- A key that reads orders, for thirty days --------------------------------------------------------------------------
+
+const keyTerms = { quota: { requests: 10, window_seconds: 60 }, lifetime_days: 30 }
+const minted = (n: number) => ({ nonce: String(n).repeat(64), hash: `${n}f`.repeat(32) })
+
+/** The nth secret; `expires_at` is thirty days after the key was issued, unless another time is named. */
+export const keySecret = (n: number, expires_at = '2026-01-31T00:00:00.000Z'): KeySecret => ({
+  ...minted(n),
+  expires_at,
+})
+
+export const issueApiKey: IssueApiKey = {
+  type: 'IssueApiKey',
+  at: '2026-01-01T00:00:00.000Z',
+  name: 'nightly',
+  scopes: ['orders:read'],
+  ...keyTerms,
+  ...minted(1),
+  metadata: { desk: '4' },
+  claim,
+}
+export const apiKeyIssued: First<ApiKeyEvent, 'ApiKeyIssued'> = {
+  type: 'ApiKeyIssued',
+  data: { name: 'nightly', scopes: ['orders:read'], ...keyTerms, ...keySecret(1), metadata: { desk: '4' }, claim },
+}
+export const rotateApiKey = (n: number, at: string, overlap_seconds = 3600): RotateApiKey => ({
+  type: 'RotateApiKey',
+  at,
+  ...minted(n),
+  overlap_seconds,
+  claim: null,
+})
+export const apiKeyRotated = (
+  n: number,
+  expires_at: string,
+  previous_until: string,
+): First<ApiKeyEvent, 'ApiKeyRotated'> => ({
+  type: 'ApiKeyRotated',
+  data: { ...keySecret(n, expires_at), previous_until, claim: null },
+})
+export const apiKeyRevoked: ApiKeyEvent = { type: 'ApiKeyRevoked', data: {} }
+
+// --- A subscription to invoices that were paid ---------------------------------------------------------------------------
+
+const delivered = {
+  types: ['invoice.paid'],
+  from_position: 0n,
+  from_time: null,
+  principal: 'books',
+  scopes: ['events:subscribe', 'invoices:read'],
+  metadata: { desk: '4' },
+  claim,
+}
+export const createSubscription: CreateSubscription = { type: 'CreateSubscription', ...delivered }
+export const subscriptionCreated: First<SubscriptionEvent, 'SubscriptionCreated'> = {
+  type: 'SubscriptionCreated',
+  data: delivered,
+}
+const again = { from_position: 5n, from_time: null, to_position: 90n }
+export const replaySubscription = (withKey: string | null = null): ReplaySubscription => ({
+  type: 'ReplaySubscription',
+  ...again,
+  claim: withKey === null ? null : { ...claim, key_hash: withKey },
+})
+export const subscriptionReplayed = (replay: number, withKey: string | null = null): SubscriptionEvent => ({
+  type: 'SubscriptionReplayed',
+  data: { replay, ...again, claim: withKey === null ? null : { ...claim, key_hash: withKey } },
 })

@@ -5,8 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
+import { checkMessage } from './factContract.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
@@ -38,6 +41,19 @@ const kindHere = (): KafkaKind => {
 
 /** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
 export const kafkaKind: KafkaKind = kindHere()
+
+const canStartBroker =
+  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
+
+/** A suite that needs a broker which it may stop, limit and cut off. */
+export const describeWithOwnBroker = (title: string, suite: (this: Mocha.Suite) => void): void => {
+  describe(title, function () {
+    if (canStartBroker) return suite.call(this)
+    it('was not run: a broker of its own is started with java and mvn, and they are not here', () => {
+      expect(canStartBroker).to.equal(false)
+    })
+  })
+}
 
 let started: Promise<KafkaForTests | undefined> | undefined
 const stops: (() => Promise<void>)[] = []
@@ -143,8 +159,20 @@ const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, b
   }
 }
 
-/** Every message of a topic from its beginning to its present end; in order of offset within each partition. */
+/** The topics of the service itself; what tests write to others is no fact, and a dead letter tells of one. */
+const isOfFacts = (topic: string): boolean => topic.startsWith('ledger.') && !topic.endsWith('.dlq')
+
+/**
+ * Every message of a topic from its beginning to its present end; in order of offset within each partition. A fact among
+ * them that is not as its schema says is an error.
+ */
 export const readTopic = async (brokers: readonly string[], topic: string): Promise<TopicMessage[]> => {
+  const messages = await consumed(brokers, topic)
+  if (isOfFacts(topic)) for (const message of messages) checkMessage(message)
+  return messages
+}
+
+const consumed = async (brokers: readonly string[], topic: string): Promise<TopicMessage[]> => {
   const client = new KafkaClient({ brokers: [...brokers], clientId: 'tests', logLevel: logLevel.NOTHING })
   const missing = await endsOf(client, topic)
   if (missing.size === 0) return []

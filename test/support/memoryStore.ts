@@ -66,14 +66,15 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
     return { ok: false, actual: stream.at(-1)?.revision ?? 'no_stream' }
   }
 
-  async function* subscribe({ after, categories, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
+  async function* subscribe({ after, categories, without, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
     let next = after === 'start' ? 0 : Number(after)
     let told = after === 'start' ? 0n : after
     for (let live = false; !signal.aborted; live = true) {
       const stop = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
       for (; next < log.length && !signal.aborted; next += 1) {
         const event = log[next]
-        if (event === undefined || (categories && !categories.includes(partsOf(event.stream).category))) continue
+        if (event === undefined || without?.includes(event.type)) continue
+        if (categories && !categories.includes(partsOf(event.stream).category)) continue
         told = event.position
         yield { kind: 'event', event }
       }

@@ -10,6 +10,7 @@ import { readConfig } from '../../src/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
+import { aggregates } from '../../streams/index.ts'
 
 /** The whole service, for tests: every part real, in a directory of its own. */
 
@@ -31,8 +32,9 @@ const tokensOf =
   ({ tenant = 'acme', subject = 'tester', scopes = SCOPES, user = false } = {}) =>
     mintDevToken({ dataDir, issuer, audience: AUDIENCE, tenant, subject, scopes, user })
 
-/** The tests share one address and few callers. */
+/** The tests share one address and few callers; and none of them may see the log move because an hour has ended. */
 const UNLIMITED = {
+  MANIFEST_EVERY: '36500d',
   RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(','),
   EXPORTS_AT_ONCE: '1000',
 }
@@ -68,6 +70,21 @@ export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint
     if (now === head) return head
     head = now
   }
+}
+
+/** The auditors' records of refusals are no entries in the books. */
+const BOOKS = Object.keys(aggregates).filter(category => category !== 'access')
+
+/** What was written into the books behind this position: a refusal must leave nothing there. */
+export const writtenSince = async (store: EventStore, position: bigint): Promise<string[]> => {
+  const types: string[] = []
+  const enough = new AbortController()
+  for await (const item of store.subscribe({ after: position, categories: BOOKS, signal: enough.signal })) {
+    if (item.kind === 'caught_up') break
+    if (item.kind === 'event') types.push(item.event.type)
+  }
+  enough.abort()
+  return types
 }
 
 export type ServiceProcess = TestService & {

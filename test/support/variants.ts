@@ -1,6 +1,7 @@
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
 import { createLocalCounter } from '../../src/adapters/rates.ts'
+import { createStandings } from '../../src/commands/standing.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
   type Authenticate,
@@ -13,6 +14,7 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { Admission } from '../../src/http/admission.ts'
+import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import type { LimitSettings } from '../../src/http/limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
@@ -50,6 +52,7 @@ const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many,
 export const limited: Wrong = { limits: { default: none, payments: none, exports: none, auth_failures: none } }
 
 const SECRET = Buffer.from('the cursors of every variant open each other')
+const PEPPER = 'the pepper of the keys of every variant'
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const DRAIN_MS = 1_000
 
@@ -65,7 +68,10 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
     limits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
+    keySecrets: createApiKeySecrets('dev', PEPPER),
+    standings: createStandings(ledger),
     exportsAtOnceMax: 1_000,
+    topicWaitMs: 0,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,
     needsFourEyes: (_, currency) => currency === 'CHF',

@@ -10,7 +10,7 @@ export type Wire = {
   readonly path: string
   /** Names and values in turn, Host not included. */
   readonly headers: readonly (readonly [string, string])[]
-  readonly body?: string
+  readonly body?: string | Uint8Array
   /** Sends the head and leaves the rest of the body out. */
   readonly unfinished?: boolean
 }
@@ -32,7 +32,8 @@ export const send = async (api: string, { method, path, headers, body, unfinishe
       })
     })
     outgoing.on('error', reject)
-    if (body !== undefined) outgoing.write(body)
+    // As bytes: in front of a text Node would write the headers in UTF-8, too.
+    if (body !== undefined) outgoing.write(Buffer.from(body))
     if (!unfinished) outgoing.end()
   })
   await checkResponse(api, { method, path, ...answer })

@@ -1,55 +1,145 @@
 import { randomBytes } from 'node:crypto'
+import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
-import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
+import { SCOPES } from '../../identity/principal.ts'
 import { Refusal } from '../refusal.ts'
-import { issuerFolder, readOrCreatePrivate } from './privateFile.ts'
+import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
 
-const FILE_NAME = 'clients.json'
 const SECRET_BYTES = 32
+const REDIRECT_URIS_MAX = 20
+const REDIRECT_URI_MAX_CHARACTERS = 1_000
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** The tenants that a fresh data directory has a client for; more are added by editing the file. */
+/** The tenants that a fresh data directory has a client and users for. */
 export const DEFAULT_TENANTS = ['acme', 'globex'] as const
 
-const scopesSchema = z
-  .string()
-  .refine(text => text.split(' ').every(scope => SCOPES.some(known => known === scope)), 'names an unknown scope')
-
-const common = {
-  client_id: z.string().regex(/^[A-Za-z0-9._-]{1,100}$/),
-  tenant: z.string().regex(TENANT_PATTERN),
-  scope: scopesSchema,
+/** What is compared letter by letter has one way to be written. In clear only to this machine: RFC 8252, section 7.3. */
+export const isRedirectUri = (text: string): boolean => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.href !== text || text.includes('#') || url.username !== '' || url.password !== '') return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname))
 }
 
-/** A client proves itself with a secret, or with a key of its own of which only the public half is registered here. */
-const clientSchema = z.union([
-  z.strictObject({ ...common, client_secret: z.string().min(SECRET_BYTES) }),
-  z.strictObject({ ...common, jwks: z.strictObject({ keys: z.array(z.record(z.string(), z.unknown())).min(1) }) }),
-])
+const redirectUrisSchema = z
+  .array(z.string().max(REDIRECT_URI_MAX_CHARACTERS).refine(isRedirectUri, 'is no redirect URI'))
+  .min(1)
+  .max(REDIRECT_URIS_MAX)
 
-const clientsSchema = z.strictObject({ clients: z.array(clientSchema) })
+const fields = {
+  client_id: z.string().regex(/^[A-Za-z0-9._-]{1,100}$/),
+  /** What users read when it asks for something; its id when there is none. */
+  name: z.string().regex(/^[^\p{C}]{1,80}$/u),
+  tenant: tenantSchema,
+  scope: scopesSchema,
+  redirect_uris: redirectUrisSchema,
+  jwks: z.strictObject({ keys: z.array(z.record(z.string(), z.unknown())).min(1) }),
+}
+
+const { jwks, redirect_uris } = fields
+const common = { client_id: fields.client_id, name: fields.name.optional(), tenant: fields.tenant, scope: fields.scope }
+
+/**
+ * A client proves itself with a secret, or with a key of its own of which only the public half is registered here, or,
+ * when it runs in the hands of its users, not at all. One with redirect URIs acts for users, one without for itself.
+ */
+const clientSchema = z.union([
+  z.strictObject({ ...common, client_secret: z.string().min(SECRET_BYTES), redirect_uris: redirect_uris.optional() }),
+  z.strictObject({ ...common, jwks, redirect_uris: redirect_uris.optional() }),
+  z.strictObject({ ...common, public: z.literal(true), redirect_uris }),
+])
 
 export type DevClient = z.infer<typeof clientSchema>
 
+export const newSecret = (): string => randomBytes(SECRET_BYTES).toString('base64url')
+
 const workloadClient = (tenant: string): DevClient => ({
   client_id: `dev-${tenant}`,
-  client_secret: randomBytes(SECRET_BYTES).toString('base64url'),
+  client_secret: newSecret(),
   tenant,
   scope: SCOPES.join(' '),
 })
 
-const generate = async (): Promise<string> =>
-  `${JSON.stringify({ clients: DEFAULT_TENANTS.map(workloadClient) }, undefined, 2)}\n`
-
-const parse = (text: string): readonly DevClient[] => {
-  try {
-    return clientsSchema.parse(JSON.parse(text)).clients
-  } catch (error) {
-    // Of zod only the paths are told: the values may be secrets.
-    const places = error instanceof z.ZodError ? error.issues.map(issue => issue.path.join('.')).join(', ') : 'JSON'
-    throw new Refusal(`The data directory's issuer/${FILE_NAME} is not a list of clients (${places}).`)
-  }
-}
+const registry = createRegistry<DevClient>({
+  name: 'clients',
+  entry: clientSchema,
+  idOf: ({ client_id }) => client_id,
+  initial: () => DEFAULT_TENANTS.map(workloadClient),
+})
 
 /** The clients of the dev issuer, made with fresh secrets at first use. Throws a Refusal when they cannot be had. */
-export const loadClients = async (dataDir: string): Promise<readonly DevClient[]> =>
-  parse(await readOrCreatePrivate(issuerFolder(dataDir), FILE_NAME, generate))
+export const loadClients = registry.load
+export const openClients = registry.open
+
+const WORDS: Readonly<Record<keyof typeof fields, string>> = {
+  client_id: 'The id is 1 to 100 letters, digits, dots, hyphens and underscores.',
+  name: 'The name is 1 to 80 characters, none of them invisible.',
+  tenant: 'The tenant is 1 to 63 of a-z, 0-9 and -, and does not begin with -.',
+  scope: `The scopes are of ${SCOPES.join(', ')}.`,
+  redirect_uris:
+    'A redirect URI is https, or http to localhost, 127.0.0.1 or [::1]; whole, as it will be sent, and without #.',
+  jwks: 'The key set is {"keys": […]} with at least one public key.',
+}
+
+const isField = (name: string): name is keyof typeof fields => Object.hasOwn(fields, name)
+
+/** Throws the sentence about the first thing that is wrong with a client to be added. */
+const check = (client: DevClient): DevClient => {
+  for (const [name, value] of Object.entries(client))
+    if (isField(name) && !fields[name].safeParse(value).success) throw new Refusal(WORDS[name])
+  const parsed = clientSchema.safeParse(client)
+  if (parsed.success) return parsed.data
+  throw new Refusal('A public client acts for users: name the redirect URI that it comes back to.')
+}
+
+/** Throws a Refusal when it is unfit or its id is taken. */
+export const addClient = (dataDir: string, client: DevClient): Promise<void> =>
+  registry.edit(dataDir, clients => {
+    const checked = check(client)
+    if (clients.some(({ client_id }) => client_id === checked.client_id))
+      throw new Refusal(`There is a client ${checked.client_id} already: ledger clients remove ${checked.client_id}.`)
+    return [...clients, checked]
+  })
+
+const unknownClient = (id: string): Refusal =>
+  new Refusal(`There is no client ${JSON.stringify(id)}: ledger clients list names those that there are.`)
+
+/** Throws a Refusal when there is none. */
+export const removeClient = (dataDir: string, id: string): Promise<void> =>
+  registry.edit(dataDir, clients => {
+    if (!clients.some(({ client_id }) => client_id === id)) throw unknownClient(id)
+    return clients.filter(({ client_id }) => client_id !== id)
+  })
+
+/** Puts a fresh secret in the place of the old one and resolves to it. Throws a Refusal when the client has none. */
+export const rotateClientSecret = async (dataDir: string, id: string): Promise<string> => {
+  const secret = newSecret()
+  await registry.edit(dataDir, clients => {
+    const client = clients.find(({ client_id }) => client_id === id)
+    if (client === undefined) throw unknownClient(id)
+    if (!('client_secret' in client)) throw new Refusal(`The client ${id} has no secret: it is public, or has a key.`)
+    return clients.map(one => (one === client ? { ...client, client_secret: secret } : one))
+  })
+  return secret
+}
+
+const authMethodOf = (client: DevClient): 'none' | 'private_key_jwt' | 'client_secret_basic' => {
+  if ('public' in client) return 'none'
+  return 'jwks' in client ? 'private_key_jwt' : 'client_secret_basic'
+}
+
+/** The registration as the provider knows it. Who may act for users cannot act for itself, and the other way round. */
+export const metadataOf = (client: DevClient): ClientMetadata => {
+  const { client_id, name = client_id, tenant, scope, redirect_uris } = client
+  return {
+    client_id,
+    client_name: name,
+    tenant,
+    scope: redirect_uris ? `openid ${scope}` : scope,
+    ...('client_secret' in client ? { client_secret: client.client_secret } : {}),
+    ...('jwks' in client ? { jwks: client.jwks } : {}),
+    grant_types: redirect_uris ? ['authorization_code', 'refresh_token'] : ['client_credentials'],
+    response_types: redirect_uris ? ['code'] : [],
+    redirect_uris: redirect_uris ?? [],
+    token_endpoint_auth_method: authMethodOf(client),
+  }
+}

@@ -2,10 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { importJWK, SignJWT } from 'jose'
 import { isScope, TENANT_PATTERN } from '../../identity/principal.ts'
 import { Refusal } from '../refusal.ts'
+import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey, type SigningKey } from './signingKey.ts'
-
-export const WORKLOAD_LIFETIME_SECONDS = 300
-export const USER_LIFETIME_SECONDS = 900
 
 /** The client through which the users of the command line speak. */
 export const CLI_CLIENT = 'ledger-cli'
@@ -29,7 +27,10 @@ const check = (holds: boolean, sentence: string): void => {
 }
 
 const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
-  check(TENANT_PATTERN.test(tenant), 'The tenant must be 1 to 63 of a-z, 0-9 and -, and not begin with -.')
+  check(
+    TENANT_PATTERN.test(tenant),
+    'The tenant must be 1 to 63 of a-z, 0-9 and -, not begin with -, and not be "ledger", which is reserved.',
+  )
   check(SUBJECT.test(subject), 'The subject must be 1 to 255 visible ASCII characters.')
   check(!user || subject !== CLI_CLIENT, `A user cannot be named ${CLI_CLIENT}: that is the client itself.`)
   check(scopes.length > 0, 'At least one scope is needed.')

@@ -1,13 +1,25 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { SCOPES } from '../../identity/principal.ts'
-import { loadClients } from './clients.ts'
+import type { Provider } from 'oidc-provider'
+import { createRevocations, type Revocations } from '../../identity/revocations.ts'
+import type { Database } from '../../ports.ts'
+import { createAdapters } from './adapters.ts'
+import { openClients } from './clients.ts'
+import { loadCookieKey } from './cookieKey.ts'
+import { openDatabaseRecords } from './databaseRecords.ts'
 import { type DevGrant, signDevToken } from './devToken.ts'
-import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, createProvider, ROUTES } from './provider.ts'
-import { loadSigningKey, type PublicKey, publicPart } from './signingKey.ts'
+import { serveInteraction } from './interactions.ts'
+import { createLoginThrottle } from './loginThrottle.ts'
+import { createMemoryRecords } from './memoryRecords.ts'
+import { describeIssuer, type IssuerMetadata } from './metadata.ts'
+import { createProvider, ROUTES } from './provider.ts'
+import { openKeyRing, type PublicKey, publishedKeys, type SigningKey } from './signingKey.ts'
+import { revokeAccessTokens } from './tokenRevocation.ts'
+import { openUsers } from './users.ts'
 
 export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
+export type { IssuerMetadata } from './metadata.ts'
 
 /** Verifiers may keep the key set for this long; it must stay well below the 60 s in which a removed key stops. */
 const JWKS_MAX_AGE_SECONDS = 15
@@ -17,57 +29,51 @@ export type IssuerOptions = {
   readonly issuer: string
   readonly audience: string
   readonly dataDir: string
+  /** Where codes, sessions and refresh tokens are remembered; in memory, until the process ends, without it. */
+  readonly database?: Database
+  /** Told what is revoked; the verifier of the API asks the same list. */
+  readonly revocations?: Pick<Revocations, 'revoke'>
   /** Told of faults of the issuer itself, never of refused requests. */
   readonly onError?: (error: unknown) => void
 }
 
-/** RFC 8414, to be served at `/.well-known/oauth-authorization-server` and at the same with the issuer's path behind. */
-export type IssuerMetadata = Readonly<Record<string, string | readonly string[]>>
-
 export type IssuerHandler = (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
+
+export type KeySet = { readonly keys: readonly PublicKey[] }
 
 export type Issuer = {
   /**
-   * Serves `/token` and `/jwks` below the mount path and calls `next` for everything else, or answers 404 without it.
-   * It reads request bodies itself, so it goes before any body parser.
+   * Serves login, tokens, revocation and keys below the mount path and calls `next` for everything else, or answers 404
+   * without it. It reads request bodies itself, so it goes before any body parser.
    */
   readonly handler: IssuerHandler
   readonly metadata: IssuerMetadata
-  /** The public key set, for a verifier in the same process. */
-  readonly jwks: { readonly keys: readonly PublicKey[] }
-  mintToken(grant: DevGrant): Promise<string>
+  /** The public keys as they are now, for a verifier in the same process. */
+  readonly jwks: () => Promise<KeySet>
+  readonly mintToken: (grant: DevGrant) => Promise<string>
 }
 
-const describe = (issuer: string): IssuerMetadata => ({
-  issuer,
-  token_endpoint: `${issuer}${ROUTES.token}`,
-  jwks_uri: `${issuer}${ROUTES.jwks}`,
-  scopes_supported: SCOPES,
-  // Required by RFC 8414, and empty as long as there is no authorization endpoint.
-  response_types_supported: [],
-  grant_types_supported: ['client_credentials'],
-  token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
-  token_endpoint_auth_signing_alg_values_supported: CLIENT_ASSERTION_ALGORITHMS,
-})
+type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
 
-const cacheControlOf: Readonly<Record<string, string>> = {
-  [ROUTES.token]: 'no-store',
-  [ROUTES.jwks]: `public, max-age=${JWKS_MAX_AGE_SECONDS}`,
+const RESUME = /^\/auth\/[A-Za-z0-9_-]{1,64}$/
+
+/** Only what is meant to be open is passed on: the provider has more routes than the contract. */
+const isProvided = (method: string, path: string): boolean => {
+  if (path === ROUTES.token || path === ROUTES.revocation) return true
+  return method === 'GET' && (path === ROUTES.authorization || RESUME.test(path))
 }
 
 const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0] ?? ''
 
-/** Only what is meant to be open is passed on: the provider has more routes than the contract. */
-const openHandler =
-  (serve: (request: IncomingMessage, response: ServerResponse) => unknown): IssuerHandler =>
-  (request, response, next) => {
-    const cacheControl = cacheControlOf[pathOf(request)]
-    if (cacheControl !== undefined) {
-      response.setHeader('cache-control', cacheControl)
-      void serve(request, response)
-    } else if (next) next()
-    else response.writeHead(404, { 'cache-control': 'no-store' }).end()
+const sendKeys = (response: ServerResponse, keys: KeySet): void => {
+  const headers = {
+    'content-type': 'application/jwk-set+json; charset=utf-8',
+    'cache-control': `public, max-age=${JWKS_MAX_AGE_SECONDS}`,
+    'access-control-allow-origin': '*',
+    'x-content-type-options': 'nosniff',
   }
+  response.writeHead(200, headers).end(JSON.stringify(keys))
+}
 
 const refuseOddIssuer = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
@@ -76,20 +82,83 @@ const refuseOddIssuer = (issuer: string): void => {
     throw new TypeError('The issuer must be a URL without a slash at its end.')
 }
 
-/** Opens the dev issuer on its stored key and clients, which are made at first use. Throws a Refusal when they are unfit. */
+/** The provider on the key that signs now. It holds no state of its own, so another one can take over at any time. */
+const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Provider) => {
+  let current: { readonly kid: string; readonly provider: Provider; readonly serve: Serve } | undefined
+  return async () => {
+    const signing = await key()
+    if (current?.kid !== signing.kid) {
+      const provider = open(signing)
+      current = { kid: signing.kid, provider, serve: provider.callback() }
+    }
+    return current
+  }
+}
+
+/**
+ * Opens the dev issuer on its stored keys, clients and users, which are made at first use and read again when they
+ * change. Throws a Refusal when they are unfit.
+ */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
-  const { issuer, audience, dataDir, onError = () => {} } = options
+  const { issuer, audience, dataDir, database, onError = () => {} } = options
   refuseOddIssuer(issuer)
-  const [key, clients] = await Promise.all([loadSigningKey(dataDir), loadClients(dataDir)])
-  const provider = createProvider({ issuer, audience, key, clients })
-  provider.on('server_error', (_, error: unknown) => onError(error))
-  // Its types do not know that Koa emits this one; with a listener of ours Koa does not print the error itself.
-  const koa: EventEmitter = provider
-  koa.on('error', onError)
+  const { revoke } = options.revocations ?? createRevocations()
+  const [ring, clients, users, cookieKey, records] = await Promise.all([
+    openKeyRing(dataDir, onError),
+    openClients(dataDir, onError),
+    openUsers(dataDir, onError),
+    loadCookieKey(dataDir),
+    database ? openDatabaseRecords(database) : createMemoryRecords(),
+  ])
+  const adapter = createAdapters({ records, clients: clients.current, revoke })
+  const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring.current())
+  const current = followKey(
+    async () => (await ring.current()).signing,
+    key => {
+      const provider = createProvider({ issuer, audience, key, adapter, users: users.current, cookieKey })
+      provider.on('server_error', (_, error: unknown) => onError(error))
+      // Its types do not know that Koa emits this one; with a listener of ours Koa does not print the error itself.
+      const koa: EventEmitter = provider
+      koa.on('error', onError)
+      revokeAccessTokens(provider, { issuer, keys, revoke })
+      return provider
+    },
+  )
+  // An unfit key is told now, and not to the first caller.
+  await current()
+  const pages = { issuer, audience, users: users.current, formKey: cookieKey, throttle: createLoginThrottle(), onError }
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
+    const { provider, serve } = await current()
+    if (pathOf(request) === ROUTES.jwks && (request.method === 'GET' || request.method === 'HEAD')) {
+      sendKeys(response, { keys: await keys() })
+      return true
+    }
+    if (!isProvided(request.method ?? '', pathOf(request)))
+      return await serveInteraction(request, response, { ...pages, provider })
+    response.setHeader('cache-control', 'no-store')
+    response.setHeader('x-content-type-options', 'nosniff')
+    void serve(request, response)
+    return true
+  }
+
+  const handler: IssuerHandler = (request, response, next) => {
+    const fail = (error: unknown): void => {
+      onError(error)
+      if (!response.headersSent) response.writeHead(500, { 'cache-control': 'no-store' }).end()
+    }
+    const goOn = (isServed: boolean): void => {
+      if (isServed) return
+      if (next) next()
+      else response.writeHead(404, { 'cache-control': 'no-store' }).end()
+    }
+    void serve(request, response).then(goOn).catch(fail)
+  }
+
   return {
-    handler: openHandler(provider.callback()),
-    metadata: describe(issuer),
-    jwks: { keys: [publicPart(key)] },
-    mintToken: grant => signDevToken(key, { issuer, audience }, grant),
+    handler,
+    metadata: describeIssuer(issuer),
+    jwks: async () => ({ keys: await keys() }),
+    mintToken: async grant => signDevToken((await ring.current()).signing, { issuer, audience }, grant),
   }
 }

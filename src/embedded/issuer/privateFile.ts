@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Refusal, systemCode } from '../refusal.ts'
 
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
+const LOCK_FILE = 'lock'
+const LOCK_MAX_MS = 5_000
 
 /** Where the issuer keeps what is its own, inside the service's data directory. */
 export const issuerFolder = (dataDir: string): string => join(dataDir, 'issuer')
@@ -66,4 +69,40 @@ export const readOrCreatePrivate = async (
   const content = await readIfThere(path)
   if (content === undefined) throw new Refusal(`${path} disappeared while it was read.`)
   return content
+}
+
+/** One editor at a time; the kernel drops the lock with its holder, as it does for the data directory. */
+const lockFolder = (folder: string): DatabaseSync => {
+  const lock = new DatabaseSync(join(folder, LOCK_FILE), { timeout: LOCK_MAX_MS })
+  try {
+    lock.exec('begin exclusive')
+    return lock
+  } catch (error) {
+    lock.close()
+    throw new Refusal(`${folder} is being changed by another command: try again.`, error)
+  }
+}
+
+/**
+ * Puts what `change` makes of the present content in its place, created first as `readOrCreatePrivate` does. Whoever
+ * reads meanwhile gets the old content or the new, and of two editors the second sees the work of the first.
+ * Throws a Refusal when that cannot be done; whatever `change` throws leaves the file as it is.
+ */
+export const editPrivate = async (
+  folder: string,
+  name: string,
+  create: () => Promise<string>,
+  change: (content: string) => Promise<string>,
+): Promise<void> => {
+  const content = await readOrCreatePrivate(folder, name, create)
+  const lock = lockFolder(folder)
+  try {
+    const draft = await writeBeside(
+      join(folder, name),
+      await change((await readIfThere(join(folder, name))) ?? content),
+    )
+    await rename(draft, join(folder, name))
+  } finally {
+    lock.close()
+  }
 }

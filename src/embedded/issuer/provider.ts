@@ -1,94 +1,159 @@
-import { randomBytes } from 'node:crypto'
-import { type ClientMetadata, type Configuration, errors, Provider, type ResourceServer } from 'oidc-provider'
+import {
+  type AccessToken,
+  type Account,
+  type AdapterFactory,
+  type ClientMetadata,
+  type Configuration,
+  errors,
+  interactionPolicy,
+  type KoaContextWithOIDC,
+  Provider,
+  type ResourceServer,
+} from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
-import type { DevClient } from './clients.ts'
-import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './devToken.ts'
-import { createMemoryStore } from './memoryStore.ts'
+import { grantName } from './adapters.ts'
+import {
+  CODE_LIFETIME_SECONDS,
+  INTERACTION_LIFETIME_SECONDS,
+  SESSION_LIFETIME_SECONDS,
+  USER_LIFETIME_SECONDS,
+  WORKLOAD_LIFETIME_SECONDS,
+} from './lifetimes.ts'
+import { errorPage } from './pages/error.ts'
+import { headersOf, textOf } from './pages/page.ts'
 import type { SigningKey } from './signingKey.ts'
+import type { DevUser } from './users.ts'
 
-const CODE_LIFETIME_SECONDS = 60
-const LOGIN_LIFETIME_SECONDS = 600
-const SESSION_LIFETIME_SECONDS = 28_800
 const CLOCK_TOLERANCE_SECONDS = 5
-const COOKIE_KEY_BYTES = 32
 
-export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
+export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 export const CLIENT_ASSERTION_ALGORITHMS = ['ES256', 'RS256'] as const
 
 /** Where the provider answers, below the issuer's own path. */
-export const ROUTES = { token: '/token', jwks: '/jwks' } as const
+export const ROUTES = { authorization: '/auth', token: '/token', jwks: '/jwks', revocation: '/revoke' } as const
+export const INTERACTION_ROUTE = '/interaction'
 
 export type ProviderOptions = {
   readonly issuer: string
   readonly audience: string
   readonly key: SigningKey
-  readonly clients: readonly DevClient[]
+  readonly adapter: AdapterFactory
+  readonly users: () => Promise<readonly DevUser[]>
+  /** Cookies signed with it are believed. */
+  readonly cookieKey: string
 }
 
-const toMetadata = (client: DevClient): ClientMetadata => ({
-  ...client,
-  grant_types: ['client_credentials'],
-  response_types: [],
-  redirect_uris: [],
-  token_endpoint_auth_method: 'jwks' in client ? 'private_key_jwt' : 'client_secret_basic',
-})
-
 /** A resource indicator (RFC 8707) must be a URI, an audience need not be one. */
-const resourceOf = (audience: string): string =>
+export const resourceOf = (audience: string): string =>
   URL.canParse(audience) && !audience.includes('#') ? audience : `urn:audience:${encodeURIComponent(audience)}`
 
-const resourceServer = (audience: string): ResourceServer => ({
-  audience,
-  scope: SCOPES.join(' '),
-  accessTokenFormat: 'jwt',
-  jwt: { sign: { alg: 'ES256' } },
-})
+const setOf = (scope: unknown): ReadonlySet<string> => new Set(typeof scope === 'string' ? scope.split(' ') : [])
+
+/**
+ * What a token of this request can be for. Where a user is known, no more than the registrations of user and client both
+ * say at this moment: a right that was taken from either is gone with the next refresh.
+ */
+const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {
+  const { account, client } = oidc
+  if (!account) return SCOPES.join(' ')
+  const [ofUser, ofClient] = [setOf(account['scope']), setOf(client?.scope)]
+  return SCOPES.filter(scope => ofUser.has(scope) && ofClient.has(scope)).join(' ')
+}
 
 /** Every grant has one resource, this service: a client that asks for another is refused, one that asks for none gets it. */
 const resourceIndicators = (audience: string) => ({
   enabled: true,
   defaultResource: () => resourceOf(audience),
   useGrantedResource: () => true,
-  getResourceServerInfo: (_: unknown, resource: string): ResourceServer => {
+  getResourceServerInfo: (ctx: KoaContextWithOIDC, resource: string): ResourceServer => {
     if (resource !== resourceOf(audience) && resource !== audience) throw new errors.InvalidTarget()
-    return resourceServer(audience)
+    return { audience, scope: scopeFor(ctx), accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }
   },
 })
 
 const ttl: Configuration['ttl'] = {
   AccessToken: USER_LIFETIME_SECONDS,
   AuthorizationCode: CODE_LIFETIME_SECONDS,
-  BackchannelAuthenticationRequest: LOGIN_LIFETIME_SECONDS,
+  BackchannelAuthenticationRequest: INTERACTION_LIFETIME_SECONDS,
   ClientCredentials: WORKLOAD_LIFETIME_SECONDS,
-  DeviceCode: LOGIN_LIFETIME_SECONDS,
+  DeviceCode: INTERACTION_LIFETIME_SECONDS,
   Grant: SESSION_LIFETIME_SECONDS,
   IdToken: USER_LIFETIME_SECONDS,
-  Interaction: LOGIN_LIFETIME_SECONDS,
+  Interaction: INTERACTION_LIFETIME_SECONDS,
   RefreshToken: SESSION_LIFETIME_SECONDS,
   Session: SESSION_LIFETIME_SECONDS,
 }
 
+const isAccessToken = (token: object): token is AccessToken => 'accountId' in token && 'grantId' in token
+
 /**
- * The tenant comes from the client's registration, never from the request. A token without scope would be refused
- * everywhere, so the client learns it here (RFC 6749, section 3.3) and not from a 401 later.
+ * The tenant comes from the registration of the user, or of the client that speaks for itself, never from the request.
+ * A token without scope would be refused everywhere, so the client learns it here (RFC 6749, section 3.3).
  */
-const extraTokenClaims: Configuration['extraTokenClaims'] = (_, token) => {
+const extraTokenClaims: Configuration['extraTokenClaims'] = ({ oidc }, token) => {
   if (!token.scope) throw new errors.InvalidScope('the scopes that the token is for must be named', '')
-  return { tenant: token.client?.['tenant'] }
+  if (!isAccessToken(token)) return { tenant: token.client?.['tenant'] }
+  return { tenant: oidc.account?.['tenant'], grant: grantName(token.grantId ?? '') }
 }
 
-const configure = ({ audience, key, clients }: ProviderOptions): Configuration => ({
-  adapter: createMemoryStore(),
+/**
+ * The user, as far as this client is concerned. There is none for a client of another tenant, nor for one whose id is the
+ * user's name: such a token would speak for the client itself. What began before the password was last set is over.
+ */
+const findAccount =
+  (users: ProviderOptions['users']): Configuration['findAccount'] =>
+  async ({ oidc }, sub, token): Promise<Account | undefined> => {
+    const user = (await users()).find(({ username }) => username === sub)
+    if (!user || user.tenant !== oidc.client?.['tenant'] || user.username === oidc.client?.clientId) return undefined
+    const began = token && 'authTime' in token ? Number(token.authTime) : (oidc.session?.loginTs ?? 0)
+    if (user.password_set_at === undefined || began < user.password_set_at) return undefined
+    const { tenant, scope } = user
+    return { accountId: sub, tenant, scope, claims: () => ({ sub }) }
+  }
+
+/** Beside the usual reasons to ask: a session that is nobody's here, and an application that anybody could pretend to be. */
+const createPolicy = (): interactionPolicy.DefaultPolicy => {
+  const policy = interactionPolicy.base()
+  const { Check } = interactionPolicy
+  const noAccount = new Check('no_account', 'the session is of no user of this tenant', 'login_required', ({ oidc }) =>
+    Boolean(oidc.session?.accountId && !oidc.account),
+  )
+  policy.get('login')?.checks.add(noAccount, 0)
+  // RFC 8252, section 8.6: nothing proves who a public client is, so the user is asked each time.
+  const isPublic = new Check(
+    'public_client',
+    'the client cannot prove itself',
+    'consent_required',
+    ({ oidc }) => oidc.client?.clientAuthMethod === 'none' && !oidc.result?.consent,
+  )
+  policy.get('consent')?.checks.add(isPublic, 0)
+  return policy
+}
+
+/** A page of an application may talk to us when the user can be sent back to it. */
+const clientBasedCORS: Configuration['clientBasedCORS'] = (_, origin, client) =>
+  client.clientAuthMethod === 'none' && (client.redirectUris ?? []).some(uri => new URL(uri).origin === origin)
+
+const isPage = ({ oidc }: KoaContextWithOIDC): boolean => ['authorization', 'resume'].includes(oidc.route)
+
+const configure = ({ issuer, audience, key, adapter, users, cookieKey }: ProviderOptions): Configuration => ({
+  adapter,
+  allowOmittingSingleRegisteredRedirectUri: false,
   jwks: { keys: [{ ...key }] },
-  clients: clients.map(toMetadata),
   clientAuthMethods: [...CLIENT_AUTH_METHODS],
-  clientDefaults: { id_token_signed_response_alg: 'ES256' },
+  clientDefaults: { id_token_signed_response_alg: 'ES256' } satisfies Partial<ClientMetadata>,
   clockTolerance: CLOCK_TOLERANCE_SECONDS,
-  cookies: { keys: [randomBytes(COOKIE_KEY_BYTES).toString('base64url')] },
+  cookies: {
+    keys: [cookieKey],
+    names: { session: 'ledger_session', interaction: 'ledger_interaction', resume: 'ledger_resume' },
+    long: { httpOnly: true, sameSite: 'lax', path: new URL(issuer).pathname },
+    short: { httpOnly: true, sameSite: 'lax' },
+  },
   enabledJWA: {
     clientAuthSigningAlgValues: [...CLIENT_ASSERTION_ALGORITHMS],
     idTokenSigningAlgValues: ['ES256'],
   },
+  expiresWithSession: () => false,
   extraClientMetadata: { properties: ['tenant'] },
   extraTokenClaims,
   features: {
@@ -97,21 +162,50 @@ const configure = ({ audience, key, clients }: ProviderOptions): Configuration =
     dPoP: { enabled: false },
     pushedAuthorizationRequests: { enabled: false },
     resourceIndicators: resourceIndicators(audience),
+    revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
     rpInitiatedLogout: { enabled: false },
     userinfo: { enabled: false },
   },
-  clientBasedCORS: () => false,
+  clientBasedCORS,
+  findAccount: findAccount(users),
+  interactions: {
+    policy: createPolicy(),
+    url: (_, { uid }) => `${new URL(issuer).pathname}${INTERACTION_ROUTE}/${uid}`,
+  },
+  issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
   pkce: { required: () => true },
-  // An OAuth client reads JSON, whatever it says that it accepts; there is no page of the issuer to see.
+  // A person reads a page. An OAuth client reads JSON, whatever it says that it accepts.
   renderError: (ctx, out) => {
-    ctx.type = 'json'
-    ctx.body = out
+    if (!isPage(ctx)) {
+      ctx.type = 'json'
+      ctx.body = out
+      return
+    }
+    const { error, error_description = '' } = out
+    const page = errorPage({ error, error_description }, ctx.status)
+    ctx.set(headersOf(page))
+    ctx.body = textOf(page)
   },
   responseTypes: ['code'],
+  rotateRefreshToken: true,
   routes: { ...ROUTES },
-  scopes: [...SCOPES],
+  scopes: ['openid', ...SCOPES],
   ttl,
 })
 
-/** The authorization server itself: oidc-provider, set up for the client credentials grant. */
-export const createProvider = (options: ProviderOptions): Provider => new Provider(options.issuer, configure(options))
+/**
+ * The library answers in the other modes even when it refuses them, and in one by a page with a script of its own. By this
+ * name it does not know them.
+ */
+const closeOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
+  const { response_mode: mode } = ctx.query
+  if (typeof mode === 'string' && mode !== 'query') ctx.query = { ...ctx.query, response_mode: 'closed' }
+  return next()
+}
+
+/** The authorization server itself: oidc-provider, for users by authorization code and for workloads by their own right. */
+export const createProvider = (options: ProviderOptions): Provider => {
+  const provider = new Provider(options.issuer, configure(options))
+  provider.use(closeOtherModes)
+  return provider
+}

@@ -1,0 +1,21 @@
+import { type Filters, type PageRequest, pageOf, type Query } from '../page.ts'
+import { type ApiKeyRow, apiKeys } from './projection.ts'
+
+/** What a reader is told. `expired` is what the clock says of an active key: no event makes it so. */
+export const API_KEY_STATES = ['active', 'revoked', 'expired'] as const
+export type ShownState = (typeof API_KEY_STATES)[number]
+
+/** `now`: RFC 3339. */
+export const shownState = ({ state, expires_at }: Pick<ApiKeyRow, 'state' | 'expires_at'>, now: string): ShownState =>
+  state === 'active' && Date.parse(expires_at) <= Date.parse(now) ? 'expired' : state
+
+const storedFilters = ({ state, ...filters }: Filters, now: string): Filters => {
+  if (state === 'expired') return { ...filters, state: 'active', expires_until: now }
+  return state === 'active' ? { ...filters, state, expires_after: now } : { ...filters, state }
+}
+
+/** The page as of `now`, with the state that is shown as a filter. */
+export const apiKeyPage =
+  (now: string) =>
+  (request: PageRequest): Query<ApiKeyRow> =>
+    pageOf(apiKeys, { ...request, filters: storedFilters(request.filters, now) })

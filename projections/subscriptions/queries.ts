@@ -1,0 +1,75 @@
+import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { type SubscriptionRow, subscriptions } from './projection.ts'
+
+export const subscriptionById = (id: string): Query<SubscriptionRow> => byId(subscriptions, id)
+
+/** Nobody needs to know exactly how many more, and to count them all would take ever longer. */
+export const LAG_MAX = 1_000
+
+/** How its delivery stands, which moves without an event. */
+export type DeliveryStatus = {
+  /** Everything up to here is in the topic, or parked. */
+  readonly position: bigint
+  /** Facts that wait, of the next LAG_MAX of its tenant. */
+  readonly lag: bigint
+  readonly parked: bigint
+  /** `not_enforced`: the broker has no authorizer; `none`: there is no principal; null as long as there is no topic. */
+  readonly acl: 'granted' | 'not_enforced' | 'none' | null
+  /** The newest replay has begun, if there was one. */
+  readonly is_current: boolean
+}
+
+const STATUS =
+  'behind.position, lag.facts as lag, waiting.facts as parked, d.acl, d.replay is not distinct from s.replays as is_current'
+
+/** A delivery that has not yet heard of the newest replay stands where that begins. */
+const JOINS = `
+  left join subscription_deliveries d on d.subscription_id = s.id
+  cross join lateral (select case when d.replay = s.replays then d.position else s.from_position - 1 end as position) behind
+  cross join lateral (select count(*) as facts from parked_facts where delivery = s.id) waiting
+  cross join lateral (
+    select count(*) as facts from (
+      select type, at from facts_v1 where tenant_id = s.tenant_id and position > behind.position
+      order by position limit ${LAG_MAX}) next
+    where type in (select json_array_elements_text(s.types)) and (s.from_time is null or at >= s.from_time)) lag`
+
+export type ListedSubscription = SubscriptionRow & DeliveryStatus
+
+export const subscriptionPage = (request: PageRequest): Query<ListedSubscription> => {
+  const { text, values } = pageOf(subscriptions, request)
+  return { text: `select s.*, ${STATUS} from (${text}) s ${JOINS} order by s.created_at desc, s.id desc`, values }
+}
+
+/** Of a row that may be newer than that of the read model. */
+export const deliveryStatus = (row: SubscriptionRow): Query<DeliveryStatus> => {
+  const { id, tenant_id, types, from_position, from_time, replays } = row
+  return {
+    text: `select ${STATUS} from (select $1::text as id, $2::text as tenant_id, $3::json as types,
+      $4::bigint as from_position, $5::timestamptz as from_time, $6::integer as replays) s ${JOINS}`,
+    values: [id, tenant_id, JSON.stringify(types), from_position, from_time, replays],
+  }
+}
+
+/** A row when its topics are there for consumers to subscribe to. */
+export const provided = (id: string): Query => ({
+  text: 'select acl from subscription_deliveries where subscription_id = $1 and acl is not null',
+  values: [id],
+})
+
+/** A fact that waits for an operator, as the subscriber sees it. */
+export type DeadLetterRow = {
+  readonly position: bigint
+  readonly key: string
+  readonly type: string
+  readonly event_id: string
+  readonly reason: string
+  readonly attempts: number
+  readonly first_failed_at: string
+}
+
+/** In the order in which they will be delivered. */
+export const deadLetterPage = (id: string, after: bigint, limit: number): Query<DeadLetterRow> => ({
+  text: `select position, key, type, event_id, reason, attempts, first_failed_at from parked_facts
+    where delivery = $1 and position > $2 order by position limit $3`,
+  values: [id, after, limit],
+})

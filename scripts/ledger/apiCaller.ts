@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { findWhereabouts, howToStart } from './whereabouts.ts'
+
+/** Requests of the command line to the API of the service that is meant. */
+
+export type CallerOptions = { readonly tenant?: string; readonly subject: string; readonly token?: string }
+/** Resolves to the answer's document. Throws a Refusal that says what the service says. */
+export type ApiCaller = (
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  asked?: { readonly body?: object },
+) => Promise<unknown>
+
+const problemSchema = z.object({
+  title: z.string(),
+  detail: z.string(),
+  code: z.string(),
+  correlation_id: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
+})
+
+const sentenceOf = (status: number, document: unknown): string => {
+  const { data: problem } = problemSchema.safeParse(document)
+  if (problem === undefined) return `The API answered ${status}, in words that are not its own.`
+  const { title, detail, code, correlation_id, errors } = problem
+  const told = [title, ...(detail === title ? [] : [detail]), ...errors.map(one => `${one.pointer}: ${one.detail}`)]
+  return `${told.join(' ')} (${code}, correlation id ${correlation_id})`
+}
+
+/** A token for the caller: theirs, or a short one of the embedded issuer. Throws a Refusal when neither can be had. */
+const tokenOf = async ({ tenant, subject, token }: CallerOptions, scopes: readonly string[]): Promise<string> => {
+  if (token !== undefined) return token
+  const { config, running } = await findWhereabouts()
+  const { dataDir, audience } = config
+  if (config.issuer !== undefined)
+    throw new Refusal('OIDC_ISSUER is set: get a token from that issuer, and give it with --token.')
+  if (tenant === undefined) throw new Refusal('Say for whom: --tenant, or --token with a token of your own.')
+  const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
+  return mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false })
+}
+
+/** `scopes`: what a token must permit that is made for this. Throws a Refusal when there is no service to talk to. */
+export const callerOf = async (options: CallerOptions, scopes: readonly string[]): Promise<ApiCaller> => {
+  const { config, addresses } = await findWhereabouts()
+  const { api } = addresses
+  if (api === null) throw new Refusal(howToStart(config.dataDir))
+  const authorization = `Bearer ${await tokenOf(options, scopes)}`
+  return async (method, path, { body } = {}) => {
+    const content = body === undefined ? {} : { 'content-type': 'application/json' }
+    const response = await fetch(`${api}${path}`, {
+      method,
+      headers: { authorization, ...content },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      throw new Refusal(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
+    })
+    const text = await response.text()
+    const document: unknown = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
+    if (!response.ok) throw new Refusal(sentenceOf(response.status, document))
+    return document
+  }
+}

@@ -1,0 +1,148 @@
+import { readFile } from 'node:fs/promises'
+import { Command } from 'commander'
+import {
+  addClient,
+  type DevClient,
+  loadClients,
+  newSecret,
+  removeClient,
+  rotateClientSecret,
+} from '../../src/embedded/issuer/clients.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+
+type Json = { readonly json: boolean }
+
+const PROOFS = { none: 'public', private_key_jwt: 'key', client_secret: 'secret' } as const
+
+const proofOf = (client: DevClient): keyof typeof PROOFS => {
+  if ('public' in client) return 'none'
+  return 'jwks' in client ? 'private_key_jwt' : 'client_secret'
+}
+
+/** A client as it may be shown: never with its secret. */
+const shown = (client: DevClient) => ({
+  client_id: client.client_id,
+  name: client.name ?? null,
+  tenant: client.tenant,
+  scope: client.scope,
+  redirect_uris: client.redirect_uris ?? [],
+  proof: proofOf(client),
+  acts_for: client.redirect_uris ? 'users' : 'itself',
+})
+
+const list = async ({ json }: Json): Promise<void> => {
+  const clients = (await loadClients(await issuerDirectory())).map(shown)
+  if (json) return printJson({ clients })
+  const rows = clients.map(({ client_id, tenant, proof, acts_for, redirect_uris }) => [
+    client_id,
+    tenant,
+    PROOFS[proof],
+    `acts for ${acts_for}`,
+    redirect_uris.join(' '),
+  ])
+  for (const line of aligned(rows)) print(line)
+}
+
+type New = Json & {
+  readonly tenant: string
+  readonly scope: string
+  readonly name?: string
+  readonly redirectUri?: readonly string[]
+  readonly public: boolean
+  readonly jwks?: string
+}
+
+const keysIn = async (path: string): Promise<{ keys: Record<string, unknown>[] }> => {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'))
+  } catch (error) {
+    throw new Refusal(`${path} is no file with a key set, {"keys": […]}.`, error)
+  }
+}
+
+const makeProof = async ({ public: isPublic, jwks }: New) => {
+  if (isPublic && jwks !== undefined) throw new Refusal('A client is --public or has --jwks, not both.')
+  if (isPublic) return { public: true } as const
+  return jwks === undefined ? { client_secret: newSecret() } : { jwks: await keysIn(jwks) }
+}
+
+const add = async (client_id: string, given: New): Promise<void> => {
+  const { tenant, scope, name, redirectUri } = given
+  const proof = await makeProof(given)
+  const described = { client_id, tenant, scope: scopesOf(scope), ...(name === undefined ? {} : { name }) }
+  const client = { ...described, ...(redirectUri ? { redirect_uris: [...redirectUri] } : {}), ...proof } as DevClient
+  await addClient(await issuerDirectory(), client)
+  const secret = 'client_secret' in proof ? proof.client_secret : undefined
+  if (given.json) return printJson({ ...shown(client), ...(secret === undefined ? {} : { client_secret: secret }) })
+  print(`${client_id} of ${tenant} is registered.`)
+  if (secret !== undefined) print(`secret  ${secret}`)
+}
+
+const remove = async (id: string, { json }: Json): Promise<void> => {
+  await removeClient(await issuerDirectory(), id)
+  if (json) printJson({ client_id: id, removed: true })
+  else print(`${id} is removed. Tokens that it has are good until they expire, 15 minutes at most.`)
+}
+
+const rotateSecret = async (id: string, { json }: Json): Promise<void> => {
+  const secret = await rotateClientSecret(await issuerDirectory(), id)
+  if (json) printJson({ client_id: id, client_secret: secret })
+  else print(`secret  ${secret}`)
+}
+
+const addCommand = new Command('add')
+  .description('Registers an application and prints its secret, if it has one.')
+  .argument('<id>', 'client_id: letters, digits, dots, hyphens and underscores')
+  .requiredOption('--tenant <tenant>', 'whose it is; users of other tenants cannot log in to it')
+  .requiredOption('--scope <scopes>', 'the most that it can ask for: "orders:read orders:write"')
+  .option('--name <name>', 'what its users read when it asks for something')
+  .option('--redirect-uri <uri...>', 'where users come back to, letter by letter: it acts for users, not for itself')
+  .option('--public', 'it runs in the hands of its users and can keep no secret', false)
+  .option('--jwks <file>', 'its public keys: it proves itself with private_key_jwt, not with a secret')
+  .option(
+    '--json',
+    'one JSON document: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}',
+    false,
+  )
+  .addHelpText(
+    'after',
+    `${SEEN_WITHIN}
+Examples:
+  npm run -s ledger -- clients add web --tenant acme --name "Acme Books" --public \\
+    --redirect-uri http://127.0.0.1:4000/callback --scope "orders:read orders:write"
+  npm run -s ledger -- clients add importer --tenant acme --scope "orders:write invoices:write"`,
+  )
+  .action(add)
+
+export const clientsCommand = new Command('clients')
+  .description('The applications that the embedded issuer knows.')
+  .addCommand(
+    new Command('list')
+      .description('Lists them, without their secrets.')
+      .option(
+        '--json',
+        'one JSON document: {clients: [{client_id, name, tenant, scope, redirect_uris, proof, acts_for}]}',
+        false,
+      )
+      .action(list),
+  )
+  .addCommand(addCommand)
+  .addCommand(
+    new Command('remove')
+      .description('Removes one: it gets no tokens any more, and none for its users.')
+      .argument('<id>', 'client_id')
+      .option('--json', 'one JSON document: {client_id, removed}', false)
+      .addHelpText('after', SEEN_WITHIN)
+      .action(remove),
+  )
+  .addCommand(
+    new Command('rotate-secret')
+      .description('Puts a new secret in the place of the old one, which is refused from then on, and prints it.')
+      .argument('<id>', 'client_id')
+      .option('--json', 'one JSON document: {client_id, client_secret}', false)
+      .addHelpText('after', SEEN_WITHIN)
+      .action(rotateSecret),
+  )

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { Refusal } from '../../../src/embedded/refusal.ts'
+import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
+
+/** The two endpoints that a subscriber needs, asked again for as long as the service says "again, please". */
+
+const pageSchema = z.object({
+  items: z.array(factSchema),
+  page: z.object({ next_cursor: z.string(), has_more: z.boolean(), as_of_position: z.string() }),
+})
+export type Page = z.output<typeof pageSchema>
+
+const manifestSchema = z.object({ items: z.tuple([z.object({ count: z.int(), sha256: z.string() })]) })
+const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
+
+/** Where a page begins: behind a cursor, or at a position. */
+export type Start = { readonly cursor: string } | { readonly from_position: string }
+
+export type Api = {
+  readonly page: (start: Start) => Promise<Page>
+  readonly manifest: (topic: string, range: Range) => Promise<Digest>
+  /** Every fact of the tenant in the range, in the order of the log. */
+  readonly facts: (range: Range) => AsyncIterable<Fact>
+}
+
+export type ApiOptions = {
+  readonly api: string
+  readonly token: () => Promise<string>
+  readonly signal: AbortSignal
+  /** How long an answer is waited for that does not come; for ever when the consumer follows. */
+  readonly patienceMs: number
+}
+
+/** The service no longer knows, or never knew, the cursor: one goes on from the position instead. */
+export class CursorLost extends Error {
+  constructor() {
+    super('The cursor is too old.')
+    this.name = 'CursorLost'
+  }
+}
+
+const PAGE = 100
+const REQUEST_MAX_MS = 60_000
+const PAUSE_MIN_MS = 200
+const PAUSE_MAX_MS = 5_000
+const SECOND_MS = 1_000
+const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+type Tried = { readonly answer: unknown } | { readonly why: string; readonly retryAfterMs: number | undefined }
+
+const attempt = async ({ api, token, signal }: ApiOptions, path: string): Promise<Tried> => {
+  const authorization = `Bearer ${await token()}`
+  const within = AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MAX_MS)])
+  let response: Response
+  let body: unknown
+  try {
+    response = await fetch(`${api}${path}`, { headers: { authorization }, signal: within })
+    body = await response.json()
+  } catch (error) {
+    signal.throwIfAborted()
+    return { why: `no answer (${error instanceof Error ? error.message : String(error)})`, retryAfterMs: undefined }
+  }
+  if (response.ok) return { answer: body }
+  const problem = problemSchema.safeParse(body)
+  const { code, detail = '' } = problem.success ? problem.data : { code: 'no problem document' }
+  if (code === 'cursor_expired' || code === 'cursor_invalid') throw new CursorLost()
+  const why = `${response.status} ${code}. ${detail}`.trim()
+  if (!AGAIN.has(response.status)) throw new Refusal(`GET ${path} was answered ${why}`)
+  const seconds = response.headers.get('retry-after')
+  return { why, retryAfterMs: seconds === null ? undefined : Number(seconds) * SECOND_MS }
+}
+
+const createGet =
+  (options: ApiOptions) =>
+  async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
+    const givenUpAtMs = performance.now() + options.patienceMs
+    for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
+      const tried = await attempt(options, path)
+      if ('answer' in tried) {
+        const parsed = schema.safeParse(tried.answer)
+        if (parsed.success) return parsed.data
+        throw new Refusal(`GET ${path} was answered with a body that the contract does not have.`, parsed.error)
+      }
+      const waitMs = tried.retryAfterMs ?? pauseMs
+      if (performance.now() + waitMs >= givenUpAtMs) throw new Refusal(`GET ${options.api}${path} had ${tried.why}`)
+      await sleep(waitMs, undefined, { signal: options.signal })
+    }
+  }
+
+export const createApi = (options: ApiOptions): Api => {
+  const get = createGet(options)
+  const page: Api['page'] = start =>
+    get(`/events?${new URLSearchParams({ limit: String(PAGE), ...start }).toString()}`, pageSchema)
+  return {
+    page,
+    manifest: async (topic, { from, to }) => {
+      const query = new URLSearchParams({ topic, from: from.toString(), to: to.toString() })
+      return (await get(`/events/manifest?${query.toString()}`, manifestSchema)).items[0]
+    },
+    facts: async function* ({ from, to }) {
+      for (let start: Start = { from_position: from.toString() }; ; ) {
+        const { items, page: end } = await page(start)
+        for (const fact of items) {
+          if (BigInt(fact.position) > to) return
+          yield fact
+        }
+        if (!end.has_more) return
+        start = { cursor: end.next_cursor }
+      }
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type { Api } from './api.ts'
+import { digestOf, type Entry, entryOf, identityOf, inOrder, isSame, type Range, topicOf, within } from './fact.ts'
+
+/** What a copy lacks and what it has too much, found by asking for the manifests of ever smaller ranges. */
+
+export type Surplus = Entry & { readonly why: 'twice' | 'unknown to the ledger' }
+export type Differences = { readonly missing: readonly Entry[]; readonly surplus: readonly Surplus[] }
+
+const NONE: Differences = { missing: [], surplus: [] }
+/** So few are listed rather than halved further. */
+const LISTED_MAX = 50
+
+const join = (a: Differences, b: Differences): Differences => ({
+  missing: [...a.missing, ...b.missing],
+  surplus: [...a.surplus, ...b.surplus],
+})
+
+/** Both in order. An id that is there twice is surplus the second time. */
+const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences => {
+  const open = new Map(wanted.map(entry => [identityOf(entry), entry]))
+  const known = new Set(open.keys())
+  const surplus: Surplus[] = []
+  for (const entry of had) {
+    const identity = identityOf(entry)
+    if (!known.has(identity)) surplus.push({ ...entry, why: 'unknown to the ledger' })
+    else if (!open.delete(identity)) surplus.push({ ...entry, why: 'twice' })
+  }
+  return { missing: [...open.values()], surplus }
+}
+
+const list = async (api: Api, topic: string, range: Range): Promise<readonly Entry[]> => {
+  const entries: Entry[] = []
+  for await (const fact of api.facts(range)) if (topicOf(fact) === topic) entries.push(entryOf(fact))
+  return entries
+}
+
+/**
+ * `entries` are the copy's own of the topic, of the tenant that the token is for, in order. A range whose count and hash
+ * agree needs no further look; one that does not is halved, until it is small enough to be listed.
+ */
+export const differencesIn = async (
+  api: Api,
+  topic: string,
+  range: Range,
+  entries: readonly Entry[],
+): Promise<Differences> => {
+  const had = within(entries, range)
+  const wanted = await api.manifest(topic, range)
+  if (isSame(digestOf(had), wanted)) return NONE
+  if (wanted.count === 0) return compare(had, [])
+  const { from, to } = range
+  const isSmall = had.length + wanted.count <= LISTED_MAX || had.length === 0 || from === to
+  if (isSmall) return compare(had, inOrder(await list(api, topic, range)))
+  const middle = (from + to) / 2n
+  const left = await differencesIn(api, topic, { from, to: middle }, had)
+  return join(left, await differencesIn(api, topic, { from: middle + 1n, to }, had))
+}

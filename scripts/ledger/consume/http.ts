@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Api, CursorLost, type Page, type Start } from './api.ts'
+import type { Copy } from './copy.ts'
+
+/** Reads GET /events page by page into the copy, from where the copy is. */
+
+const POLL_MS = 1_000
+
+export type HttpConsumer = {
+  readonly api: Api
+  readonly copy: Copy
+  readonly follow: boolean
+  readonly signal: AbortSignal
+  /** Told after each page that is written. */
+  readonly onProgress: () => void
+}
+
+/** Every fact up to here has been seen: at the tail that is as far as the service itself knew. */
+const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before: string): string => {
+  const seen = BigInt(items.at(-1)?.position ?? before)
+  const known = BigInt(as_of_position)
+  return (has_more || seen > known ? seen : known).toString()
+}
+
+/** A cursor lives for some days. Who comes back later goes on from the position, which lives for ever. */
+const nextPage = async (api: Api, { cursor, position }: { cursor: string | null; position: string }): Promise<Page> => {
+  const start: Start = { from_position: (BigInt(position) + 1n).toString() }
+  if (cursor === null) return await api.page(start)
+  try {
+    return await api.page({ cursor })
+  } catch (error) {
+    if (error instanceof CursorLost) return await api.page(start)
+    throw error
+  }
+}
+
+/** Until there is no more; with `follow` until the signal. What was begun to be written is written to its end. */
+export const consumeHttp = async ({ api, copy, follow, signal, onProgress }: HttpConsumer): Promise<void> => {
+  while (!signal.aborted) {
+    const page = await nextPage(api, copy.state())
+    const position = completeTo(page, copy.state().position)
+    await copy.take(page.items, { cursor: page.page.next_cursor, position })
+    onProgress()
+    if (page.page.has_more) continue
+    if (!follow) return
+    await sleep(POLL_MS, undefined, { signal })
+  }
+}

@@ -1,0 +1,139 @@
+import { type Admin, type EachBatchPayload, Kafka, type KafkaConfig, type KafkaMessage, logLevel } from 'kafkajs'
+import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
+import type { KafkaConfig as Settings } from '../../../src/config.ts'
+import { Refusal } from '../../../src/embedded/refusal.ts'
+import type { Copy } from './copy.ts'
+import { type Fact, factSchema } from './fact.ts'
+
+/** Reads topics into the copy, in a group that is the copy's own: Kafka keeps the place, and is told of it last. */
+
+export type KafkaConsumer = {
+  readonly kafka: Pick<Settings, 'brokers'> & Partial<Settings>
+  readonly copy: Copy
+  readonly follow: boolean
+  readonly signal: AbortSignal
+  /** Told after each batch that is written. */
+  readonly onProgress: () => void
+}
+
+const CLIENT = 'ledger-consume'
+/** How long the broker gathers before it answers a reader that is at the tail. */
+const MAX_WAIT_MS = 250
+/** So long a predecessor that was killed still holds the partitions of the group: the least that brokers allow. */
+const SESSION_MS = 6_000
+const HEARTBEAT_MS = 1_500
+
+const saslOf = ({ mechanism, username, password }: NonNullable<Settings['sasl']>): KafkaConfig['sasl'] => {
+  if (mechanism === 'plain') return { mechanism, username, password }
+  if (mechanism === 'scram-sha-256') return { mechanism, username, password }
+  return { mechanism, username, password }
+}
+
+const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka => {
+  const login = sasl && saslOf(sasl)
+  return new Kafka({
+    clientId: CLIENT,
+    brokers: [...brokers],
+    ...(ssl === undefined ? {} : { ssl }),
+    ...(login === undefined ? {} : { sasl: login }),
+    logLevel: logLevel.NOTHING,
+  })
+}
+
+const PREFIX = 'ce_'
+
+/** CloudEvents in the binary mode: the attributes are headers, the value is the data. The same fact as over HTTP. */
+export const factOf = ({ headers = {}, value }: Pick<KafkaMessage, 'headers' | 'value'>): Fact => {
+  const named = Object.entries(headers).map(([name, header]) => [name, String(header)] as const)
+  const attributes = named.flatMap(([name, text]) =>
+    name.startsWith(PREFIX) ? [[name.slice(PREFIX.length), text]] : [],
+  )
+  const { 'content-type': datacontenttype, traceparent } = Object.fromEntries(named)
+  return factSchema.parse({
+    ...Object.fromEntries(attributes),
+    ...(datacontenttype === undefined ? {} : { datacontenttype }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+    data: JSON.parse(String(value)),
+  })
+}
+
+const factsIn = ({ topic, partition, messages }: EachBatchPayload['batch']): readonly Fact[] =>
+  messages.map(message => {
+    try {
+      return factOf(message)
+    } catch (error) {
+      throw new Refusal(`The message at ${topic}/${partition}, offset ${message.offset}, is no fact.`, error)
+    }
+  })
+
+/** What is still to be read of the topics: the end of each partition that the group has not reached. */
+const endsOf = async (admin: Admin, { topics, group }: { topics: readonly string[]; group: string }) => {
+  const ends = new Map<string, bigint>()
+  // The manifests first: those that are read then speak of facts that are within the ends of the other topics.
+  for (const topic of topics.toSorted((a, b) => Number(b === MANIFESTS_TOPIC) - Number(a === MANIFESTS_TOPIC))) {
+    const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] })
+    const reached = new Map(committed?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]))
+    for (const { partition, low, high } of await admin.fetchTopicOffsets(topic)) {
+      const isRead = low === high || (reached.get(partition) ?? -1n) >= BigInt(high)
+      if (!isRead) ends.set(`${topic}/${partition}`, BigInt(high))
+    }
+  }
+  return ends
+}
+
+const remainingFor = async (client: Kafka, copy: Copy): Promise<Map<string, bigint>> => {
+  const admin = client.admin()
+  try {
+    await admin.connect()
+    return await endsOf(admin, copy.state())
+  } catch (error) {
+    throw new Refusal(`Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`, error)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** Until the present ends of the topics; with `follow` until the signal. */
+export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: KafkaConsumer): Promise<void> => {
+  const client = clientOf(kafka)
+  const remaining = await remainingFor(client, copy)
+  if (signal.aborted || (!follow && remaining.size === 0)) return
+  const { topics, group } = copy.state()
+  const consumer = client.consumer({
+    groupId: group,
+    maxWaitTimeInMs: MAX_WAIT_MS,
+    sessionTimeout: SESSION_MS,
+    heartbeatInterval: HEARTBEAT_MS,
+  })
+  const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => end(), { once: true })
+  ended.catch(() => undefined)
+  consumer.on(consumer.events.CRASH, ({ payload }) => void (payload.restart || fail(payload.error)))
+  let isBroken = false
+  const takeBatch = async (payload: EachBatchPayload): Promise<void> => {
+    const { batch } = payload
+    const { topic, partition } = batch
+    // Behind what could not be taken nothing is: its offset would be lost.
+    if (isBroken || !payload.isRunning() || payload.isStale()) return
+    try {
+      await copy.take(factsIn(batch))
+    } catch (error) {
+      isBroken = true
+      return fail(error)
+    }
+    const offset = BigInt(batch.lastOffset()) + 1n
+    await consumer.commitOffsets([{ topic, partition, offset: offset.toString() }])
+    onProgress()
+    const place = `${topic}/${partition}`
+    if (offset >= (remaining.get(place) ?? 0n)) remaining.delete(place)
+    if (!follow && remaining.size === 0) end()
+  }
+  try {
+    await consumer.connect()
+    await consumer.subscribe({ topics: [...topics], fromBeginning: true })
+    await consumer.run({ autoCommit: false, eachBatch: takeBatch })
+    await ended
+  } finally {
+    await consumer.disconnect()
+  }
+}

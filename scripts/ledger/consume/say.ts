@@ -1,0 +1,60 @@
+import { print, printJson } from '../print.ts'
+import { aligned } from '../table.ts'
+import type { Copy } from './copy.ts'
+import type { Entry } from './fact.ts'
+import type { TopicProof, Verified } from './verify.ts'
+
+/** What `consume` and `consume verify` tell: results on stdout, progress on stderr. */
+
+const PROGRESS_EVERY_MS = 2_000
+
+const wordsOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
+  const place = state().from === 'http' ? `, up to position ${state().position}` : ''
+  const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
+  return `${taken} new facts, ${repeated} that were there already${disorder}${place}`
+}
+
+/** Says now and then on stderr how far it is. */
+export const progressOf = (copy: Copy): (() => void) => {
+  let saidAtMs = performance.now()
+  return () => {
+    if (performance.now() - saidAtMs < PROGRESS_EVERY_MS) return
+    saidAtMs = performance.now()
+    process.stderr.write(`${wordsOf(copy)}\n`)
+  }
+}
+
+export const sayConsumed = (copy: Copy, folder: string, json: boolean): void => {
+  const { from, topics, position } = copy.state()
+  if (json) printJson({ copy: folder, from, topics, position: from === 'http' ? position : null, ...copy.counts })
+  else print(`${wordsOf(copy)}, in ${folder}`)
+}
+
+const factWords = ({ type, subject, position, id, tenantid }: Entry): string =>
+  `${type} of ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
+
+const sumOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
+  const had = ranges.reduce((sum, range) => sum + range.had.count, 0)
+  const wanted = ranges.reduce((sum, range) => sum + range.wanted.count, 0)
+  const isSound = ranges.every(({ agrees }) => agrees) && proof.findings.length === 0
+  const from = ranges[0]?.from ?? 0n
+  const to = ranges.at(-1)?.to ?? 0n
+  const sealed = ranges.length > 1 ? ` in ${ranges.length} manifests` : ''
+  const beside = unproved === 0 ? '' : `, ${unproved} beside them not proved`
+  return [isSound ? 'ok' : 'FINDING', topic, `${had} of ${wanted}`, `positions ${from} to ${to}${sealed}${beside}`]
+}
+
+const sayWrong = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {
+  for (const finding of findings) print(`${topic}: ${finding}`)
+  for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
+    print(`${topic}: positions ${from} to ${to} have ${wanted.count} facts (${wanted.sha256}), the copy ${had.count}.`)
+  for (const entry of missing) print(`missing: ${factWords(entry)}`)
+  for (const entry of surplus) print(`surplus (${entry.why}): ${factWords(entry)}`)
+}
+
+export const sayVerified = (verified: Verified, json: boolean): void => {
+  if (json) return printJson(verified)
+  for (const line of aligned(verified.topics.map(sumOf))) print(line)
+  for (const proof of verified.topics) sayWrong(proof)
+  print(verified.ok ? 'The copy is complete.' : 'The copy is not complete.')
+}

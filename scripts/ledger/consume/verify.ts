@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
+import type { Api } from './api.ts'
+import { fileOf, type State } from './copy.ts'
+import { type Differences, differencesIn } from './differences.ts'
+import { type Digest, digestOf, type Entry, entryOf, factSchema, inOrder, isSame, type Range, within } from './fact.ts'
+import { factLines } from './lines.ts'
+
+/** Whether a copy holds every fact, proved by count and hash; and where it does not, which ones it lacks. */
+
+export type RangeProof = Range & { readonly had: Digest; readonly wanted: Digest; readonly agrees: boolean }
+
+export type TopicProof = Differences & {
+  readonly topic: string
+  /** In order. Of the HTTP copy one; of the Kafka copy one for each manifest. */
+  readonly ranges: readonly RangeProof[]
+  /** What is wrong beyond single facts, in sentences. */
+  readonly findings: readonly string[]
+  /** Facts that are in the copy, and that no range speaks of: too new, or older than what the topic still has. */
+  readonly unproved: number
+}
+
+export type Verified = { readonly ok: boolean; readonly topics: readonly TopicProof[] }
+
+type Loaded = { readonly entries: readonly Entry[]; readonly findings: readonly string[] }
+
+const load = async (folder: string, topic: string): Promise<Loaded> => {
+  const entries: Entry[] = []
+  const findings: string[] = []
+  const path = fileOf(folder, topic)
+  for await (const { number, value } of factLines(path)) {
+    const fact = factSchema.safeParse(value)
+    if (fact.success) entries.push(entryOf(fact.data))
+    else findings.push(`Line ${number} of ${path} is no fact.`)
+  }
+  return { entries: inOrder(entries), findings }
+}
+
+const isProved = ({ ranges, missing, surplus, findings }: TopicProof): boolean =>
+  ranges.every(({ agrees }) => agrees) && missing.length + surplus.length + findings.length === 0
+
+const verifiedOf = (topics: readonly TopicProof[]): Verified => ({ ok: topics.every(isProved), topics })
+
+const proofOf = (had: readonly Entry[], range: Range, wanted: Digest): RangeProof => {
+  const digest = digestOf(had)
+  return { ...range, had: digest, wanted, agrees: isSame(digest, wanted) }
+}
+
+/** Against GET /events/manifest: from the beginning of the log to where the copy has got. */
+export const verifyOverHttp = async (folder: string, { topics, position }: State, api: Api): Promise<Verified> => {
+  const proofs: TopicProof[] = []
+  for (const topic of topics) {
+    const { entries, findings } = await load(folder, topic)
+    const range = { from: 0n, to: BigInt(position) }
+    if (range.to < 0n) {
+      proofs.push({ topic, ranges: [], findings: ['Nothing was read yet.'], missing: [], surplus: [], unproved: 0 })
+      continue
+    }
+    const proof = proofOf(within(entries, range), range, await api.manifest(topic, range))
+    const differences = proof.agrees ? { missing: [], surplus: [] } : await differencesIn(api, topic, range, entries)
+    const unproved = entries.length - within(entries, range).length
+    proofs.push({ topic, ranges: [proof], findings, ...differences, unproved })
+  }
+  return verifiedOf(proofs)
+}
+
+const position = z.string().regex(/^\d{1,20}$/)
+const sealedSchema = z.object({
+  tenantid: z.string(),
+  data: z.object({
+    topic: z.string(),
+    from_position: position.transform(BigInt),
+    to_position: position.transform(BigInt),
+    count: z.int(),
+    sha256: z.string(),
+  }),
+})
+type Sealed = z.output<typeof sealedSchema>['data']
+
+const manifestsIn = async (folder: string): Promise<readonly Sealed[]> => {
+  const found: Sealed[] = []
+  for await (const { value } of factLines(fileOf(folder, MANIFESTS_TOPIC))) {
+    const sealed = sealedSchema.safeParse(value)
+    if (sealed.success) found.push(sealed.data.data)
+  }
+  return found.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1))
+}
+
+/** Each manifest begins right behind the one before: where one is missing, nothing can be proved. */
+const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
+  manifests.flatMap(({ from_position }, index) => {
+    const expected = (manifests[index - 1]?.to_position ?? from_position - 1n) + 1n
+    return from_position === expected
+      ? []
+      : [`There is no manifest of positions ${expected} to ${from_position - 1n}: the topic ${MANIFESTS_TOPIC} has it.`]
+  })
+
+const NO_MANIFEST = 'There is no manifest of it yet: npm run ledger -- manifest, and consume again.'
+
+/** With a token what the tenant itself lacks has names; what others lack is told by the range. */
+const named = async (wrong: readonly RangeProof[], topic: string, entries: readonly Entry[], own?: OwnFacts) => {
+  const found: Differences[] = []
+  for (const range of own === undefined ? [] : wrong) {
+    const ofTenant = entries.filter(({ tenantid }) => tenantid === own?.tenant)
+    if (own) found.push(await differencesIn(own.api, topic, range, ofTenant))
+  }
+  return { missing: found.flatMap(({ missing }) => missing), surplus: found.flatMap(({ surplus }) => surplus) }
+}
+
+export type OwnFacts = { readonly api: Api; readonly tenant: string }
+
+/** Against the manifests in the copy itself, which speak of all tenants; `own` gives names to what a tenant lacks. */
+export const verifyByManifests = async (folder: string, { topics }: State, own?: OwnFacts): Promise<Verified> => {
+  const manifests = await manifestsIn(folder)
+  const proofs: TopicProof[] = []
+  for (const topic of topics.filter(name => name !== MANIFESTS_TOPIC)) {
+    const { entries, findings } = await load(folder, topic)
+    const about = manifests.filter(sealed => sealed.topic === topic)
+    const ranges = about.map(({ from_position: from, to_position: to, count, sha256 }) =>
+      proofOf(within(entries, { from, to }), { from, to }, { count, sha256 }),
+    )
+    const last = about.at(-1)
+    const wrong = ranges.filter(({ agrees }) => !agrees)
+    proofs.push({
+      topic,
+      ranges,
+      findings: [...findings, ...(last === undefined ? [NO_MANIFEST] : gapsIn(about))],
+      ...(await named(wrong, topic, entries, own)),
+      unproved: entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0),
+    })
+  }
+  return verifiedOf(proofs)
+}

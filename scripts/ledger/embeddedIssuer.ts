@@ -1,0 +1,23 @@
+import { text } from 'node:stream/consumers'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { findWhereabouts } from './whereabouts.ts'
+
+/** What the commands about the embedded issuer share. */
+
+/** The data directory whose issuer is meant. Throws a Refusal when an outside issuer has the users and the clients. */
+export const issuerDirectory = async (): Promise<string> => {
+  const { config } = await findWhereabouts()
+  if (config.issuer === undefined) return config.dataDir
+  throw new Refusal(`OIDC_ISSUER is ${config.issuer}, which keeps its own: this command is for the embedded issuer.`)
+}
+
+/** `--scope "a b"` as it is stored: each once, in the order that it was given. */
+export const scopesOf = (given: string): string => [...new Set(given.split(/\s+/).filter(Boolean))].join(' ')
+
+/** The first line of what is piped in: a secret on the command line would be seen by everybody on the machine. */
+export const lineFromStdin = async (): Promise<string> => {
+  if (process.stdin.isTTY) throw new Refusal('Pipe the password in: printf %s "$PASSWORD" | npm run -s ledger -- …')
+  return (await text(process.stdin)).split(/\r?\n/, 1)[0] ?? ''
+}
+
+export const SEEN_WITHIN = '\nThe service need not run; one that does sees the change within seconds.'

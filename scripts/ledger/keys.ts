@@ -1,0 +1,147 @@
+import { userInfo } from 'node:os'
+import { Command } from 'commander'
+import { z } from 'zod'
+import { READ_SCOPES } from '../../src/identity/principal.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { type ApiCaller, type CallerOptions, callerOf } from './apiCaller.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+
+/**
+ * API keys, through the API like everybody else's requests: only the service has the pepper, and there is one way in which
+ * a key is issued, authorized and put on record.
+ */
+
+const keySchema = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  state: z.string(),
+  prefix: z.string(),
+  scopes: z.array(z.string()),
+  expires_at: z.string(),
+  rotated_at: z.string().nullable(),
+  previous_secret_until: z.string().nullable(),
+})
+type Key = z.infer<typeof keySchema>
+const withSecretSchema = keySchema.extend({ secret: z.string() })
+type IssuedKey = z.infer<typeof withSecretSchema>
+const pageSchema = z.object({
+  items: z.array(keySchema),
+  page: z.looseObject({ next_cursor: z.string().nullable() }),
+})
+
+type Output = CallerOptions & { readonly json: boolean }
+
+const MANAGE = 'keys:manage'
+const PAGE_LIMIT = 100
+
+const wholeNumber = (name: string) => (text: string) => {
+  if (!/^\d{1,9}$/.test(text)) throw new Refusal(`${name} must be a whole number.`)
+  return Number(text)
+}
+
+/** `10000/86400`: requests in seconds. */
+const quotaOf = (text: string) => {
+  const [, requests, seconds] = /^(\d{1,10})\/(\d{1,7})$/.exec(text) ?? []
+  if (seconds === undefined) throw new Refusal('--quota is written requests/seconds: 10000/86400.')
+  return { requests: Number(requests), window_seconds: Number(seconds) }
+}
+
+const pages = async function* (call: ApiCaller, state: string | undefined): AsyncGenerator<Key> {
+  const path = `/api-keys?limit=${PAGE_LIMIT}${state === undefined ? '' : `&state=${encodeURIComponent(state)}`}`
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const page = pageSchema.parse(await call('GET', cursor === '' ? path : `${path}&cursor=${cursor}`))
+    yield* page.items
+    cursor = page.page.next_cursor
+  }
+}
+
+const list = async (options: Output & { readonly state?: string }): Promise<void> => {
+  const call = await callerOf(options, [MANAGE])
+  const keys: Key[] = []
+  for await (const key of pages(call, options.state)) keys.push(key)
+  if (options.json) return printJson({ items: keys })
+  const rows = keys.map(({ id, state, expires_at, scopes, name }) => [id, state, expires_at, scopes.join(' '), name])
+  for (const line of aligned([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])) print(line)
+}
+
+/** The key goes to stdout, alone, so that it can go from there to where it is kept; what is to be known of it does not. */
+const printSecret = ({ secret, ...key }: IssuedKey, { json }: Output, more: string): void => {
+  if (json) return printJson({ ...key, secret })
+  print(secret)
+  process.stderr.write(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.\n`)
+}
+
+type Issue = Output & {
+  readonly name: string
+  readonly scope: string
+  readonly days?: number
+  readonly quota?: ReturnType<typeof quotaOf>
+}
+
+const issue = async (options: Issue): Promise<void> => {
+  const scopes = options.scope.split(/\s+/).filter(Boolean)
+  const call = await callerOf(options, [MANAGE, ...scopes])
+  const { name, days: expires_in_days, quota } = options
+  const body = {
+    name,
+    scopes,
+    ...(expires_in_days === undefined ? {} : { expires_in_days }),
+    ...(quota ? { quota } : {}),
+  }
+  printSecret(withSecretSchema.parse(await call('POST', '/api-keys', { body })), options, '')
+}
+
+const rotate = async (id: string, options: Output & { readonly overlap?: number }): Promise<void> => {
+  const call = await callerOf(options, [MANAGE, ...READ_SCOPES])
+  const body = options.overlap === undefined ? {} : { overlap_seconds: options.overlap }
+  const rotated = withSecretSchema.parse(await call('POST', `/api-keys/${encodeURIComponent(id)}:rotate`, { body }))
+  const until = rotated.previous_secret_until
+  printSecret(rotated, options, until === null ? 'The one before it has ended. ' : `The one before it ends ${until}. `)
+}
+
+const revoke = async (id: string, options: Output): Promise<void> => {
+  const call = await callerOf(options, [MANAGE])
+  await call('DELETE', `/api-keys/${encodeURIComponent(id)}`)
+  if (options.json) printJson({ id, state: 'revoked' })
+  else print(`${id} is revoked: within seconds no instance takes it any more.`)
+}
+
+const withCaller = (command: Command, json: string): Command =>
+  command
+    .option('--tenant <tenant>', 'the tenant whose keys they are')
+    .option('--subject <subject>', 'who asks, for the record', userInfo().username)
+    .option('--token <token>', `an access token with the scope ${MANAGE}, in place of --tenant and --subject`)
+    .option('--json', json, false)
+
+export const keysCommand = new Command('keys')
+  .description('API keys: listed, issued, rotated, revoked. The service must run.')
+  .addCommand(
+    withCaller(new Command('list'), '{items: [{id, name, state, prefix, scopes, expires_at, …}]}')
+      .description('Prints the keys of the tenant, newest first, without their secrets.')
+      .option('--state <state>', 'active, revoked or expired')
+      .action(list),
+  )
+  .addCommand(
+    withCaller(new Command('issue'), 'the key as POST /api-keys answers it: {id, name, state, scopes, …, secret}')
+      .description('Issues a key and prints it, alone, on stdout. It is shown once.')
+      .requiredOption('--name <name>', 'what it is for')
+      .requiredOption('--scope <scopes>', `what it may read, separated by spaces: ${READ_SCOPES.join(' ')}`)
+      .option('--days <days>', 'how long it is good for: 1 to 90, 90 unless said otherwise', wholeNumber('--days'))
+      .option('--quota <requests/seconds>', 'how often it may be used: 10000/86400', quotaOf)
+      .action(issue),
+  )
+  .addCommand(
+    withCaller(new Command('rotate'), 'the key as POST /api-keys/{id}:rotate answers it, with the new secret')
+      .description('Gives a key a new secret and prints it, alone, on stdout. The one before it goes on for a while.')
+      .argument('<id>', 'of the key: key_…')
+      .option('--overlap <seconds>', 'for how long: 0 to 604800, 86400 unless said otherwise', wholeNumber('--overlap'))
+      .action(rotate),
+  )
+  .addCommand(
+    withCaller(new Command('revoke'), '{id, state}')
+      .description('Revokes a key: within seconds nobody gets in with it.')
+      .argument('<id>', 'of the key: key_…')
+      .action(revoke),
+  )

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Command } from 'commander'
+import { MANIFEST_TOPICS } from '../../projections/topics.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { createLedger } from '../../src/commands/handle.ts'
+import { FACTS, sealManifest, type Sealing, type SealParts } from '../../src/commands/manifests.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { realWorld } from '../../src/world.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+import { findWhereabouts, howToStart } from './whereabouts.ts'
+
+/** Seals what the analysts' topics have had since their last manifest, without waiting for the hour to end. */
+
+type Options = { readonly topic?: string; readonly json: boolean }
+
+const AUTHORITY = 'operator'
+/** What was committed before the command should be in its manifest. A projector that is further behind is not waited for. */
+const CATCH_UP_MAX_MS = 2_000
+const POLL_MS = 50
+
+type Line = Sealing & { readonly topic: string }
+
+const untilCaughtUp = async ({ ledger, reached }: SealParts): Promise<void> => {
+  const head = await ledger.store.head()
+  const givenUpAtMs = performance.now() + CATCH_UP_MAX_MS
+  while ((await reached()) < head && performance.now() < givenUpAtMs) await sleep(POLL_MS)
+}
+
+const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
+  const { config, addresses } = await findWhereabouts()
+  const { event_store, postgres } = addresses
+  if (event_store === null || postgres === null) throw new Refusal(howToStart(config.dataDir))
+  const store = openEventStore({ connectionString: event_store })
+  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-manifest' })
+  try {
+    const { sql } = database
+    const parts = { ledger: createLedger(store, realWorld()), sql, reached: () => positionOf(sql, FACTS) }
+    await untilCaughtUp(parts)
+    const lines: Line[] = []
+    for (const topic of topics) lines.push({ topic, ...(await sealManifest(parts, topic, AUTHORITY)) })
+    return lines
+  } finally {
+    await Promise.all([store.close(), database.close()])
+  }
+}
+
+const cellsOf = ({ topic, sealed, to }: Line): readonly string[] => {
+  if (sealed === undefined) return [topic, `nothing new since position ${to}`]
+  const { from_position, to_position, count, sha256 } = sealed
+  return [topic, `positions ${from_position} to ${to_position}`, `${count} facts`, `sha256 ${sha256}`]
+}
+
+const run = async ({ topic, json }: Options): Promise<void> => {
+  if (topic !== undefined && !MANIFEST_TOPICS.includes(topic))
+    throw new Refusal(`There is no topic ${JSON.stringify(topic)}: ${MANIFEST_TOPICS.join(', ')}.`)
+  const lines = await seal(topic === undefined ? MANIFEST_TOPICS : [topic])
+  if (json) return printJson({ items: lines.map(line => ({ topic: line.topic, sealed: line.sealed ?? null })) })
+  for (const line of aligned(lines.map(cellsOf))) print(line)
+}
+
+export const manifestCommand = new Command('manifest')
+  .description(
+    'Seals the facts since the last manifest, of all tenants: positions, count and hash, as a fact of its own.',
+  )
+  .option('--topic <topic>', 'of this topic alone, such as ledger.invoice.v1')
+  .option('--json', 'one JSON document: {items: [{topic, sealed: {from_position, to_position, count, sha256}}]}', false)
+  .addHelpText(
+    'after',
+    '\nThe service does this at the end of each hour. The manifests are published on ledger.manifest.v1; those of a topic\n' +
+      'never overlap and leave no gap. A topic whose log has not moved gets none: sealed is null.',
+  )
+  .action(run)

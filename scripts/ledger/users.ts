@@ -1,0 +1,89 @@
+import { Command } from 'commander'
+import { addUser, loadUsers, removeUser, setPassword } from '../../src/embedded/issuer/users.ts'
+import { issuerDirectory, lineFromStdin, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+
+type Json = { readonly json: boolean }
+type Typed = Json & { readonly passwordStdin: boolean }
+
+const list = async ({ json }: Json): Promise<void> => {
+  const users = (await loadUsers(await issuerDirectory())).map(({ username, tenant, scope, password_set_at }) => ({
+    username,
+    tenant,
+    scope,
+    password_set_at: password_set_at === undefined ? null : new Date(password_set_at * 1_000).toISOString(),
+  }))
+  if (json) return printJson({ users })
+  const since = (at: string | null): string => (at === null ? 'no password yet' : `password set ${at}`)
+  for (const line of aligned(users.map(user => [user.username, user.tenant, since(user.password_set_at)]))) print(line)
+}
+
+/** A password that its owner typed is not printed; one that was made here is told this once. */
+const tell = (username: string, password: string, { json, passwordStdin }: Typed): void => {
+  const told = passwordStdin ? {} : { password }
+  if (json) return printJson({ username, ...told })
+  print(passwordStdin ? `${username} has the password that was piped in.` : `password of ${username}  ${password}`)
+}
+
+const given = async ({ passwordStdin }: Typed): Promise<string | undefined> =>
+  passwordStdin ? lineFromStdin() : undefined
+
+const add = async (username: string, options: Typed & { readonly tenant: string; readonly scope: string }) => {
+  const user = { username, tenant: options.tenant, scope: scopesOf(options.scope) }
+  tell(username, await addUser(await issuerDirectory(), user, await given(options)), options)
+}
+
+const changePassword = async (username: string, options: Typed): Promise<void> =>
+  tell(username, await setPassword(await issuerDirectory(), username, await given(options)), options)
+
+const remove = async (username: string, { json }: Json): Promise<void> => {
+  await removeUser(await issuerDirectory(), username)
+  if (json) printJson({ username, removed: true })
+  else print(`${username} is removed. Access tokens in this name are good until they expire, 15 minutes at most.`)
+}
+
+const withPassword = (command: Command): Command =>
+  command
+    .option(
+      '--password-stdin',
+      'read the password, 12 to 256 characters, from a pipe; else one is made and printed',
+      false,
+    )
+    .option('--json', 'one JSON document: {username, password}, the password only if it was made', false)
+    .addHelpText('after', `${SEEN_WITHIN}\nPasswords are kept as scrypt hashes: nobody can look one up later.`)
+
+export const usersCommand = new Command('users')
+  .description('The people who can log in at the embedded issuer.')
+  .addCommand(
+    new Command('list')
+      .description(
+        'Lists them. A fresh data directory has alice and bob of acme and carol of globex, without passwords.',
+      )
+      .option('--json', 'one JSON document: {users: [{username, tenant, scope, password_set_at}]}', false)
+      .action(list),
+  )
+  .addCommand(
+    withPassword(
+      new Command('add')
+        .description('Registers a user and prints the password that was made.')
+        .argument('<username>', 'one person over all tenants: a-z, 0-9, ., _, @ and -')
+        .requiredOption('--tenant <tenant>', 'the tenant that the user belongs to')
+        .requiredOption('--scope <scopes>', 'the most that an application can do in this name'),
+    ).action(add),
+  )
+  .addCommand(
+    withPassword(
+      new Command('set-password')
+        .description('Gives a user a new password; sessions and refresh tokens that began with the old one end.')
+        .argument('<username>', 'who'),
+    ).action(changePassword),
+  )
+  .addCommand(
+    new Command('remove')
+      .description('Removes a user, who can log in no more, and whose applications can refresh no more.')
+      .argument('<username>', 'who')
+      .option('--json', 'one JSON document: {username, removed}', false)
+      .addHelpText('after', SEEN_WITHIN)
+      .action(remove),
+  )

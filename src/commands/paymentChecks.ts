@@ -1,0 +1,63 @@
+import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import type { PaymentId } from '../../streams/ids.ts'
+import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
+import type { PaymentTerms } from '../../streams/payment/index.ts'
+import { invoiceEntity, referenceEntity } from './entities.ts'
+import type { Ledger } from './handle.ts'
+import { derivedId } from './identifiers.ts'
+
+export type PaymentRefusalCode =
+  | 'resource_not_found'
+  | 'payment_not_allowed'
+  | 'payment_exceeds_due'
+  | 'payment_reference_conflict'
+  | 'payment_state_conflict'
+  | 'concurrent_modification'
+
+type Asked = Omit<PaymentTerms, 'order_id'> & { readonly id: PaymentId }
+type Raised = Exclude<InvoiceState, { status: 'none' }>
+
+export const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
+
+/** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
+export const checkPayment = async (
+  ledger: Ledger,
+  payment: Asked,
+  tenant: string,
+): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+  const [invoice, holder] = await Promise.all([
+    payableInvoice(ledger, payment, tenant),
+    payment.reference === null ? null : holderOf(ledger, tenant, payment.reference),
+  ])
+  if (isRejection(invoice)) return invoice
+  if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })
+  return invoice
+}
+
+/**
+ * Who holds the reference, if this process has seen somebody take it: then it is asked again and told before anything is
+ * claimed. Of any other reference the stream itself decides, once the payment is claimed: a look before would cost every
+ * payment a read, to find out as good as always that nobody has it.
+ */
+const holderOf = async ({ loader }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
+  const id = referenceIdOf(tenant, reference)
+  const seen = loader.lastSeen(referenceEntity, id)?.state.holder ?? null
+  return seen && (await loader.load(referenceEntity, id)).state.holder
+}
+
+const payableInvoice = async (
+  { loader }: Ledger,
+  payment: Asked,
+  tenant: string,
+): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+  const judge = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
+    if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
+      return reject('resource_not_found')
+    const refusal = refusalOf(payment, loaded.state)
+    return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
+  }
+  // What this process saw last is good enough to go on with, since the invoice's stream decides in the end; a refusal
+  // is told to the caller, so that one is never made from memory.
+  const guess = judge(loader.lastSeen(invoiceEntity, payment.invoice_id))
+  return isRejection(guess) ? judge(await loader.load(invoiceEntity, payment.invoice_id)) : guess
+}

@@ -1,0 +1,75 @@
+import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
+import { Unavailable } from '../ports.ts'
+import { tenantEntity } from './entities.ts'
+import { type Context, handle, type Ledger } from './handle.ts'
+import { derivedId } from './identifiers.ts'
+
+/** How tenants and their subjects stand with this ledger, whatever their issuers say: the operators' own word. */
+
+const tenantIdOf = (tenant: string) => derivedId('ten', tenant)
+
+/** Says the operator's word. Saying it again changes nothing. */
+export const changeStanding = async (
+  ledger: Ledger,
+  command: TenantCommand,
+  context: Context,
+): Promise<TenantState> => {
+  const changed = await handle(ledger, tenantEntity, tenantIdOf(context.tenant), { command, context })
+  if (!changed.ok) throw new Error('Others change how this tenant stands all the time; try again.')
+  return changed.state
+}
+
+/** Fresh for so long; after that it is read anew, first beside the requests and then before them. */
+const FRESH_MS = 1_000
+const STALE_MS = 4_000
+const KEPT_MAX = 10_000
+
+type Known = { state: TenantState; readAtMs: number; reading: Promise<void> | undefined }
+
+export type Standings = (tenant: string) => Promise<TenantState> | TenantState
+
+/**
+ * How a tenant stands, at most STALE_MS old: a word of the operator counts on every instance within that time. While the
+ * store does not answer, what was known last goes on counting; of a tenant that nothing is known of it throws Unavailable.
+ */
+export const createStandings = ({ loader }: Ledger, monotonicNow = () => performance.now()): Standings => {
+  const known = new Map<string, Known>()
+
+  const read = async (tenant: string): Promise<Known> => {
+    const { state } = await loader.load(tenantEntity, tenantIdOf(tenant))
+    const fresh: Known = { state, readAtMs: monotonicNow(), reading: undefined }
+    known.delete(tenant)
+    known.set(tenant, fresh)
+    const oldest = known.size > KEPT_MAX ? known.keys().next() : undefined
+    if (oldest && !oldest.done) known.delete(oldest.value)
+    return fresh
+  }
+
+  const readAgain = (tenant: string, entry: Known): Promise<void> => {
+    entry.reading ??= read(tenant)
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (!(error instanceof Unavailable)) throw error
+        },
+      )
+      .finally(() => {
+        entry.reading = undefined
+      })
+    return entry.reading
+  }
+
+  const afterReading = async (tenant: string, entry: Known): Promise<TenantState> => {
+    await readAgain(tenant, entry)
+    return (known.get(tenant) ?? entry).state
+  }
+
+  return tenant => {
+    const entry = known.get(tenant)
+    if (entry === undefined) return read(tenant).then(({ state }) => state)
+    const ageMs = monotonicNow() - entry.readAtMs
+    if (ageMs >= STALE_MS) return afterReading(tenant, entry)
+    if (ageMs >= FRESH_MS) void readAgain(tenant, entry).catch(() => undefined)
+    return entry.state
+  }
+}

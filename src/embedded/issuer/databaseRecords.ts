@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import type { Database, Row } from '../../ports.ts'
+import { fingerprintOf, type NewRecord, type Records } from './records.ts'
+import { seal, unseal } from './sealing.ts'
+
+const SWEEP_EVERY_MS = 60_000
+/** Any two processes that start at once agree on who creates the table by this number. */
+const TABLE_LOCK = 5_170_203
+const TABLE = new URL('records.sql', import.meta.url)
+
+const INSERT = `insert into issuer_records_v1 as known (kind, fingerprint, grant_fingerprint, sealed, expires_at)
+  values ($1, $2, $3, $4, now() + make_interval(secs => $5))
+  on conflict (kind, fingerprint) do update set grant_fingerprint = excluded.grant_fingerprint,
+    sealed = excluded.sealed, expires_at = excluded.expires_at`
+/** What has expired is not there, even before it is swept. */
+const INSERT_IF_NEW = `${INSERT}, consumed_at = null where known.expires_at <= now() returning true as inserted`
+const SELECT = `select sealed, extract(epoch from consumed_at)::int8 as consumed from issuer_records_v1
+  where kind = $1 and fingerprint = $2 and expires_at > now()`
+/** Of several at once the row's lock lets one through; the others then see that it is consumed. */
+const CONSUME = `update issuer_records_v1 set consumed_at = now()
+  where kind = $1 and fingerprint = $2 and consumed_at is null and expires_at > now() returning true as consumed`
+const REMOVE = 'delete from issuer_records_v1 where kind = $1 and fingerprint = $2'
+const REMOVE_OF_GRANT = 'delete from issuer_records_v1 where kind = $1 and grant_fingerprint = $2'
+const SWEEP = 'delete from issuer_records_v1 where expires_at <= now()'
+
+type Found = Row & { readonly sealed: Buffer; readonly consumed: bigint | null }
+
+const valuesOf = ({ kind, id, payload, lifetimeSeconds }: NewRecord): readonly unknown[] => [
+  kind,
+  fingerprintOf(id),
+  payload.grantId === undefined ? null : fingerprintOf(payload.grantId),
+  seal(id, payload),
+  lifetimeSeconds,
+]
+
+/** Remembers in Postgres, over restarts. Throws what the database throws. */
+export const openDatabaseRecords = async (database: Database): Promise<Records> => {
+  const { sql } = database
+  const statements = await readFile(TABLE, 'utf8')
+  await database.transaction(async sql => {
+    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
+    await sql(statements)
+  })
+  let sweptAtMs = Number.NEGATIVE_INFINITY
+
+  /** Whoever writes also tidies up, now and then. Nobody waits for it, and the next one does what fails now. */
+  const sweep = (): void => {
+    if (performance.now() - sweptAtMs < SWEEP_EVERY_MS) return
+    sweptAtMs = performance.now()
+    void sql(SWEEP).catch(() => undefined)
+  }
+
+  return {
+    put: async record => {
+      await sql(INSERT, valuesOf(record))
+      sweep()
+    },
+    putIfNew: async record => {
+      const inserted = await sql(INSERT_IF_NEW, valuesOf(record))
+      sweep()
+      return inserted.length > 0
+    },
+    get: async ({ kind, id }) => {
+      const [found] = await sql<Found>(SELECT, [kind, fingerprintOf(id)])
+      if (!found) return undefined
+      const consumed = found.consumed === null ? {} : { consumed: Number(found.consumed) }
+      return { ...unseal(id, found.sealed), ...consumed }
+    },
+    consume: async ({ kind, id }) => (await sql(CONSUME, [kind, fingerprintOf(id)])).length > 0,
+    remove: async ({ kind, id }) => void (await sql(REMOVE, [kind, fingerprintOf(id)])),
+    removeOfGrant: async (kind, grantId) => void (await sql(REMOVE_OF_GRANT, [kind, fingerprintOf(grantId)])),
+  }
+}

@@ -1,0 +1,175 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { errors, type Provider } from 'oidc-provider'
+import { isScope, type Scope } from '../../identity/principal.ts'
+import { formProof, isFromElsewhere, isProof, readForm } from './forms.ts'
+import type { LoginThrottle } from './loginThrottle.ts'
+import { consentPage } from './pages/consent.ts'
+import { errorPage } from './pages/error.ts'
+import { loginPage, type LoginView } from './pages/login.ts'
+import { type Page, sendPage } from './pages/page.ts'
+import { isPassword } from './passwords.ts'
+import { INTERACTION_ROUTE, resourceOf } from './provider.ts'
+import { type DevUser, USERNAME } from './users.ts'
+
+export type InteractionParts = {
+  readonly provider: Provider
+  readonly issuer: string
+  readonly audience: string
+  readonly users: () => Promise<readonly DevUser[]>
+  readonly formKey: string
+  readonly throttle: LoginThrottle
+  readonly onError: (error: unknown) => void
+}
+
+type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
+/** One step of a login: what is asked of whom, on which connection. */
+type Step = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly parts: InteractionParts
+  readonly interaction: Interaction
+}
+
+const PATH = /^\/interaction\/([A-Za-z0-9_-]{1,64})(?:\/(login|consent|deny))?$/
+
+const FORGED = { error: 'forged' }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** What both pages say and need. */
+const frameOf = async ({ parts, interaction }: Step) => {
+  const { client_id, redirect_uri } = interaction.params
+  const client = await parts.provider.Client.find(textOf(client_id))
+  if (!client) throw new errors.InvalidClient('client is invalid')
+  return {
+    application: client.clientName ?? client.clientId,
+    tenant: textOf(client['tenant']),
+    action: `${new URL(parts.issuer).pathname}${INTERACTION_ROUTE}/${interaction.uid}`,
+    csrf: formProof(parts.formKey, interaction.uid),
+    goesTo: textOf(redirect_uri),
+  }
+}
+
+const userOf = async ({ parts, interaction }: Step): Promise<DevUser> => {
+  const user = (await parts.users()).find(({ username }) => username === interaction.session?.accountId)
+  if (!user) throw new errors.AccessDenied('the user is not registered any more')
+  return user
+}
+
+/** What is asked for, parted by whether the user can do it. */
+const partScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[]; withheld: Scope[] } => {
+  const asked = textOf(interaction.params['scope']).split(' ').filter(isScope)
+  const own = new Set(user.scope.split(' '))
+  return { granted: asked.filter(scope => own.has(scope)), withheld: asked.filter(scope => !own.has(scope)) }
+}
+
+const showLogin = async (step: Step, more: Pick<LoginView, 'username' | 'problem'> = {}): Promise<Page> =>
+  loginPage({ ...(await frameOf(step)), ...more })
+
+const showConsent = async (step: Step): Promise<Page> => {
+  const user = await userOf(step)
+  const identifies = textOf(step.interaction.params['scope']).split(' ').includes('openid')
+  return consentPage({ ...(await frameOf(step)), username: user.username, identifies, ...partScopes(step, user) })
+}
+
+const show = (step: Step): Promise<Page> =>
+  step.interaction.prompt.name === 'login' ? showLogin(step) : showConsent(step)
+
+/** Ends this step; the browser goes on to the next, or back to the application. */
+const finish = async ({ request, response, parts }: Step, result: object): Promise<undefined> => {
+  await parts.provider.interactionFinished(request, response, { ...result }, { mergeWithLastSubmission: false })
+  return undefined
+}
+
+const deny = (step: Step): Promise<undefined> =>
+  finish(step, { error: 'access_denied', error_description: 'the user refused' })
+
+/** Whoever was logged in to this browser is not any more; what that user allowed goes on. */
+const leaveSession = async ({ parts, interaction }: Step): Promise<void> => {
+  if (!interaction.session) return
+  await (await parts.provider.Session.find(interaction.session.cookie))?.destroy()
+  delete interaction.session
+  await interaction.persist()
+}
+
+/** Not a word about whether the name, the password or the tenant was the wrong one, nor in how long it takes. */
+const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Page | undefined> => {
+  const { parts, request, interaction } = step
+  const typed = (form.get('username') ?? '').trim().toLowerCase()
+  const username = USERNAME.test(typed) ? typed : ''
+  const attempt = { username, address: request.socket.remoteAddress ?? '' }
+  const retryAfterSeconds = parts.throttle.begin(attempt)
+  if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
+  const { tenant } = await frameOf(step)
+  const user = (await parts.users()).find(one => one.username === username && one.tenant === tenant)
+  const speaksForItself = username === interaction.params['client_id']
+  const isRight = await isPassword(form.get('password') ?? '', user?.password)
+  if (!isRight || speaksForItself) return showLogin(step, { username, problem: 'wrong' })
+  parts.throttle.succeed(attempt)
+  if (interaction.session && interaction.session.accountId !== username) await leaveSession(step)
+  return finish(step, { login: { accountId: username, amr: ['pwd'] } })
+}
+
+/**
+ * Each consent is a grant of its own, so that taking one back takes nothing else back. What the user cannot give is
+ * written down as refused: what is neither would be asked for again and again.
+ */
+const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {
+  const { parts, interaction } = step
+  const user = await userOf(step)
+  const { granted, withheld } = partScopes(step, user)
+  if (form.get('decision') !== 'allow' || granted.length === 0) return deny(step)
+  const grant = new parts.provider.Grant({
+    accountId: user.username,
+    clientId: textOf(interaction.params['client_id']),
+  })
+  const resource = resourceOf(parts.audience)
+  grant.addOIDCScope(['openid', ...granted].join(' '))
+  grant.addResourceScope(resource, granted.join(' '))
+  if (withheld.length > 0) {
+    grant.rejectOIDCScope(withheld.join(' '))
+    grant.rejectResourceScope(resource, withheld.join(' '))
+  }
+  return finish(step, { consent: { grantId: await grant.save() } })
+}
+
+const receive = async (step: Step, action: string): Promise<Page | undefined> => {
+  const { request, parts, interaction } = step
+  const form = isFromElsewhere(request) ? undefined : await readForm(request)
+  if (!form || !isProof(formProof(parts.formKey, interaction.uid), form.get('csrf'))) return errorPage(FORGED, 403)
+  if (action === 'deny') return deny(step)
+  // A form of a step that is over, sent again with the back button: the present step is shown.
+  if (action !== interaction.prompt.name) return show(step)
+  return action === 'login' ? logIn(step, form) : consent(step, form)
+}
+
+const failurePage = (error: unknown, onError: InteractionParts['onError']): Page => {
+  if (error instanceof errors.OIDCProviderError) {
+    const { message, error_description, statusCode } = error
+    return errorPage({ error: message, ...(error_description ? { error_description } : {}) }, statusCode)
+  }
+  onError(error)
+  return errorPage({ error: 'server_error' }, 500)
+}
+
+/** Serves the pages of login and consent below INTERACTION_ROUTE. False for what is no page of ours. */
+export const serveInteraction = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: InteractionParts,
+): Promise<boolean> => {
+  const [, uid, action] = PATH.exec((request.url ?? '').split('?', 1)[0] ?? '') ?? []
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (uid === undefined || isRead !== (action === undefined) || !(isRead || request.method === 'POST')) return false
+  try {
+    const interaction = await parts.provider.interactionDetails(request, response)
+    // The cookie names the login that this browser is in; an address of another login is not answered with it.
+    if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found')
+    const step = { request, response, parts, interaction }
+    const page = action === undefined ? await show(step) : await receive(step, action)
+    if (page) sendPage(response, page)
+  } catch (error) {
+    sendPage(response, failurePage(error, parts.onError))
+  }
+  return true
+}

@@ -1,0 +1,67 @@
+import type { Scope } from '../../../identity/principal.ts'
+import { type Html, html, nothing } from './html.ts'
+import type { Page } from './page.ts'
+import { SENTENCES } from './sentences.ts'
+
+export type ConsentView = {
+  readonly application: string
+  readonly tenant: string
+  readonly username: string
+  /** Asked for, and the user's to give. */
+  readonly granted: readonly Scope[]
+  /** Whether it wants to know who the user is (`openid`). */
+  readonly identifies: boolean
+  /** Asked for, and not the user's to give. */
+  readonly withheld: readonly Scope[]
+  readonly action: string
+  readonly csrf: string
+  readonly goesTo: string
+}
+
+const listOf = (sentences: readonly string[], kind: string): Html =>
+  html`<ul class="${kind}">${sentences.map(sentence => html`<li>${sentence}</li>`)}</ul>`
+
+const grantedPart = ({ granted, identifies }: ConsentView): Html => {
+  const sentences = granted.map(scope => SENTENCES[scope])
+  return html`<h2>It will be able to</h2>${listOf(identifies ? ['Know your user name', ...sentences] : sentences, 'rights')}`
+}
+
+const withheldPart = ({ withheld }: ConsentView): Html =>
+  withheld.length === 0
+    ? nothing
+    : html`<h2>Asked for as well, but you may not do this yourself</h2>${listOf(
+        withheld.map(scope => SENTENCES[scope]),
+        'rights withheld',
+      )}`
+
+const headingOf = ({ application, granted, withheld }: ConsentView): string => {
+  if (granted.length > 0) return `Allow ${application} to act for you?`
+  return withheld.length > 0 ? `${application} asks for more than you may do` : `${application} asks for nothing`
+}
+
+const button = (decision: string, label: string, kind: string): Html =>
+  html`<button class="${kind}" name="decision" value="${decision}">${label}</button>`
+
+export const consentPage = (view: ConsentView): Page => {
+  const { tenant, username, granted, action, csrf, goesTo } = view
+  const canGrant = granted.length > 0
+  return {
+    title: canGrant ? 'Allow access' : 'Nothing to allow',
+    goesTo,
+    body: html`<h1>${headingOf(view)}</h1>
+<dl class="facts">
+<dt>Signed in as</dt><dd>${username}</dd>
+<dt>Tenant</dt><dd>${tenant}</dd>
+<dt>Goes back to</dt><dd>${new URL(goesTo).host}</dd>
+</dl>
+${canGrant ? grantedPart(view) : nothing}
+${withheldPart(view)}
+<form method="post" action="${action}/consent">
+<input type="hidden" name="csrf" value="${csrf}">
+<div class="buttons">
+${canGrant ? html`${button('allow', 'Allow', 'main')}${button('deny', 'Deny', '')}` : button('deny', 'Go back', 'main')}
+</div>
+</form>
+<p class="soft">${canGrant ? 'For up to 8 hours, unless it is ended before. It never learns your password.' : 'Whoever administers your tenant can give you more rights.'}</p>`,
+  }
+}

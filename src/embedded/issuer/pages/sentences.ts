@@ -1,0 +1,21 @@
+import type { Scope } from '../../../identity/principal.ts'
+
+/** What a scope lets an application do, as its user understands it. A new scope is a compile error here. */
+export const SENTENCES: Readonly<Record<Scope, string>> = {
+  'orders:read': 'See your orders',
+  'orders:write': 'Create, change and cancel orders',
+  'invoices:read': 'See your invoices',
+  'invoices:write': 'Raise and void invoices',
+  'invoice:approve': 'Approve invoices in your name, so that they can be paid',
+  'payments:read': 'See your payments',
+  'payments:write': 'Make payments in your name',
+  'payments:settle': 'Settle deferred payments, or declare them failed',
+  'payments:refund': 'Give money back for payments that were made',
+  'exports:read': 'Download exports',
+  'exports:write': 'Order exports of your data',
+  'events:read': 'Follow everything that happens to orders, invoices and payments',
+  'events:subscribe': 'Have those events delivered elsewhere',
+  'ledger:read': 'See the accounts, the journal and the trial balance',
+  'audit:read': 'See who was allowed and refused what',
+  'keys:manage': 'Issue and revoke API keys',
+}

@@ -1,0 +1,12 @@
+-- What the issuer remembers. A row is named by the hash of a secret and can be read by whoever has that secret alone.
+create table if not exists issuer_records_v1 (
+  kind text not null,
+  fingerprint text not null,
+  grant_fingerprint text,
+  sealed bytea not null,
+  consumed_at timestamptz,
+  expires_at timestamptz not null,
+  primary key (kind, fingerprint)
+);
+create index if not exists issuer_records_v1_grant on issuer_records_v1 (grant_fingerprint);
+create index if not exists issuer_records_v1_expiry on issuer_records_v1 (expires_at);

@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { SCOPES, type Scope } from '../../identity/principal.ts'
+import { Refusal } from '../refusal.ts'
+import {
+  generatePassword,
+  hashPassword,
+  PASSWORD_CHARACTERS_MAX,
+  PASSWORD_CHARACTERS_MIN,
+  passwordHashSchema,
+} from './passwords.ts'
+import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
+
+/** A user name means one person over all tenants, because it is the `sub` of that person's tokens. */
+export const USERNAME = /^[a-z0-9][a-z0-9._@-]{0,62}$/
+
+const userSchema = z.strictObject({
+  username: z.string().regex(USERNAME),
+  tenant: tenantSchema,
+  /** The most that an application can do in this user's name. */
+  scope: scopesSchema,
+  /** Who has none cannot log in. */
+  password: passwordHashSchema.optional(),
+  /** Unix seconds. What was begun with an earlier password ends with it. */
+  password_set_at: z.int().optional(),
+})
+
+export type DevUser = z.infer<typeof userSchema>
+
+const allBut = (...without: readonly Scope[]): string => SCOPES.filter(scope => !without.includes(scope)).join(' ')
+
+/** One who enters and pays, one who approves and sees everything, and a stranger. None of them has a password yet. */
+const developmentUsers = (): readonly DevUser[] => [
+  {
+    username: 'alice',
+    tenant: 'acme',
+    scope: allBut('invoice:approve', 'payments:settle', 'payments:refund', 'audit:read', 'keys:manage'),
+  },
+  { username: 'bob', tenant: 'acme', scope: allBut('payments:settle') },
+  { username: 'carol', tenant: 'globex', scope: allBut('payments:settle') },
+]
+
+const registry = createRegistry<DevUser>({
+  name: 'users',
+  entry: userSchema,
+  idOf: ({ username }) => username,
+  initial: developmentUsers,
+})
+
+export const loadUsers = registry.load
+export const openUsers = registry.open
+
+const checkPassword = (password: string): string => {
+  const { length } = password
+  if (length >= PASSWORD_CHARACTERS_MIN && length <= PASSWORD_CHARACTERS_MAX) return password
+  throw new Refusal(`A password has ${PASSWORD_CHARACTERS_MIN} to ${PASSWORD_CHARACTERS_MAX} characters.`)
+}
+
+const words: Readonly<Record<string, string>> = {
+  username: 'A user name is 1 to 63 of a-z, 0-9, ., _, @ and -, and begins with a letter or a digit.',
+  tenant: 'The tenant is 1 to 63 of a-z, 0-9 and -, and does not begin with -.',
+  scope: `The scopes are of ${SCOPES.join(', ')}.`,
+}
+
+const check = (user: DevUser): DevUser => {
+  const parsed = userSchema.safeParse(user)
+  if (parsed.success) return parsed.data
+  throw new Refusal(words[String(parsed.error.issues[0]?.path[0])] ?? 'This is no user.')
+}
+
+const unknownUser = (username: string): Refusal =>
+  new Refusal(`There is no user ${JSON.stringify(username)}: ledger users list names those that there are.`)
+
+export type NewUser = Pick<DevUser, 'username' | 'tenant' | 'scope'>
+
+const secretOf = async (given: string | undefined) => {
+  const password = given === undefined ? generatePassword() : checkPassword(given)
+  const password_set_at = Math.floor(Date.now() / 1000)
+  return { password, stored: { password: await hashPassword(password), password_set_at } }
+}
+
+/**
+ * Resolves to the password: the one that was given, or one made here, which is told this once and never again.
+ * Throws a Refusal when the user is unfit or the name is taken.
+ */
+export const addUser = async (dataDir: string, user: NewUser, given?: string): Promise<string> => {
+  const { password, stored } = await secretOf(given)
+  await registry.edit(dataDir, users => {
+    const checked = check(user)
+    if (users.some(({ username }) => username === checked.username))
+      throw new Refusal(`There is a user ${checked.username} already: ledger users set-password ${checked.username}.`)
+    return [...users, { ...checked, ...stored }]
+  })
+  return password
+}
+
+/** As addUser does. Sessions and refresh tokens that began with the old password end. */
+export const setPassword = async (dataDir: string, username: string, given?: string): Promise<string> => {
+  const { password, stored } = await secretOf(given)
+  await registry.edit(dataDir, users => {
+    if (!users.some(user => user.username === username)) throw unknownUser(username)
+    return users.map(user => (user.username === username ? { ...user, ...stored } : user))
+  })
+  return password
+}
+
+/** Throws a Refusal when there is none. */
+export const removeUser = (dataDir: string, username: string): Promise<void> =>
+  registry.edit(dataDir, users => {
+    if (!users.some(user => user.username === username)) throw unknownUser(username)
+    return users.filter(user => user.username !== username)
+  })

@@ -1,0 +1,198 @@
+import { Gap } from '../../projections/projection.ts'
+import { partsOf } from '../../streams/aggregate.ts'
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import { moveCheckpoint, Replaced } from './checkpoints.ts'
+import { decode } from './decode.ts'
+import {
+  BEHIND,
+  keepParked,
+  park,
+  type ParkedFact,
+  parkedKeys,
+  parkedOf,
+  placeOf,
+  reasonOf,
+  release,
+  requestAll,
+  type RequestedFact,
+  requestedKeys,
+} from './parked.ts'
+import type { ReadModel } from './readModels.ts'
+
+/**
+ * The read models as the projector writes them. An event that cannot be decoded, or whose row the database does not take,
+ * is poison for the row of its stream alone: it is parked with every later event of that stream, as in delivery.ts, and
+ * the other rows go on. What is wrong with the table itself is not the event's fault, and throws.
+ */
+
+/** A read model, how far it has got, and the keys of it that wait. */
+export type Member = { readonly model: ReadModel; position: bigint; readonly parked: Set<string> }
+
+/** What waits is tried once more: it may be a newer build that takes over. */
+export const memberOf = async (sql: Sql, model: ReadModel, position: bigint): Promise<Member> => {
+  await requestAll(sql, model.name)
+  return { model, position, parked: await parkedKeys(sql, model.name) }
+}
+
+export type Batch = {
+  readonly stored: readonly StoredEvent[]
+  /** Decodes once, whoever asks. */
+  readonly decoded: (stored: StoredEvent) => Recorded<AnyEvent>
+  readonly position: bigint
+  readonly epoch: bigint
+}
+
+export const batchOf = (stored: readonly StoredEvent[], position: bigint, epoch: bigint): Batch => {
+  const known = new Map<StoredEvent, Recorded<AnyEvent>>()
+  const decoded = (event: StoredEvent): Recorded<AnyEvent> => {
+    const recorded = known.get(event) ?? decode(event).recorded
+    known.set(event, recorded)
+    return recorded
+  }
+  return { stored, decoded, position, epoch }
+}
+
+export const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof Replaced
+
+/** SQLSTATE 22: the data cannot be stored. 23: a constraint of the table refuses it. */
+const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
+
+/** Whether the event is to blame. A gap is not poison: something between was not seen, and the feed must stop. */
+const isPoison = (error: unknown): boolean => {
+  if (isPassing(error) || error instanceof Gap) return false
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code !== 'string' || DATA_CLASSES.has(code.slice(0, 2))
+}
+
+const keyOf = ({ stream }: StoredEvent): string => partsOf(stream).id
+
+/** The events of the batch that the member has not seen yet: those that it can write, and those whose key waits. */
+const newsFor = ({ model, position, parked }: Member, { stored }: Batch) => {
+  const news = stored.filter(
+    event => event.position > position && model.categories.includes(partsOf(event.stream).category),
+  )
+  if (parked.size === 0) return { flowing: news, waiting: [] }
+  const { flowing = [], waiting = [] } = Object.groupBy(news, event =>
+    parked.has(keyOf(event)) ? 'waiting' : 'flowing',
+  )
+  return { flowing, waiting }
+}
+
+type Failure = { readonly reason: string; readonly attempts: number }
+
+const rowsOf = ({ model }: Member, events: readonly StoredEvent[], at: string, failure?: Failure): ParkedFact[] =>
+  events.map((event, index) => ({
+    delivery: model.name,
+    ...placeOf(event),
+    ...(index === 0 && failure ? failure : BEHIND),
+    first_failed_at: at,
+  }))
+
+export type MemberParts = {
+  readonly database: Database
+  readonly store: Pick<EventStore, 'readStream'>
+  readonly world: World
+}
+
+const now = ({ world }: MemberParts): string => new Date(world.now()).toISOString()
+
+/** Rows and checkpoints move in one transaction, for all of the given members or for none. */
+export const writeTogether = async (parts: MemberParts, members: readonly Member[], batch: Batch): Promise<void> => {
+  const behind = members.filter(({ position }) => position < batch.position)
+  if (behind.length === 0) return
+  await parts.database.transaction(async sql => {
+    // The checkpoints go first: their row locks are where a process that was replaced meets the one that replaced it.
+    const names = behind.map(({ model }) => model.name)
+    await moveCheckpoint(sql, names, batch.position, batch.epoch)
+    for (const member of behind) {
+      const { flowing, waiting } = newsFor(member, batch)
+      if (flowing.length > 0) await member.model.write(sql, flowing.map(batch.decoded))
+      if (waiting.length > 0) await park(sql, rowsOf(member, waiting, now(parts)))
+    }
+  })
+  for (const member of behind) member.position = batch.position
+}
+
+/** The events of one stream, one by one, until one is poison: the rows that it and those behind it are parked as. */
+const sift = async (parts: MemberParts, member: Member, events: readonly StoredEvent[], batch: Batch) => {
+  for (const [index, event] of events.entries())
+    try {
+      await parts.database.transaction(sql => member.model.write(sql, [batch.decoded(event)]))
+    } catch (error) {
+      if (!isPoison(error)) throw error
+      return rowsOf(member, events.slice(index), now(parts), { reason: reasonOf(error), attempts: 1 })
+    }
+  return []
+}
+
+/** Everything but the poison. Rows that are written before the checkpoint are known again when they come again. */
+const writeWithoutPoison = async (parts: MemberParts, member: Member, batch: Batch): Promise<void> => {
+  const { flowing, waiting } = newsFor(member, batch)
+  const rows = rowsOf(member, waiting, now(parts))
+  for (const events of Map.groupBy(flowing, ({ stream }) => stream).values())
+    rows.push(...(await sift(parts, member, events, batch)))
+  await parts.database.transaction(async sql => {
+    await moveCheckpoint(sql, [member.model.name], batch.position, batch.epoch)
+    await park(sql, rows)
+  })
+  member.position = batch.position
+  for (const { key } of rows) member.parked.add(key)
+}
+
+/** Why the member cannot go on; undefined when it has taken the batch, poison parked. */
+export const writeApart = async (parts: MemberParts, member: Member, batch: Batch): Promise<unknown> => {
+  for (const write of [() => writeTogether(parts, [member], batch), () => writeWithoutPoison(parts, member, batch)])
+    try {
+      await write()
+      return undefined
+    } catch (error) {
+      if (isPassing(error)) throw error
+      if (!isPoison(error)) return error
+    }
+  return new Error(`${member.model.name} takes nothing of a batch.`)
+}
+
+const storedAgain = async (
+  { store }: MemberParts,
+  { stream, revision, position }: ParkedFact,
+): Promise<StoredEvent> => {
+  // Not every store tells the position of an event that is read from its stream.
+  for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
+  throw new Error(`${stream} has no event ${revision} any more.`)
+}
+
+const serveOne = async (
+  parts: MemberParts,
+  { model }: Member,
+  fact: RequestedFact,
+  epoch: bigint,
+): Promise<boolean> => {
+  const { database } = parts
+  try {
+    const event = fact.requested === 'discard' ? undefined : await storedAgain(parts, fact)
+    await database.transaction(async sql => {
+      await moveCheckpoint(sql, [model.name], fact.position, epoch)
+      if (event) await model.write(sql, [decode(event).recorded])
+      await release(sql, fact)
+    })
+    return true
+  } catch (error) {
+    if (isPassing(error)) throw error
+    await database.transaction(sql => keepParked(sql, fact, reasonOf(error), 1))
+    return false
+  }
+}
+
+const serveKey = async (parts: MemberParts, member: Member, key: string, epoch: bigint): Promise<void> => {
+  for (const fact of await parkedOf(parts.database.sql, member.model.name, key))
+    if (fact.requested === null || !(await serveOne(parts, member, fact, epoch))) return
+  member.parked.delete(key)
+}
+
+/** Does what operators ask for, key by key. */
+export const serveRequests = async (parts: MemberParts, member: Member, epoch: bigint): Promise<void> => {
+  for (const key of await requestedKeys(parts.database.sql, member.model.name))
+    await serveKey(parts, member, key, epoch)
+}

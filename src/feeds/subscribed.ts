@@ -1,0 +1,78 @@
+import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
+import type { Sql } from '../ports.ts'
+import { Replaced } from './checkpoints.ts'
+
+/** Where the delivery of each subscription has got to: its checkpoint, which belongs to the newest epoch alone. */
+
+/** `not_enforced`: the broker has no authorizer; `none`: there is nobody to grant anything to. */
+export type Acl = 'granted' | 'not_enforced' | 'none'
+
+export type Checkpoint = {
+  readonly id: string
+  readonly epoch: bigint
+  /** The number of the replay that the position belongs to. */
+  readonly replay: number
+  readonly position: bigint
+}
+
+/** A subscription that something may have to be done for. */
+export type Line = SubscriptionRow & {
+  /** Null before its first delivery. */
+  readonly replay: number | null
+  readonly position: bigint | null
+  readonly acl: Acl | null
+  /** There are facts of its tenant behind its position. */
+  readonly is_behind: boolean
+}
+
+/**
+ * Every subscription that lives, and those that are deleted and have still something to be cleared away, in one look:
+ * whether there is anything for one that is idle is a single probe of an index.
+ */
+const LINES = `
+  select s.*, d.replay, d.position, d.acl,
+    s.state = 'active' and exists (select 1 from facts_v1 f where f.tenant_id = s.tenant_id and f.position <= $1
+      and f.position > case when d.replay = s.replays then d.position else s.from_position - 1 end) as is_behind
+  from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
+  where s.state <> 'deleted'
+  union all
+  select s.*, d.replay, d.position, d.acl, false
+  from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'`
+
+/** `reached`: how far the journal of facts goes. */
+export const linesUpTo = (sql: Sql, reached: bigint): Promise<Line[]> => sql<Line>(LINES, [reached])
+
+/** Takes the delivery over for this epoch, beginning it if there is none. Throws Replaced in an old epoch. */
+export const takeDelivery = async (sql: Sql, { id, epoch, replay, position }: Checkpoint): Promise<Checkpoint> => {
+  const [row] = await sql<{ replay: number; position: bigint }>(
+    `insert into subscription_deliveries (subscription_id, epoch, replay, position) values ($1, $2, $3, $4)
+      on conflict (subscription_id) do update set epoch = excluded.epoch
+      where subscription_deliveries.epoch <= excluded.epoch returning replay, position`,
+    [id, epoch, replay, position],
+  )
+  if (row === undefined) throw new Replaced(id)
+  return { id, epoch, replay: row.replay, position: row.position }
+}
+
+const changed = async (sql: Sql, { id, epoch }: Checkpoint, set: string, values: readonly unknown[]): Promise<void> => {
+  const text = `update subscription_deliveries set ${set}, updated_at = now()
+    where subscription_id = $1 and epoch = $2 returning subscription_id`
+  if ((await sql(text, [id, epoch, ...values])).length === 0) throw new Replaced(id)
+}
+
+/** Part of the transaction in which facts are parked. Throws Replaced, and so undoes that, in an old epoch. */
+export const moveDelivery = (sql: Sql, checkpoint: Checkpoint): Promise<void> =>
+  changed(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
+
+/** From another place, for a replay: the only way for a position to go back. */
+export const restartDelivery = (sql: Sql, checkpoint: Checkpoint): Promise<void> =>
+  changed(sql, checkpoint, 'position = $3, replay = $4', [checkpoint.position, checkpoint.replay])
+
+export const noteAcl = (sql: Sql, checkpoint: Checkpoint, acl: Acl | null): Promise<void> =>
+  changed(sql, checkpoint, 'acl = $3', [acl])
+
+/** Of a subscription that was deleted: what waits for it waits for nobody. */
+export const endDelivery = async (sql: Sql, id: string): Promise<void> => {
+  await sql('delete from parked_facts where delivery = $1', [id])
+  await sql('delete from subscription_deliveries where subscription_id = $1', [id])
+}

@@ -1,0 +1,73 @@
+import type { Request as Incoming, Response as Outgoing } from 'express'
+import type { TenantState } from '../../streams/tenant/index.ts'
+import { authorize } from '../identity/authorize.ts'
+import type { Principal } from '../identity/principal.ts'
+import { exceededBy } from './limits.ts'
+import { Problem, statusOf } from './problem.ts'
+import type { AnyRoute, Services } from './route.ts'
+
+/** Says who is calling, or throws the Problem that says why not. */
+export type Authenticate = (req: Incoming) => Promise<Principal>
+
+/** Who comes in: who it is, what it may, and whether it has had its share. */
+export type Gate = {
+  readonly identify: Authenticate
+  /** The caller with what it may do here. Throws Problem: 403 before 429, though what is forbidden is counted too. */
+  readonly admit: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
+  /** Once more, for what goes on after the first answer; nothing is counted. */
+  readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
+}
+
+export const createGate = ({ limits, standings }: Services, authenticate: Authenticate): Gate => {
+  // Who fails to say who they are too often is no longer told why. A good credential is always taken: nobody can lock out
+  // those who share an address with them.
+  const identify: Authenticate = async req => {
+    try {
+      return await authenticate(req)
+    } catch (error) {
+      if (!(error instanceof Problem) || statusOf(error.code) !== 401) throw error
+      const failures = await limits.countFailure(req.socket.remoteAddress ?? '')
+      throw exceededBy([failures]) ?? error
+    }
+  }
+
+  const permit = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
+    const standing = await standings(principal.tenant)
+    if (standing.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
+    const effective = withoutRevoked(principal, standing)
+    checkPermission(effective, declared)
+    return effective
+  }
+
+  return {
+    identify,
+    admit: async (principal, declared, res) => {
+      const counted = await limits.count(principal, declared.rateClass)
+      res.locals['standings'] = counted
+      res.locals['tenant'] = principal.tenant
+      const effective = await permit(principal, declared)
+      const exceeded = exceededBy(counted)
+      if (exceeded) throw exceeded
+      return effective
+    },
+    recheck: async (req, declared) => {
+      await permit(await authenticate(req), declared)
+    },
+  }
+}
+
+/** What an operator has taken away is not there, whatever the credential says. */
+const withoutRevoked = (principal: Principal, { revoked }: TenantState): Principal => {
+  const taken = revoked.get(principal.subject)
+  if (taken === undefined || taken.size === 0) return principal
+  return { ...principal, scopes: new Set([...principal.scopes].filter(scope => !taken.has(scope))) }
+}
+
+const checkPermission = (principal: Principal, { scope, orScopes = [], kinds }: AnyRoute): void => {
+  if (scope === 'none') return
+  if (orScopes.some(other => !('refused' in authorize(principal, { scope: other })))) return
+  const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
+  if (!('refused' in decision)) return
+  const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
+  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.` })
+}

@@ -1,0 +1,81 @@
+import type { ApiKeyState, KeySecret } from '../../streams/apiKey/index.ts'
+import { Unavailable } from '../ports.ts'
+import { type ParsedKey, parseKey } from './apiKeyFormat.ts'
+import { type ApiKeySecrets, isSameHash } from './apiKeySecrets.ts'
+import { createKeyLookup, type IssuedKey, type LoadKey, type Reading } from './keyLookup.ts'
+import { type Principal, READ_SCOPES } from './principal.ts'
+import { type KeyFault, type KeyRefused, refuseKey } from './refusals.ts'
+
+export type ApiKeyVerifierOptions = {
+  readonly secrets: ApiKeySecrets
+  readonly load: LoadKey
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Milliseconds from any origin that never jump; the age of what was read is measured with it. */
+  readonly monotonicNow?: () => number
+}
+
+export type ApiKeyVerifier = {
+  /** Whom the key speaks for, or why it is refused. Never rejects for anything that a caller can send. */
+  readonly verify: (key: string) => Promise<Principal | KeyRefused>
+}
+
+type Known = Exclude<ApiKeyState, { status: 'none' }>
+
+/** A key that is revoked keeps no hash to compare with; of the others the secret is checked before anything else is told. */
+const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined => {
+  if (key.status === 'revoked') return 'key_revoked'
+  const { current, previous } = key
+  // Both are compared, whichever it is, so that the time does not tell.
+  const isCurrent = isSameHash(current.hash, hash)
+  const isPrevious = previous !== null && isSameHash(previous.hash, hash)
+  const isOver = (secret: KeySecret): boolean => Date.parse(secret.expires_at) <= nowMs
+  if (isCurrent) return isOver(current) ? 'key_expired' : undefined
+  if (isPrevious) return isOver(previous) ? 'key_rotated_out' : undefined
+  return 'key_secret_wrong'
+}
+
+/** It reads, whatever it was once given: the scopes of a key that an older build issued are cut down, too. */
+const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: Known): Principal => ({
+  tenant,
+  subject,
+  client: id,
+  scopes: new Set(READ_SCOPES.filter(scope => scopes.includes(scope))),
+  kind: 'api_key',
+  ...(quota === null ? {} : { quota: { requests: quota.requests, windowSeconds: quota.window_seconds } }),
+})
+
+/** The door for `X-API-Key`. What can be no key of this environment is refused before anything is looked up. */
+export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifier => {
+  const { secrets, load, now, monotonicNow = () => performance.now() } = options
+  const lookup = createKeyLookup(load, monotonicNow)
+
+  const judge = ({ issued }: Reading, { id, secret }: ParsedKey): Principal | KeyFault => {
+    if (issued === undefined || issued.key.status === 'none') return 'key_unissued'
+    const { key } = issued
+    return faultOf(key, secrets.hashOfSent(id, secret), now()) ?? principalOf(issued, id, key)
+  }
+
+  const check = async (sent: ParsedKey): Promise<Principal | KeyFault> => {
+    if (sent.environment !== secrets.environment) return 'key_environment_wrong'
+    const since = monotonicNow()
+    const reading = await lookup.recall(sent.id)
+    const judged = judge(reading, sent)
+    // A secret that is not known may be one that another instance has given out since: a rotation works from its answer on.
+    if (judged !== 'key_secret_wrong' || reading.at >= since) return judged
+    return judge(await lookup.readAnew(sent.id), sent)
+  }
+
+  const verify = async (text: string): Promise<Principal | KeyRefused> => {
+    const parsed = parseKey(text)
+    if (typeof parsed === 'string') return refuseKey(parsed)
+    try {
+      const checked = await check(parsed)
+      return typeof checked === 'string' ? refuseKey(checked) : checked
+    } catch (error) {
+      if (error instanceof Unavailable) return refuseKey('key_unreadable')
+      throw error
+    }
+  }
+  return { verify }
+}

@@ -1,0 +1,130 @@
+import { moveCheckpoint, positionOf, Replaced, takeCheckpoint } from '../feeds/checkpoints.ts'
+import { decode } from '../feeds/decode.ts'
+import type { Feed } from '../feeds/run.ts'
+import { type Line, linesUpTo } from '../feeds/subscribed.ts'
+import { Unavailable } from '../ports.ts'
+import { announceDeadLetters } from './subscriptions/deadLetters.ts'
+import { createLines, type Lines } from './subscriptions/lines.ts'
+import type { SubscriptionParts } from './subscriptions/parts.ts'
+import { NAME } from './subscriptions/watch.ts'
+
+/**
+ * Delivers to every subscription its facts. One loop for all of them: each round is one look at the database, which says
+ * for which of them there is anything to do; those get a batch each in turn, so that one with a long way to go does not
+ * keep the others waiting.
+ *
+ * The facts come from the journal that GET /events reads, up to where that has got to. The subscriptions come from their
+ * read model; the log is followed only to know which of its rows are out of date, so that one that was paused a moment ago
+ * is not delivered because a projection is late.
+ */
+
+const ROUND_MS = 200
+/** What the look at the database said is good for so long: a pause stops the delivery within a second. */
+const FRESH_MS = 400
+/** A subscription whose topic makes trouble rests, while the others flow. */
+const REST_MS = 5_000
+/** So many failures of the broker in a row are no trouble of theirs: it is down. */
+const FAILURES_MAX = 2
+const START_POLL_MS = 10
+
+type Rounds = {
+  readonly parts: SubscriptionParts
+  /** The revision of the newest event of a subscription, as far as its row does not have it yet. */
+  readonly newest: Map<string, bigint>
+  /** Until when a subscription rests. */
+  readonly resting: Map<string, number>
+  /** When each had its last turn. */
+  readonly turns: Map<string, number>
+}
+
+const isOutOfDate = ({ newest }: Rounds, { id, revision }: Line): boolean => {
+  const known = newest.get(id)
+  if (known !== undefined && known <= revision) newest.delete(id)
+  return known !== undefined && known > revision
+}
+
+const isBrokers = (error: unknown): boolean => error instanceof Unavailable && error.part === 'fact bus'
+
+/** Whether the loop can go on without this one: the database and whoever replaced us are nobody's own trouble. */
+const isItsOwn = (error: unknown): boolean =>
+  !(error instanceof Replaced) && !(error instanceof Unavailable && error.part === 'database')
+
+const inTurn = (lines: readonly Line[], turns: ReadonlyMap<string, number>): Line[] =>
+  lines.toSorted((a, b) => (turns.get(a.id) ?? 0) - (turns.get(b.id) ?? 0))
+
+const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Promise<void> => {
+  const { parts, resting, turns } = rounds
+  const { database, ledger, log } = parts
+  let turn = 0
+  let failures = 0
+
+  const attend = async (line: Line, reached: bigint): Promise<boolean> => {
+    turns.set(line.id, ++turn)
+    try {
+      const more = await lines.attend(line, reached)
+      failures = 0
+      resting.delete(line.id)
+      if (line.state === 'deleted') turns.delete(line.id)
+      return more
+    } catch (error) {
+      if (!isItsOwn(error)) throw error
+      resting.set(line.id, performance.now() + REST_MS)
+      log.warn({ subscription: line.id, error }, 'a subscription cannot be delivered now')
+      await lines.setAside(line.id)
+      if (isBrokers(error) && ++failures >= FAILURES_MAX) throw error
+      return false
+    }
+  }
+
+  /** Says whether there may be more to do at once. */
+  const round = async (): Promise<boolean> => {
+    const readAtMs = performance.now()
+    const reached = await positionOf(database.sql, 'facts_v1')
+    let more = false
+    for (const line of inTurn(await linesUpTo(database.sql, reached), turns)) {
+      if (signal.aborted) return false
+      if (performance.now() - readAtMs > FRESH_MS) return true
+      if (isOutOfDate(rounds, line) || (resting.get(line.id) ?? 0) > performance.now()) continue
+      more = (await attend(line, reached)) || more
+    }
+    await announceDeadLetters(parts, lines.open())
+    return more
+  }
+
+  while (!signal.aborted) if (!(await round())) await ledger.world.sleep(ROUND_MS, signal)
+}
+
+export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
+  const { database, ledger } = parts
+  const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: new Map() }
+  let epoch: bigint | undefined
+  return {
+    name: NAME,
+    categories: ['subscription'],
+    prepare: async () => {
+      epoch = undefined
+    },
+    begin: async taken => {
+      const from = await takeCheckpoint(database.sql, NAME, taken)
+      epoch = taken
+      return from
+    },
+    take: async (events, position, held) => {
+      for (const stored of events) {
+        const { id, revision } = decode(stored).recorded
+        rounds.newest.set(id, revision)
+      }
+      await moveCheckpoint(database.sql, [NAME], position, held)
+    },
+    alongside: async signal => {
+      while (epoch === undefined && !signal.aborted) await ledger.world.sleep(START_POLL_MS, signal)
+      if (epoch === undefined) return
+      const lines = createLines(parts, epoch)
+      try {
+        await deliverAll(rounds, lines, signal)
+      } finally {
+        await lines.closeAll()
+      }
+    },
+  }
+}

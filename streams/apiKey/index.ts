@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type ApiKeyCode, type ApiKeyCommand, type ApiKeyState, apiKeyDecider } from './decider.ts'
+import { type ApiKeyEvent, apiKeyEvents } from './events.ts'
+import { apiKeyFacts } from './facts.ts'
+import { apiKeyUpcasters } from './upcasters.ts'
+
+export const apiKey: Aggregate<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCode> = {
+  category: 'apiKey',
+  prefix: 'key',
+  decider: apiKeyDecider,
+  codec: codecOf(apiKeyEvents, apiKeyUpcasters),
+  facts: apiKeyFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

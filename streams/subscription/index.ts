@@ -1,0 +1,22 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import {
+  type SubscriptionCode,
+  type SubscriptionCommand,
+  type SubscriptionState,
+  subscriptionDecider,
+} from './decider.ts'
+import { type SubscriptionEvent, subscriptionEvents } from './events.ts'
+import { subscriptionFacts } from './facts.ts'
+import { subscriptionUpcasters } from './upcasters.ts'
+
+export const subscription: Aggregate<SubscriptionState, SubscriptionCommand, SubscriptionEvent, SubscriptionCode> = {
+  category: 'subscription',
+  prefix: 'sub',
+  decider: subscriptionDecider,
+  codec: codecOf(subscriptionEvents, subscriptionUpcasters),
+  facts: subscriptionFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

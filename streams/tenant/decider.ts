@@ -1,0 +1,59 @@
+import type { Decider } from '../decider.ts'
+import type { TenantEvent } from './events.ts'
+
+export type SuspendTenant = { type: 'SuspendTenant'; reason: string }
+export type ReinstateTenant = { type: 'ReinstateTenant'; reason: string }
+export type RevokeScope = { type: 'RevokeScope'; subject: string; scope: string; reason: string }
+export type RestoreScope = { type: 'RestoreScope'; subject: string; scope: string; reason: string }
+export type TenantCommand = SuspendTenant | ReinstateTenant | RevokeScope | RestoreScope
+
+/** An operator's word is never refused: said twice, it is said once. */
+export type TenantCode = never
+
+/** How the tenant stands here, whatever its issuer says of it. `revoked` holds the scopes of each subject. */
+export type TenantState = {
+  readonly isSuspended: boolean
+  readonly revoked: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+const isRevoked = ({ revoked }: TenantState, { subject, scope }: RevokeScope | RestoreScope): boolean =>
+  revoked.get(subject)?.has(scope) ?? false
+
+const decide = (command: TenantCommand, tenant: TenantState): readonly TenantEvent[] => {
+  const { reason } = command
+  switch (command.type) {
+    case 'SuspendTenant':
+      return tenant.isSuspended ? [] : [{ type: 'TenantSuspended', data: { reason } }]
+    case 'ReinstateTenant':
+      return tenant.isSuspended ? [{ type: 'TenantReinstated', data: { reason } }] : []
+    case 'RevokeScope':
+      return isRevoked(tenant, command) ? [] : [{ type: 'ScopeRevoked', data: rightOf(command) }]
+    case 'RestoreScope':
+      return isRevoked(tenant, command) ? [{ type: 'ScopeRestored', data: rightOf(command) }] : []
+  }
+}
+
+const rightOf = ({ subject, scope, reason }: RevokeScope | RestoreScope) => ({ subject, scope, reason })
+
+const evolve = (tenant: TenantState, event: TenantEvent): TenantState => {
+  switch (event.type) {
+    case 'TenantSuspended':
+      return { ...tenant, isSuspended: true }
+    case 'TenantReinstated':
+      return { ...tenant, isSuspended: false }
+    case 'ScopeRevoked':
+    case 'ScopeRestored': {
+      const { subject, scope } = event.data
+      const scopes = new Set(tenant.revoked.get(subject))
+      if (event.type === 'ScopeRevoked') scopes.add(scope)
+      else scopes.delete(scope)
+      return { ...tenant, revoked: new Map(tenant.revoked).set(subject, scopes) }
+    }
+  }
+}
+
+export const tenantDecider: Decider<TenantState, TenantCommand, TenantEvent, TenantCode> = {
+  initial: { isSuspended: false, revoked: new Map() },
+  decide,
+  evolve,
+}

@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type TenantCode, type TenantCommand, type TenantState, tenantDecider } from './decider.ts'
+import { type TenantEvent, tenantEvents } from './events.ts'
+import { tenantFacts } from './facts.ts'
+import { tenantUpcasters } from './upcasters.ts'
+
+export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCode> = {
+  category: 'tenant',
+  prefix: 'ten',
+  decider: tenantDecider,
+  codec: codecOf(tenantEvents, tenantUpcasters),
+  facts: tenantFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Client, eventually } from '../support/client.ts'
+import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
+import { openStage, type Stage } from './publisherStage.ts'
+import { sell, startTraffic } from './publisherTraffic.ts'
+
+const TENANTS = ['acme', 'globex'] as const
+const KILLS = 12
+/** A publisher delivers 0.3 s after it is ready: some are killed before that, most of them after. */
+const LIFE_MAX_MS = 1_200
+const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succeeded']
+const CREATED = { types: TYPES, start: 'beginning' }
+const FACTS_MIN = 50
+
+describeWithOwnBroker('subscriptions, while whoever delivers them is killed', function () {
+  this.timeout(120_000)
+  let stage: Stage
+  let clients: readonly Client[]
+  before(async () => {
+    stage = await openStage()
+    clients = await Promise.all(TENANTS.map(tenant => stage.client(tenant)))
+  })
+  after(() => stage?.close())
+
+  const idOf = ({ headers }: TopicMessage): string => headers['ce_id'] ?? ''
+  const bytesOf = ({ partition, key, headers, value }: TopicMessage): string =>
+    JSON.stringify([partition, key, Object.entries(headers), value])
+
+  it('are accepted without a broker, and say how much waits', async () => {
+    const [client] = clients
+    const { status, body } = (await client?.post('/subscriptions', CREATED)) ?? {}
+    expect([status, body.state, body.acl]).to.deep.equal([201, 'active', 'none'])
+    await client?.post('/orders', { currency: 'USD', lines: [{ sku: 'tea', quantity: 1, unit_amount: 1 }] })
+    await eventually(async () => (await client?.get(`/subscriptions/${body.id}`))?.body.lag === 1)
+  })
+
+  it(`get each of their facts, in order, and nothing else: ${KILLS} kills`, async () => {
+    const made = await Promise.all(
+      clients.map(async client => (await client.post('/subscriptions', CREATED)).body as { id: string; topic: string }),
+    )
+    const traffic = startTraffic(clients.map(client => ({ client })))
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const publisher = await stage.startPublisher()
+      await delay(Math.random() * LIFE_MAX_MS)
+      await publisher.end('SIGKILL')
+    }
+    await traffic.stop()
+    await stage.startPublisher()
+    await stage.drained()
+    for (const [index, { id, topic }] of made.entries()) {
+      const client = clients[index]
+      await eventually(async () => (await client?.get(`/subscriptions/${id}`))?.body.lag === 0, 30_000)
+      const facts = (await stage.served(TENANTS[index] ?? '')).filter(({ type }) => TYPES.includes(type))
+      const messages = await readTopic(stage.brokers(), topic)
+      expect(facts).to.have.length.above(FACTS_MIN)
+      expect(new Set(messages.map(idOf)), 'none is missing, none is invented').to.deep.equal(
+        new Set(facts.map(fact => fact.id)),
+      )
+      for (const copies of Map.groupBy(messages, idOf).values())
+        expect(new Set(copies.map(bytesOf)).size, 'a copy is the same to the byte').to.equal(1)
+      for (const [key, ofKey] of Map.groupBy(messages, message => message.key))
+        expect([...new Set(ofKey.map(idOf))], `the order of ${key}`).to.deep.equal(
+          facts.filter(({ subject }) => subject === key).map(fact => fact.id),
+        )
+      process.stdout.write(`      ${facts.length} facts, ${messages.length - facts.length} came again\n`)
+    }
+  })
+
+  it('get again, byte for byte, what was acknowledged and not noted any more', async () => {
+    const [client] = clients
+    if (client === undefined) return expect.fail('a client')
+    await stage.killPublishers()
+    const { id, topic } = (await client.post('/subscriptions', CREATED)).body
+    const publisher = await stage.startPublisher()
+    const lag = async () => (await client.get(`/subscriptions/${id}`)).body.lag
+    await eventually(async () => (await readTopic(stage.brokers(), topic).catch(() => [])).length > 0, 30_000)
+    await eventually(async () => (await lag()) === 0)
+    const before = await readTopic(stage.brokers(), topic)
+    await stage.database.transaction(async sql => {
+      // Whoever holds the row keeps the publisher from noting how far it has got.
+      await sql('select 1 from subscription_deliveries where subscription_id = $1 for update', [id])
+      await sell(client)
+      await eventually(async () => (await readTopic(stage.brokers(), topic)).length > before.length)
+      await publisher.end('SIGKILL')
+      // Postgres would still carry out the note of a process that is gone.
+      await sql(
+        'select pg_terminate_backend(pid) from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
+      )
+    })
+    await stage.startPublisher()
+    await stage.drained()
+    await eventually(async () => (await lag()) === 0, 30_000)
+    const messages = await readTopic(stage.brokers(), topic)
+    const copies = [...Map.groupBy(messages, idOf).values()]
+    expect(messages.length, 'some came again').to.be.above(copies.length)
+    for (const same of copies) expect(new Set(same.map(bytesOf)).size).to.equal(1)
+  })
+})

@@ -1,0 +1,171 @@
+import { expect } from 'chai'
+import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/parked.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { type ReadModel, readModels } from '../../src/feeds/readModels.ts'
+import { runFeeds } from '../../src/feeds/run.ts'
+import type { Database, JsonObject } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createReports, fillLog, foldedRows, rowsIn, startTestPostgres, type TestPostgres, until } from './kit.ts'
+
+describe('an event that no read model can take', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let leftBehind: string[]
+  let stop: AbortController
+  let running: Promise<void>
+
+  const start = (models: readonly ReadModel[] = readModels): void => {
+    stop = new AbortController()
+    const parts = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    const projector = projectorOf(parts, models, name => leftBehind.push(name))
+    running = runFeeds('poison', [projector], parts, stop.signal)
+  }
+  const caughtUp = async (): Promise<void> => {
+    const head = log.events.at(-1)?.position ?? 0n
+    await until(async () => {
+      const reached = await Promise.all(readModels.map(({ name }) => positionOf(database.sql, name)))
+      return reached.every(position => position >= head)
+    })
+  }
+  const streamOf = (category: string): string =>
+    log.events.find(({ stream }) => stream.startsWith(`${category}-`))?.stream ?? ''
+  const append = async (stream: string, type: string, data: JsonObject, changes: JsonObject = {}): Promise<void> => {
+    const like = log.events.findLast(event => event.stream === stream)
+    const id = `00000000-0000-8000-a000-${String(log.events.length).padStart(12, '0')}`
+    await log
+      .open()
+      .append(stream, [{ id, type, data, metadata: { ...like?.metadata, ...changes } }], like?.revision ?? 'no_stream')
+  }
+  const dataOf = (stream: string, type: string): JsonObject =>
+    log.events.find(event => event.stream === stream && event.type === type)?.data ?? {}
+  const keyOf = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
+  const deliveries = async (): Promise<string[]> => (await parkedSummary(database.sql)).map(({ delivery }) => delivery)
+
+  /** Read models of which one cannot write the row of the stream, until it is mended. */
+  const buildWithBug = (victim: string) => {
+    let isBroken = true
+    const models = readModels.map(
+      (model): ReadModel => ({
+        ...model,
+        write: (sql, events) => {
+          if (isBroken && model.name === 'payments_v1' && events.some(({ id }) => victim.endsWith(id)))
+            throw new TypeError('a bug of this build')
+          return model.write(sql, events)
+        },
+      }),
+    )
+    return {
+      models,
+      mend: () => {
+        isBroken = false
+      },
+    }
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(6)
+    database = await postgres.ledgerDatabase()
+    leftBehind = []
+  })
+  afterEach(async () => {
+    stop.abort()
+    await running
+  })
+
+  const poisons: Readonly<Record<string, readonly [type: string, data: JsonObject, schemaVersion: number]>> = {
+    'an unknown type': ['InvoiceVanished', {}, 1],
+    'a newer version': ['InvoiceVoided', { reason: null }, 2],
+    'data that do not fit': ['InvoiceVoided', { reason: 7 }, 1],
+  }
+  for (const [what, [type, data, schemaVersion]] of Object.entries(poisons))
+    it(`of ${what} is parked with its stream in every model that has to do with it; all else is whole`, async () => {
+      const whole = await foldedRows(log)
+      const victim = streamOf('invoice')
+      await append(victim, type, data, { schemaVersion })
+      start()
+      await caughtUp()
+      expect(await deliveries()).to.deep.equal(['audit_v1', 'facts_v1', 'invoices_v1'])
+      expect(await rowsIn(database, 'orders_v1')).to.have.length(whole.orders_v1.length)
+      // The row of the victim too, as it was before.
+      expect(await rowsIn(database, 'invoices_v1')).to.have.length(whole.invoices_v1.length)
+      const [parked] = await parkedOf(database.sql, 'invoices_v1', keyOf(victim))
+      expect([parked?.type, parked?.attempts]).to.deep.equal([type, 1])
+      expect(leftBehind).to.deep.equal([])
+    })
+
+  it('holds back what comes later in its stream, and nothing else', async () => {
+    const victim = streamOf('order')
+    start()
+    await caughtUp()
+    const before = await rowsIn(database, 'orders_v1')
+    await append(victim, 'OrderVanished', {})
+    await append(victim, 'OrderCompleted', { invoice_id: 'inv_00000000000000000000000001' })
+    await caughtUp()
+    expect(await rowsIn(database, 'orders_v1')).to.deep.equal(before)
+    const parked = await parkedOf(database.sql, 'orders_v1', keyOf(victim))
+    expect(parked.map(({ type, attempts }) => [type, attempts])).to.deep.equal([
+      ['OrderVanished', 1],
+      ['OrderCompleted', 0],
+    ])
+  })
+
+  it('of a text that Postgres cannot store is parked by the model that would store it', async () => {
+    const victim = streamOf('order')
+    const created = dataOf(victim, 'OrderCreated')
+    const stream = `order-ord_${'9'.repeat(26)}`
+    const metadata = log.events[0]?.metadata ?? {}
+    const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderCreated', metadata }
+    await log.open().append(stream, [{ ...poison, data: { ...created, description: 'a\u0000b' } }], 'no_stream')
+    start()
+    await caughtUp()
+    expect(await deliveries()).to.deep.equal(['orders_v1'])
+    expect(leftBehind).to.deep.equal([])
+  })
+
+  it('is written when it is replayed after the fix, and so is what waited for it, in order', async () => {
+    const victim = streamOf('payment')
+    const build = buildWithBug(victim)
+    start(build.models)
+    await caughtUp()
+    const key = keyOf(victim)
+    expect((await parkedOf(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
+    await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await until(async () => (await parkedOf(database.sql, 'payments_v1', key))[0]?.attempts === 2)
+    build.mend()
+    await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await until(async () => (await parkedOf(database.sql, 'payments_v1', key)).length === 0)
+    const folded = await foldedRows(log)
+    expect(await rowsIn(database, 'payments_v1')).to.deep.equal(
+      folded.payments_v1.toSorted((a, b) => ((a?.id ?? '') < (b?.id ?? '') ? -1 : 1)),
+    )
+  })
+
+  it('is tried again when a process starts: a newer build may read it', async () => {
+    const victim = streamOf('payment')
+    const build = buildWithBug(victim)
+    start(build.models)
+    await caughtUp()
+    stop.abort()
+    await running
+    build.mend()
+    start(build.models)
+    await until(async () => (await parkedOf(database.sql, 'payments_v1', keyOf(victim))).length === 0)
+    const folded = await foldedRows(log)
+    expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
+  })
+
+  it('is not to blame when the table is gone: the model is left behind, and nothing is parked', async () => {
+    await database.sql('drop table invoices_v1')
+    start()
+    await until(() => leftBehind.includes('invoices_v1'))
+    expect(await deliveries()).to.deep.equal([])
+  })
+})

@@ -1,0 +1,214 @@
+import type { Told } from './cases.ts'
+
+/** Merge patches of an open order, of one that was invoiced and of one that was cancelled. */
+
+type Headers = Readonly<Record<string, string>>
+export type Refused = {
+  readonly name: string
+  /** As JSON, or as the text that is sent. */
+  readonly patch: unknown
+  readonly told: Told
+  /** What the first violation must point at. */
+  readonly pointer?: string
+  readonly headers?: Headers
+  readonly of?: 'invoiced' | 'cancelled' | 'deleted' | 'another’s'
+}
+
+export const LINE = { sku: 'tea', quantity: 1, unit_amount: 900 }
+
+const INVALID: Told = [400, 'validation_failed']
+const WRONG_TYPE: Told = [415, 'unsupported_media_type']
+const WRONG_STATE: Told = [409, 'order_state_conflict']
+const GONE: Told = [404, 'resource_not_found']
+
+const invalid = (name: string, patch: unknown): Refused => ({ name, patch, told: INVALID })
+const typed = (name: string, type: string, patch: unknown = { description: 'never' }): Refused => ({
+  name,
+  patch,
+  told: WRONG_TYPE,
+  headers: { 'content-type': type },
+})
+const keys = (count: number): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'x']))
+
+/** What an order has and nobody may change, each with the value that it has, or might have. */
+const FORBIDDEN: Readonly<Record<string, unknown>> = {
+  id: 'ord_00000000000000000000000000',
+  state: 'completed',
+  version: 7,
+  tenant_id: 'other',
+  tenant: 'other',
+  created_at: '2026-01-01T00:00:00Z',
+  updated_at: '2026-01-01T00:00:00Z',
+  created_by: 'root',
+  role: 'admin',
+  currency: 'USD',
+  exponent: 2,
+  total_amount: 900,
+  invoice_id: 'inv_00000000000000000000000000',
+}
+
+const members: readonly Refused[] = [
+  ...Object.entries(FORBIDDEN).flatMap(([name, value]) => [
+    { ...invalid(`${name}, which nobody changes`, { [name]: value }), pointer: `/${name}` },
+    { ...invalid(`${name}, which nobody removes`, { [name]: null }), pointer: `/${name}` },
+  ]),
+  invalid('a forbidden member beside a permitted one', { description: 'never', state: 'open' }),
+  invalid('a member that no order has', { colour: 'red' }),
+  invalid('the removal of a member that no order has', { colour: null }),
+  invalid('a member in another case', { Description: 'never' }),
+  invalid('a member with a space behind it', { 'description ': 'never' }),
+  invalid('a member by its JSON pointer', { '/description': 'never' }),
+  invalid('a member by its path', { 'metadata.a': 'never' }),
+  invalid('a member of a line, as if lines had a path', { 'lines[0].quantity': 2 }),
+  invalid('a member without a name', { '': 'never' }),
+  invalid('__proto__', '{"__proto__":{"state":"open"}}'),
+  invalid('constructor', { constructor: { prototype: { state: 'open' } } }),
+  invalid('prototype', { prototype: {} }),
+  invalid('the order itself', { order: { description: 'never' } }),
+]
+
+const texts: readonly Refused[] = ['customer_reference', 'description'].flatMap(name => [
+  invalid(`${name} as a number`, { [name]: 1 }),
+  invalid(`${name} as a truth`, { [name]: true }),
+  invalid(`${name} as an array`, { [name]: ['a'] }),
+  invalid(`${name} as an object`, { [name]: { text: 'a' } }),
+  invalid(`${name} as an object that is empty`, { [name]: {} }),
+  invalid(`${name} without a character`, { [name]: '' }),
+  invalid(`${name} of 501 characters`, { [name]: 'x'.repeat(501) }),
+])
+
+const lines: readonly Refused[] = [
+  { ...invalid('the removal of lines, which are required', { lines: null }), pointer: '/lines' },
+  invalid('no lines', { lines: [] }),
+  invalid('lines as an object, by index', { lines: { 0: LINE } }),
+  invalid('lines as an object that is empty', { lines: {} }),
+  invalid('lines as one line', { lines: LINE }),
+  invalid('lines as text', { lines: JSON.stringify([LINE]) }),
+  invalid('lines as a number', { lines: 1 }),
+  invalid('lines with a null in place of one', { lines: [null] }),
+  invalid('lines with a null behind one', { lines: [LINE, null] }),
+  invalid('lines within an array', { lines: [[LINE]] }),
+  invalid('a line that only says what changes', { lines: [{ quantity: 2 }] }),
+  invalid('a line that is empty, to keep the one that is there', { lines: [{}] }),
+  invalid('a line whose amount is removed', { lines: [{ ...LINE, unit_amount: null }] }),
+  invalid('a line whose sku is removed', { lines: [{ ...LINE, sku: null }] }),
+  invalid('a line with a member that no line has', { lines: [{ ...LINE, currency: 'USD' }] }),
+  invalid('a line with its total', { lines: [{ ...LINE, total_amount: 900 }] }),
+  invalid('a line of nothing', { lines: [{ ...LINE, quantity: 0 }] }),
+  invalid('a line of a fraction', { lines: [{ ...LINE, quantity: 0.5 }] }),
+  invalid('a line with a fraction of a cent', { lines: [{ ...LINE, unit_amount: 9.5 }] }),
+  invalid('a line for nothing', { lines: [{ ...LINE, unit_amount: 0 }] }),
+  invalid('a line below nothing', { lines: [{ ...LINE, unit_amount: -1 }] }),
+  invalid('a line whose amount is text', { lines: [{ ...LINE, unit_amount: '900' }] }),
+  invalid('lines that add up to too much', { lines: [{ ...LINE, quantity: 2, unit_amount: 999_999_999_999 }] }),
+  invalid('201 lines', { lines: Array.from({ length: 201 }, () => LINE) }),
+]
+
+const metadata: readonly Refused[] = [
+  invalid('metadata as text', { metadata: 'a' }),
+  invalid('metadata as a number', { metadata: 0 }),
+  invalid('metadata as an array', { metadata: ['a'] }),
+  invalid('metadata as an array that is empty', { metadata: [] }),
+  invalid('metadata that is nested', { metadata: { a: { b: 'c' } } }),
+  invalid('metadata that is nested, with a removal', { metadata: { a: { b: null } } }),
+  invalid('metadata that is nested, with nothing', { metadata: { a: {} } }),
+  invalid('metadata with an array', { metadata: { a: ['b'] } }),
+  invalid('metadata with a number', { metadata: { a: 1 } }),
+  invalid('metadata with a truth', { metadata: { a: false } }),
+  invalid('metadata with a number beside text', { metadata: { a: 'b', c: 1 } }),
+  invalid('metadata with a key of nothing', { metadata: { '': 'a' } }),
+  invalid('metadata with a key of 41 characters', { metadata: { ['k'.repeat(41)]: 'a' } }),
+  invalid('metadata with a value of 501 characters', { metadata: { a: 'x'.repeat(501) } }),
+  invalid('metadata with 51 keys', { metadata: keys(51) }),
+  { ...invalid('metadata with 50 keys more than there is', { metadata: keys(50) }), pointer: '/metadata' },
+  invalid('metadata with __proto__', '{"metadata":{"__proto__":"a"}}'),
+  invalid('the removal of __proto__ in metadata', '{"metadata":{"__proto__":null}}'),
+]
+
+const documents: readonly Refused[] = [
+  invalid('null, which would remove the order', null),
+  invalid('an array', []),
+  invalid('an array with a patch in it', [{ description: 'never' }]),
+  invalid('a JSON Patch (RFC 6902), said to be a merge patch', [
+    { op: 'replace', path: '/description', value: 'never' },
+  ]),
+  invalid('one operation of a JSON Patch', { op: 'replace', path: '/description', value: 'never' }),
+  invalid('text', '"description"'),
+  invalid('a number', 1),
+  invalid('a truth', true),
+  { name: 'nothing at all', patch: '', told: [400, 'invalid_json'] },
+  { name: 'a space', patch: ' ', told: [400, 'invalid_json'] },
+  { name: 'half a patch', patch: '{"description":', told: [400, 'invalid_json'] },
+  { name: 'two patches', patch: '{}{}', told: [400, 'invalid_json'] },
+  { name: 'undefined', patch: '{"description":undefined}', told: [400, 'invalid_json'] },
+  {
+    name: 'a member twice',
+    patch: '{"description":"a","description":null}',
+    told: [400, 'duplicate_json_key'],
+  },
+  { name: 'a form', patch: 'description=never', told: [400, 'invalid_json'] },
+]
+
+const types: readonly Refused[] = [
+  typed('as application/json', 'application/json'),
+  typed('as application/json, in UTF-8', 'application/json; charset=utf-8'),
+  typed('as a JSON Patch', 'application/json-patch+json', [{ op: 'remove', path: '/description' }]),
+  typed('as a patch of another kind', 'application/merge-patch'),
+  typed('as a merge patch of XML', 'application/merge-patch+xml'),
+  typed('as a merge patch and something behind it', 'application/merge-patch+jsonp'),
+  typed('as two types', 'application/merge-patch+json, application/json'),
+  typed('as any type', '*/*'),
+  typed('as a form', 'application/x-www-form-urlencoded', 'description=never'),
+  typed('as text', 'text/plain'),
+  typed('as a type of nothing', ''),
+  typed('in another charset', 'application/merge-patch+json; charset=utf-16'),
+  typed('in Latin-1', 'application/merge-patch+json; charset=iso-8859-1'),
+  {
+    name: 'said to be compressed',
+    patch: {},
+    told: WRONG_TYPE,
+    headers: { 'content-encoding': 'gzip' },
+  },
+]
+
+const otherOrders: readonly Refused[] = [
+  {
+    name: 'other lines of an invoiced order',
+    patch: { lines: [{ ...LINE, quantity: 2 }] },
+    told: WRONG_STATE,
+    of: 'invoiced',
+  },
+  {
+    name: 'other lines of an invoiced order, and a new description',
+    patch: { description: 'never', lines: [LINE, LINE] },
+    told: WRONG_STATE,
+    of: 'invoiced',
+  },
+  {
+    name: 'lines of another sku of an invoiced order',
+    patch: { lines: [{ ...LINE, sku: 'mug' }] },
+    told: WRONG_STATE,
+    of: 'invoiced',
+  },
+  { name: 'the removal of the lines of an invoiced order', patch: { lines: null }, told: INVALID, of: 'invoiced' },
+  { name: 'the state of an invoiced order', patch: { state: 'open' }, told: INVALID, of: 'invoiced' },
+  { name: 'a description of a cancelled order', patch: { description: 'never' }, told: WRONG_STATE, of: 'cancelled' },
+  { name: 'metadata of a cancelled order', patch: { metadata: { a: 'b' } }, told: WRONG_STATE, of: 'cancelled' },
+  {
+    name: 'the removal of what a cancelled order has',
+    patch: { customer_reference: null },
+    told: WRONG_STATE,
+    of: 'cancelled',
+  },
+  { name: 'the state of a cancelled order', patch: { state: 'open' }, told: INVALID, of: 'cancelled' },
+  { name: 'a deleted order', patch: { description: 'never' }, told: GONE, of: 'deleted' },
+  { name: 'nothing, of a deleted order', patch: {}, told: GONE, of: 'deleted' },
+  { name: 'an order of another tenant', patch: { description: 'never' }, told: GONE, of: 'another’s' },
+  { name: 'nothing, of an order of another tenant', patch: {}, told: GONE, of: 'another’s' },
+]
+
+export const REFUSED: readonly Refused[] = [
+  ...[...members, ...texts, ...lines],
+  ...[...metadata, ...documents, ...types, ...otherOrders],
+]

@@ -1,0 +1,199 @@
+import { rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import type { EventStore } from '../../src/ports.ts'
+import { type Answer, anOrder, type Client, clientOf, eventually, newKey } from '../support/client.ts'
+import { quietHead, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { send } from '../support/wire.ts'
+
+/** More than the service can do: whoever is turned away is told at once, and nothing of theirs was done. */
+
+const BLOCKED_MS = 3_500
+/** Two windows of the watch, and what is under way in them. */
+const NOTICED_MAX_MS = 1_500
+const RECOVERED_MAX_MS = 3_000
+const DELAY_MAX_MS = 200
+/** More than may be in flight. */
+const FLOOD = 1_300
+const FLOOD_MS = 2_500
+
+/** Runs inside the service: tells how long the turns of its loop take, and blocks it at a signal. */
+const INSIDE = `
+  import { monitorEventLoopDelay } from 'node:perf_hooks'
+  const turns = monitorEventLoopDelay({ resolution: 5 })
+  turns.enable()
+  setInterval(() => {
+    console.log('turns ' + Math.round(turns.percentile(90) / 1e6))
+    turns.reset()
+  }, 500).unref()
+  const blocks = (busyMs, freeMs) => () => {
+    const endsAt = performance.now() + ${BLOCKED_MS}
+    const block = () => {
+      const until = performance.now() + busyMs
+      while (performance.now() < until);
+      if (performance.now() > endsAt) console.log('free')
+      else if (freeMs > 0) setTimeout(block, freeMs)
+      else setImmediate(block)
+    }
+    console.log('blocked')
+    block()
+  }
+  process.on('SIGWINCH', blocks(120, 0))
+  process.on('SIGCONT', blocks(180, 50))
+`
+const UNLIMITED = ['default', 'payments', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(',')
+
+describe('under more than it can do, the service', function () {
+  this.timeout(60_000)
+  let service: ServiceProcess
+  let dataDir: string
+  let client: Client
+  let store: EventStore
+  let authorization: string
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    const inside = `--import data:text/javascript,${encodeURIComponent(INSIDE)}`
+    service = await startProcess(dataDir, { NODE_OPTIONS: inside, RATE_LIMITS: UNLIMITED })
+    const token = await service.token({ tenant: 'overload' })
+    authorization = `Bearer ${token}`
+    client = clientOf(service.api, token)
+    store = openEventStore({ connectionString: service.addresses.event_store })
+  })
+  after(async () => {
+    await store.close()
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** One POST, without the patience that the client of the tests has. */
+  const create = (key: string): Promise<Answer> => {
+    const headers = { Authorization: authorization, 'Content-Type': 'application/json', 'Idempotency-Key': key }
+    const body = JSON.stringify(anOrder())
+    return send(service.api, { method: 'POST', path: '/orders', headers: Object.entries(headers), body })
+  }
+
+  const expectTurnedAway = (answer: Answer): void => {
+    expect(answer.body, answer.text).to.include({ status: 503, code: 'overloaded' })
+    expect(answer.body.retry).to.deep.equal({ retryable: true, strategy: 'same_request', after_seconds: 1 })
+    expect(answer.headers.get('retry-after')).to.equal('1')
+  }
+
+  /** Every order that there is, once the list knows of the position. */
+  const orderIds = async (position: bigint): Promise<string[]> => {
+    const ids: string[] = []
+    const headers = { 'if-min-position': String(position), prefer: 'wait=10' }
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { body } = await client.get(`/orders?limit=100${cursor && `&cursor=${cursor}`}`, headers)
+      ids.push(...body.items.map(({ id }: { id: string }) => id))
+      cursor = body.page.next_cursor
+    }
+    return ids
+  }
+
+  for (const [what, signal] of [
+    ['that never gets out of turns of 120 ms', 'SIGWINCH'],
+    ['that is free for a moment between turns of 180 ms', 'SIGCONT'],
+  ] as const)
+    it(`by a loop ${what}, turns away at the door, says when to come again, and recovers`, async () => {
+      const mark = service.output().length
+      const said = (word: string): boolean => service.output().slice(mark).split('\n').includes(word)
+      process.kill(service.pid, signal)
+      const startedAtMs = performance.now()
+      let noticedAtMs = 0
+      while (noticedAtMs === 0 && !said('free')) {
+        const answer = await create(newKey())
+        if (answer.status === 503) noticedAtMs = performance.now()
+        else expect(answer.status).to.equal(201)
+      }
+      expect(noticedAtMs, 'it was blocked all the time, and took every request').to.be.above(0)
+      expect(noticedAtMs - startedAtMs).to.be.below(NOTICED_MAX_MS)
+
+      const settled = await quietHead(store)
+      const refused: string[] = []
+      while (!said('free')) {
+        const keys = Array.from({ length: 5 }, newKey)
+        const [answers, live, ready] = await Promise.all([
+          Promise.all(keys.map(create)),
+          client.get('/livez'),
+          client.get('/readyz'),
+        ])
+        if (said('free')) break
+        for (const answer of answers) expectTurnedAway(answer)
+        refused.push(...keys)
+        expect([live.status, ready.status], 'what says how it is').to.deep.equal([200, 200])
+      }
+      const freeAtMs = performance.now()
+      expect(refused.length).to.be.greaterThan(4)
+
+      const [key = ''] = refused
+      const again = await eventually(async () => {
+        const answer = await create(key)
+        return answer.status !== 503 && { answer, before: await store.head() }
+      }, RECOVERED_MAX_MS)
+      expect(performance.now() - freeAtMs).to.be.below(RECOVERED_MAX_MS)
+      expect(again.answer.status).to.equal(201)
+      expect(again.answer.headers.has('idempotent-replayed'), 'the first time was carried out').to.equal(false)
+      const events = await Promise.all(
+        refused.slice(1).map(each => client.get(`/idempotency-keys/${each}?operation=create_order`)),
+      )
+      expect(new Set(events.map(({ body }) => body.status))).to.deep.equal(new Set(['never_seen']))
+      expect(Number(await store.head()) - Number(settled)).to.be.at.most(2)
+    })
+
+  it(`by ${FLOOD} who all ask at once, serves as many as it can in time, and stores nothing of the others`, async () => {
+    const known = new Set(await orderIds(await quietHead(store)))
+    const mark = service.output().length
+    const agent = new Agent({ keepAlive: true, maxSockets: FLOOD })
+    const created: { id: string; position: bigint }[] = []
+    const counts: Record<string, number> = {}
+    const until = performance.now() + FLOOD_MS
+    const one = async (): Promise<void> => {
+      while (performance.now() < until) {
+        const { status, body, position } = await ask(agent)
+        counts[status] = (counts[status] ?? 0) + 1
+        if (status === 201) created.push({ id: body.id, position: BigInt(position) })
+        else if (status === 503) await sleep(1_000)
+      }
+    }
+    await Promise.all(Array.from({ length: FLOOD }, one))
+    agent.destroy()
+    const turns = [
+      ...service
+        .output()
+        .slice(mark)
+        .matchAll(/^turns (\d+)$/gm),
+    ].map(([, ms]) => Number(ms))
+    process.stdout.write(`      ${JSON.stringify(counts)}, turns of ${turns.join(' ')} ms\n`)
+    expect(counts['503']).to.be.greaterThan(0)
+    expect(counts['201']).to.be.greaterThan(FLOOD)
+    expect(Object.keys(counts).filter(status => !['201', '503', '504'].includes(status))).to.deep.equal([])
+    expect(Math.max(...turns)).to.be.below(DELAY_MAX_MS)
+    // Of a 504 nobody knows; but whatever is there is one of those, or was acknowledged, and none of the 503.
+    const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
+    const found = (await orderIds(last)).filter(id => !known.has(id))
+    const acknowledged = new Set(created.map(({ id }) => id))
+    expect([...acknowledged].filter(id => !found.includes(id))).to.deep.equal([])
+    expect(found.filter(id => !acknowledged.has(id)).length).to.be.at.most(counts['504'] ?? 0)
+  })
+
+  const ask = (agent: Agent) =>
+    new Promise<{ status: number; body: { id: string }; position: string }>((resolve, reject) => {
+      const body = JSON.stringify(anOrder())
+      const headers = { authorization, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+      const asked = request(`${service.api}/orders`, { method: 'POST', agent, headers }, answer => {
+        let text = ''
+        answer.setEncoding('utf8').on('data', chunk => (text += chunk))
+        answer.on('end', () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            body: JSON.parse(text) as { id: string },
+            position: String(answer.headers['ledger-position'] ?? '0'),
+          }),
+        )
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+})

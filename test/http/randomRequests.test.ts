@@ -1,0 +1,132 @@
+import { rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
+import { checkResponse } from '../support/contract.ts'
+import { newKey, pay } from '../support/client.ts'
+import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+/** What openapi.json says can be asked, and what lies a little beside it, asked at random. */
+
+const REQUESTS = 20_000
+const AT_ONCE = 24
+const DEADLINE_MS = 10_000
+const TRIES_MAX = 10
+const asked = process.env['RANDOM_REQUESTS_SEED'] ?? ''
+const seed = asked === '' ? Math.floor(Math.random() * 2 ** 31) : Number(asked)
+const LIMITS = 'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60'
+
+describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, function () {
+  this.timeout(120_000)
+  let service: ServiceProcess
+  let dataDir: string
+  let client: Client
+  let token: string
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, { RATE_LIMITS: LIMITS, LOG_LEVEL: 'warn' })
+    token = await service.token({ tenant: 'random' })
+    client = clientOf(service.api, token)
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** Texts that mean something here: ids in every state, tags, keys, cursors. */
+  const seeds = async (): Promise<string[]> => {
+    const found: string[] = []
+    for (let round = 0; round < 6; round++) {
+      const draft = await client.post('/invoices', { order_id: (await client.post('/orders', anOrder())).body.id })
+      const { orderId, invoiceId, etag } = await approvedInvoice(client)
+      const key = newKey()
+      const paid = await pay(client, { invoice_id: invoiceId, amount: 100, currency: 'USD' }, key)
+      const deferred = { invoice_id: invoiceId, amount: 50, currency: 'USD', settlement: 'deferred' }
+      const pending = await pay(client, deferred)
+      const made = await client.post('/exports', { resource: 'orders', format: 'csv' })
+      const page = (await client.get('/orders?limit=1')).body.page
+      const open = await client.post('/orders', anOrder())
+      const ids = [orderId, invoiceId, draft.body.id, paid.body.id, pending.body.id, made.body.id, open.body.id]
+      found.push(...ids, etag, open.headers.get('etag') ?? '', key, ...(page.next_cursor ? [page.next_cursor] : []))
+    }
+    return found
+  }
+
+  const ask = (agent: Agent, { method, path, headers, body }: RandomRequest): Promise<Answer & { tookMs: number }> =>
+    new Promise((resolve, reject) => {
+      const startedAtMs = performance.now()
+      const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+      const all = { Authorization: `Bearer ${token}`, ...headers, ...length }
+      const asked = request(`${service.api}${path}`, { method, agent, headers: all }, incoming => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => {
+          chunks.push(chunk)
+          // A stream of events has no end of its own.
+          if (incoming.headers['content-type'] === 'text/event-stream') incoming.destroy()
+        })
+        incoming.once('close', () => {
+          const text = Buffer.concat(chunks).toString()
+          const pairs = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)])
+          const tookMs = performance.now() - startedAtMs
+          resolve({ status: incoming.statusCode ?? 0, headers: new Headers(pairs), text, body: parsed(text), tookMs })
+        })
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+
+  it('are all answered in time, as openapi.json says, and without a fault of ours', async () => {
+    const document = (await client.get('/openapi.json')).body as Document
+    const codes = document.components.schemas['Problem']?.properties?.['code']?.enum ?? []
+    const generate = randomRequests(document, seed, [...codes.map(String), ...(await seeds())])
+    const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
+    const statuses: Record<string, number> = {}
+    const succeeded = new Set<string>()
+    let slowestMs = 0
+    await inParallel(AT_ONCE, Array.from({ length: REQUESTS }), async (_, index) => {
+      const asked = generate.next()
+      const what = `request ${index} of seed ${seed}: ${JSON.stringify(asked)}`
+      const answer = await patiently(() => ask(agent, asked)).catch((error: Error) => {
+        throw new Error(`${what}: ${error.message}`)
+      })
+      const { status, text, tookMs } = answer
+      const code = (answer.body as { code?: string } | undefined)?.code
+      // A position that the log has not reached may be asked for; this is what the contract says then.
+      const isBehind = code === 'projection_behind' && asked.headers['If-Min-Position'] !== undefined
+      if (status >= 500 && !isBehind) throw new Error(`${what} → ${text}`)
+      if (tookMs > DEADLINE_MS) throw new Error(`${what} took ${tookMs} ms.`)
+      await checkResponse(service.api, { method: asked.method, path: asked.path, ...answer }).catch((error: Error) => {
+        throw new Error(`${what}: ${error.message}`)
+      })
+      generate.learn(text)
+      statuses[status] = (statuses[status] ?? 0) + 1
+      slowestMs = Math.max(slowestMs, tookMs)
+      if (status < 400) succeeded.add(asked.operation)
+    })
+    agent.destroy()
+    process.stdout.write(`      ${JSON.stringify(statuses)}, the slowest in ${Math.round(slowestMs)} ms\n`)
+    const operations = Object.values(document.paths).flatMap(methods => Object.values(methods))
+    const never = operations.map(({ operationId }) => operationId).filter(id => !succeeded.has(id))
+    expect(never, 'these never got beyond the door').to.deep.equal([])
+    expect((await client.get('/readyz')).body.status).to.equal('ready')
+  })
+})
+
+/** On a machine that does other things too the service may be overloaded for a moment. */
+const patiently = async <T extends Answer>(once: () => Promise<T>): Promise<T> => {
+  for (let tries = 1; ; tries++) {
+    const answer = await once()
+    if (answer.body?.code !== 'overloaded' || tries === TRIES_MAX) return answer
+    await sleep(Number(answer.headers.get('retry-after')) * 1_000)
+  }
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

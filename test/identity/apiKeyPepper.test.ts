@@ -1,0 +1,79 @@
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { openKeySecrets } from '../../src/compose/apiKeys.ts'
+import { ConfigError, readConfig } from '../../src/config.ts'
+import { loadApiKeyPepper } from '../../src/embedded/apiKeyPepper.ts'
+import { id } from '../streams/samples.ts'
+
+const PEPPER = 'x'.repeat(32)
+const PRODUCTION = {
+  NODE_ENV: 'production',
+  EVENTSTORE_URL: 'esdb://store:2113',
+  DATABASE_URL: 'postgres://postgres/ledger',
+  KAFKA_BROKERS: 'kafka:9092',
+  OIDC_ISSUER: 'https://issuer.example',
+  OIDC_AUDIENCE: 'payment-ledger',
+}
+
+describe('identity: the pepper of API keys', () => {
+  let dataDir: string
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'pepper-'))
+  })
+  afterEach(() => rm(dataDir, { recursive: true }))
+
+  const secretsOf = (env: Readonly<Record<string, string>>) =>
+    openKeySecrets(readConfig({ LEDGER_DATA_DIR: dataDir, ...env }))
+
+  it('is made at first use and the same ever after, in a file of its owner’s alone', async () => {
+    const peppers = await Promise.all(Array.from({ length: 8 }, () => loadApiKeyPepper(dataDir)))
+    expect(new Set(peppers).size).to.equal(1)
+    expect(peppers[0]).to.match(/^[\w-]{43}$/)
+    const path = join(dataDir, 'api-keys', 'pepper')
+    expect((await stat(path)).mode & 0o777).to.equal(0o600)
+    expect((await stat(join(dataDir, 'api-keys'))).mode & 0o777).to.equal(0o700)
+    await chmod(path, 0o644)
+    expect(await loadApiKeyPepper(dataDir)).to.equal(peppers[0])
+    expect((await stat(path)).mode & 0o777).to.equal(0o600)
+  })
+
+  it('is not believed when its file was cut short', async () => {
+    await loadApiKeyPepper(dataDir)
+    for (const content of ['', '\n', 'short\n']) {
+      await writeFile(join(dataDir, 'api-keys', 'pepper'), content)
+      const sentence = await loadApiKeyPepper(dataDir).then(
+        () => 'nothing was thrown',
+        (error: Error) => error.message,
+      )
+      expect(sentence).to.contain('api-keys/pepper').and.to.not.contain('short\n')
+    }
+  })
+
+  it('is that of the setting, where there is one, and then no file is made', async () => {
+    const [one, other] = [
+      await secretsOf({ API_KEY_PEPPER: PEPPER }),
+      await secretsOf({ API_KEY_PEPPER: `${PEPPER}y` }),
+    ]
+    expect(await readdir(dataDir)).to.deep.equal([])
+    expect(one?.keyOf(id('key'), 'n')).to.not.equal(other?.keyOf(id('key'), 'n'))
+    expect(one?.environment).to.equal('dev')
+  })
+
+  it('is a refusal to start that names the setting, when it is too short', () => {
+    for (const pepper of ['x', 'x'.repeat(31)])
+      expect(() => readConfig({ API_KEY_PEPPER: pepper })).to.throw(
+        ConfigError,
+        /API_KEY_PEPPER.*at least 32 characters/,
+      )
+  })
+
+  it('is never made up in production: without it there are no keys, and with it they are live', async () => {
+    expect(await secretsOf(PRODUCTION)).to.equal(undefined)
+    expect(await secretsOf({ ...PRODUCTION, API_KEY_PEPPER: '' })).to.equal(undefined)
+    const live = await secretsOf({ ...PRODUCTION, API_KEY_PEPPER: PEPPER })
+    expect(live?.keyOf(id('key'), 'n')).to.match(/^lk_live_/)
+    expect(await readdir(dataDir)).to.deep.equal([])
+  })
+})

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import type { Database } from '../../src/ports.ts'
+import { aPayment, approvedInvoice, clientOf, eventually } from '../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { send, type Wire } from '../support/wire.ts'
+
+/**
+ * Secrets where callers put secrets, by right or by mistake: none of them may be found again in a log, a trace, a metric,
+ * an event, an audit record or any table. A canary is a text that occurs nowhere else.
+ */
+
+const telemetry = new URL('../../src/telemetry.ts', import.meta.url).href
+const EXPORT_WAIT_MS = 1_500
+
+const canary = (): string => `canary${randomBytes(12).toString('hex')}`
+
+/** Takes in what OpenTelemetry sends, traces and metrics: protobuf leaves texts as they are. */
+const openCollector = async (): Promise<{ server: Server; url: string; text: () => string }> => {
+  const bodies: Buffer[] = []
+  const server = createServer((req, res) => {
+    req.on('data', (chunk: Buffer) => bodies.push(chunk))
+    req.on('end', () => res.writeHead(200, { 'content-type': 'application/x-protobuf' }).end())
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return { server, url: `http://127.0.0.1:${port}`, text: () => Buffer.concat(bodies).toString('latin1') }
+}
+
+/** Every row of every table, as text; the embedded event store keeps its log there too. */
+const everyRow = async ({ sql }: Database): Promise<string> => {
+  const tables = await sql<{ schema: string; name: string }>(
+    `select table_schema as schema, table_name as name from information_schema.tables
+      where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`,
+  )
+  const texts: string[] = []
+  for (const { schema, name } of tables) {
+    // bytea is shown in hex, so the JSON in it is decoded; whatever is no text stays as it is.
+    const rows = await sql<{ row: string }>(`select t::text as row from "${schema}"."${name}" t`)
+    for (const { row } of rows) {
+      texts.push(row)
+      for (const [, hex] of row.matchAll(/\\x([0-9a-f]+)/g))
+        texts.push(Buffer.from(hex ?? '', 'hex').toString('latin1'))
+    }
+  }
+  return texts.join('\n')
+}
+
+const HEADERS = [
+  'Authorization',
+  'X-API-Key',
+  'Cookie',
+  'Proxy-Authorization',
+  'X-Auth-Token',
+  'X-Access-Token',
+  'X-Amz-Security-Token',
+  'X-Forwarded-Access-Token',
+  'X-Correlation-ID',
+  'API-Version',
+  'If-None-Match',
+  'If-Match',
+  'If-Min-Position',
+  'Prefer',
+  'Accept',
+  'Accept-Language',
+  'User-Agent',
+  'Referer',
+  'Origin',
+  'Forwarded',
+  'X-Forwarded-For',
+  'X-Forwarded-Host',
+  'X-Original-URL',
+  'X-HTTP-Method-Override',
+  'Last-Event-ID',
+  'traceparent',
+  'baggage',
+  'From',
+  'Via',
+  'Content-Language',
+] as const
+const PARAMETERS = [
+  'access_token',
+  'token',
+  'api_key',
+  'client_secret',
+  'password',
+  'code',
+  'cursor',
+  'id_token',
+] as const
+const MEMBERS = ['password', 'client_secret', 'authorization', 'api_key', 'card_number'] as const
+
+/** Names that would not be taken as they are: the service wants another form, and must not repeat what it was given. */
+const dressed = (name: string, text: string): string =>
+  name === 'Authorization' ? `Bearer ${text}` : name === 'X-Correlation-ID' ? `${text} with a space` : text
+
+describe('secrets', function () {
+  this.timeout(120_000)
+  let dataDir: string
+  let service: ServiceProcess
+  let collector: Awaited<ReturnType<typeof openCollector>>
+  let token: string
+  const planted = new Map<string, string>()
+  const plant = (where: string): string => {
+    const text = canary()
+    planted.set(where, text)
+    return text
+  }
+
+  const ask = (wire: Partial<Wire>) =>
+    send(service.api, { method: 'GET', path: '/orders', headers: [['Authorization', `Bearer ${token}`]], ...wire })
+
+  before(async () => {
+    collector = await openCollector()
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, {
+      LOG_LEVEL: 'debug',
+      NODE_OPTIONS: `--import ${telemetry}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_METRICS_EXPORTER: 'otlp',
+      OTEL_METRIC_EXPORT_INTERVAL: '500',
+      OTEL_METRIC_EXPORT_TIMEOUT: '400',
+      OTEL_BSP_SCHEDULE_DELAY: '200',
+    })
+    token = await service.token()
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    collector.server.close()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  const plantAll = async (): Promise<void> => {
+    for (const name of HEADERS) {
+      const own = ['Authorization', 'X-API-Key'].includes(name) ? [] : [['Authorization', `Bearer ${token}`] as const]
+      await ask({ headers: [...own, [name, dressed(name, plant(`header ${name}`))]] })
+    }
+    for (const name of PARAMETERS) await ask({ path: `/orders?${name}=${plant(`parameter ${name}`)}` })
+    for (const name of MEMBERS) {
+      const body = JSON.stringify({ [name]: plant(`member ${name}`) })
+      const headers = [['Authorization', `Bearer ${token}`] as const, ['Content-Type', 'application/json'] as const]
+      await ask({ method: 'POST', path: '/orders', headers, body })
+    }
+    await ask({ path: `/orders/${plant('path')}` })
+    const basic = Buffer.from(`dev-acme:${plant('client secret')}`).toString('base64')
+    await fetch(`${service.api}/oauth/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+      body: `grant_type=client_credentials&client_secret=${plant('client secret in the body')}`,
+    })
+  }
+
+  it('are found nowhere: not in logs, traces, metrics, events, audit records or tables', async () => {
+    const client = clientOf(service.api, token)
+    const { invoiceId } = await approvedInvoice(client)
+    const paid = await client.post('/payments', aPayment(invoiceId), { 'idempotency-key': plant('idempotency key') })
+    expect(paid.status).to.equal(201)
+    await plantAll()
+    expect(planted.size).to.be.at.least(40)
+    await sleep(EXPORT_WAIT_MS)
+    // The proof that what is searched is there: the request's own words are found.
+    const traces = collector.text()
+    await eventually(async () => collector.text().includes('POST') && collector.text().includes('nodejs.eventloop'))
+    const database = openDatabase({ connectionString: service.addresses.postgres })
+    const rows = await everyRow(database)
+    await database.close()
+    expect(rows).to.include(invoiceId)
+    const logs = (
+      await Promise.all(
+        (
+          await readdir(dataDir)
+        )
+          .filter(name => name.endsWith('.log'))
+          .map(name => readFile(join(dataDir, name), 'utf8')),
+      )
+    ).join('\n')
+    expect(logs).to.include('create_payment')
+    const places = { traces: traces + collector.text(), rows, logs, output: service.output() }
+    const found = [...planted, ['the whole token', token] as const].flatMap(([where, text]) =>
+      Object.entries(places).flatMap(([place, all]) => (all.includes(text) ? [`${where} in ${place}`] : [])),
+    )
+    expect(found).to.deep.equal([])
+  })
+})

@@ -1,0 +1,361 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
+import { decide, type Fields, newPkce } from './browser.ts'
+import { CALLBACK, type Delegation, openDelegation } from './delegation.ts'
+
+/** The authorization code with PKCE, abused: every case over real HTTP, against the service with all its parts. */
+
+type Changes = Readonly<Record<string, string | undefined>>
+
+/** Nothing of the request can be trusted to send anybody anywhere: a page says so, and there is no redirect. */
+const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?: string])[] = [
+  ['an application that is not registered', { client_id: 'nobody' }],
+  ['no application at all', { client_id: undefined }],
+  ['an application named twice', {}, '&client_id=other'],
+  ['no redirect URI, though only one is registered', { redirect_uri: undefined }],
+  ['a redirect URI with one character more', { redirect_uri: `${CALLBACK}x` }],
+  ['a redirect URI with one character less', { redirect_uri: CALLBACK.slice(0, -1) }],
+  ['a redirect URI with one character changed', { redirect_uri: CALLBACK.replace('callback', 'callbacl') }],
+  ['a redirect URI in another case', { redirect_uri: CALLBACK.replace('callback', 'Callback') }],
+  ['a redirect URI with a slash behind it', { redirect_uri: `${CALLBACK}/` }],
+  ['a redirect URI with a query', { redirect_uri: `${CALLBACK}?next=1` }],
+  ['a redirect URI with an empty query', { redirect_uri: `${CALLBACK}?` }],
+  ['a redirect URI with a fragment', { redirect_uri: `${CALLBACK}#x` }],
+  ['a redirect URI on another port', { redirect_uri: CALLBACK.replace('4999', '5999') }],
+  ['a redirect URI on https', { redirect_uri: CALLBACK.replace('http:', 'https:') }],
+  ['a redirect URI by the other name of this host', { redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') }],
+  ['a redirect URI with a host before the at sign', { redirect_uri: 'http://127.0.0.1:4999@evil.test/callback' }],
+  ['a redirect URI that climbs out of its path', { redirect_uri: `${CALLBACK}/../steal` }],
+  ['a redirect URI with one letter encoded', { redirect_uri: CALLBACK.replace('/c', '/%63') }],
+  ['a redirect URI of the same beginning', { redirect_uri: CALLBACK.replace('4999', '4999.evil.test') }],
+  ['a redirect URI that is a script', { redirect_uri: 'javascript:alert(1)' }],
+  ['a redirect URI that is a page itself', { redirect_uri: 'data:text/html,x' }],
+  ['a redirect URI without a scheme', { redirect_uri: '//evil.test/callback' }],
+  ['a redirect URI of another application', { redirect_uri: 'http://127.0.0.1:4998/callback' }],
+  ['a redirect URI given twice', {}, `&redirect_uri=${encodeURIComponent('http://evil.test/')}`],
+]
+
+/** The application is who it says: the browser goes back to it, with the code of the error, its state, and who says so. */
+const toldToTheApplication: readonly (readonly [name: string, error: string, changes: Changes, more?: string])[] = [
+  ['the method plain', 'invalid_request', { code_challenge_method: 'plain' }],
+  ['no method, which would mean plain', 'invalid_request', { code_challenge_method: undefined }],
+  ['an unknown method', 'invalid_request', { code_challenge_method: 'S512' }],
+  ['the method in lower case', 'invalid_request', { code_challenge_method: 's256' }],
+  ['no challenge', 'invalid_request', { code_challenge: undefined, code_challenge_method: undefined }],
+  ['a method without a challenge', 'invalid_request', { code_challenge: undefined }],
+  ['an empty challenge', 'invalid_request', { code_challenge: '' }],
+  ['a challenge that is too short', 'invalid_request', { code_challenge: 'a'.repeat(42) }],
+  ['a challenge that is too long', 'invalid_request', { code_challenge: 'a'.repeat(129) }],
+  ['a challenge with a character of plain base64', 'invalid_request', { code_challenge: `${'a'.repeat(42)}+` }],
+  ['a challenge given twice', 'invalid_request', {}, `&code_challenge=${'b'.repeat(43)}`],
+  ['a token straight from the login', 'unsupported_response_type', { response_type: 'token' }],
+  ['an id token straight from the login', 'unsupported_response_type', { response_type: 'id_token', nonce: 'n' }],
+  ['a code and a token at once', 'unsupported_response_type', { response_type: 'code token' }],
+  ['no response type', 'invalid_request', { response_type: undefined }],
+  ['a scope that the application is not registered for', 'invalid_scope', { scope: 'orders:read keys:manage' }],
+  ['a scope with a quotation mark', 'invalid_scope', { scope: 'orders:read "x' }],
+  ['a scope given twice', 'invalid_request', {}, '&scope=keys:manage'],
+  ['the answer in the fragment', 'unsupported_response_mode', { response_mode: 'fragment' }],
+  ['the answer in a form, made by a script', 'unsupported_response_mode', { response_mode: 'form_post' }],
+  ['the answer by a mode that there is not', 'unsupported_response_mode', { response_mode: 'web_message' }],
+  ['no questions, without a session', 'login_required', { prompt: 'none' }],
+  ['no questions and a login at once', 'invalid_request', { prompt: 'none login' }],
+  ['a kind of question that there is not', 'invalid_request', { prompt: 'create' }],
+  ['a request object', 'request_not_supported', { request: 'eyJhbGciOiJub25lIn0.e30.' }],
+  ['a request by reference', 'request_uri_not_supported', { request_uri: 'https://evil.test/request' }],
+  ['a registration of its own', 'registration_not_supported', { registration: '{}' }],
+  ['a token for another service', 'invalid_target', { resource: 'https://other.test' }],
+  ['a resource with a fragment', 'invalid_target', { resource: 'https://other.test/#x' }],
+]
+
+type Redemption = (honest: Fields, delegation: Delegation) => Fields
+
+const without =
+  (name: string): Redemption =>
+  honest =>
+    Object.fromEntries(Object.entries(honest).filter(([key]) => key !== name))
+
+const but =
+  (changes: (honest: Fields, delegation: Delegation) => Fields): Redemption =>
+  (honest, delegation) => ({ ...honest, ...changes(honest, delegation) })
+
+/** A good code in the wrong hands, or with something wrong about it. */
+const refusedRedemptions: readonly (readonly [name: string, error: string, status: number, change: Redemption])[] = [
+  ['no verifier', 'invalid_grant', 400, without('code_verifier')],
+  ['an empty verifier', 'invalid_grant', 400, but(() => ({ code_verifier: '' }))],
+  ['a verifier that is too short', 'invalid_request', 400, but(() => ({ code_verifier: 'a'.repeat(42) }))],
+  ['a verifier that is too long', 'invalid_request', 400, but(() => ({ code_verifier: 'a'.repeat(129) }))],
+  ['a verifier with a space', 'invalid_request', 400, but(() => ({ code_verifier: `${'a'.repeat(43)} ` }))],
+  ['another verifier', 'invalid_grant', 400, but(() => ({ code_verifier: newPkce().verifier }))],
+  [
+    'the verifier with one character changed',
+    'invalid_grant',
+    400,
+    but(({ code_verifier = '' }) => ({
+      code_verifier: `${code_verifier.slice(0, -1)}${code_verifier.endsWith('A') ? 'B' : 'A'}`,
+    })),
+  ],
+  [
+    'the challenge in place of the verifier',
+    'invalid_grant',
+    400,
+    but(({ code_verifier = '' }) => ({
+      code_verifier: createHash('sha256').update(code_verifier).digest('base64url'),
+    })),
+  ],
+  ['no redirect URI', 'invalid_request', 400, without('redirect_uri')],
+  ['a redirect URI with one character more', 'invalid_grant', 400, but(() => ({ redirect_uri: `${CALLBACK}x` }))],
+  [
+    'a redirect URI by the other name of this host',
+    'invalid_grant',
+    400,
+    but(() => ({ redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') })),
+  ],
+  ['another application', 'invalid_grant', 400, but((_, { clients }) => ({ client_id: clients.second }))],
+  ['an application that is not registered', 'invalid_client', 401, but(() => ({ client_id: 'nobody' }))],
+  ['no application', 'invalid_request', 400, without('client_id')],
+  ['a public application with a secret', 'invalid_client', 401, but(() => ({ client_secret: 'made-up' }))],
+  ['another resource', 'invalid_target', 400, but(() => ({ resource: 'https://other.test' }))],
+  ['a code that nobody gave out', 'invalid_grant', 400, but(() => ({ code: randomUUID() }))],
+  [
+    'the code with one character changed',
+    'invalid_grant',
+    400,
+    but(({ code = '' }) => ({ code: `${code.slice(0, -1)}${code.endsWith('A') ? 'B' : 'A'}` })),
+  ],
+  ['the code cut short', 'invalid_grant', 400, but(({ code = '' }) => ({ code: code.slice(0, -1) }))],
+  ['no code', 'invalid_request', 400, without('code')],
+  ['no kind of grant', 'invalid_request', 400, without('grant_type')],
+  [
+    'the password grant',
+    'unsupported_grant_type',
+    400,
+    but(() => ({ grant_type: 'password', username: 'a', password: 'b' })),
+  ],
+  [
+    'the client credentials grant',
+    'invalid_request',
+    400,
+    but(() => ({ grant_type: 'client_credentials', scope: 'orders:read' })),
+  ],
+  [
+    'the code as a refresh token',
+    'invalid_grant',
+    400,
+    but(({ code = '' }) => ({ grant_type: 'refresh_token', refresh_token: code })),
+  ],
+]
+
+describe('identity: the authorization code, abused', function () {
+  this.timeout(60_000)
+  let d: Delegation
+
+  before(async () => {
+    d = await openDelegation()
+  })
+
+  for (const [name, changes, more] of toldToThePerson)
+    it(`sends nobody anywhere for ${name}`, async () => {
+      const { status, headers, text, left } = await d.browser().get(d.authorizeUrl(changes, more))
+      expect(left).to.equal(undefined)
+      expect(status).to.equal(400)
+      expect(headers.get('content-type')).to.equal('text/html; charset=utf-8')
+      expect(headers.get('content-security-policy'))
+        .to.include("default-src 'none'")
+        .and.include("frame-ancestors 'none'")
+      expect(text).to.include('<h1>This did not work</h1>').and.not.include('evil.test')
+    })
+
+  for (const [name, error, changes, more] of toldToTheApplication)
+    it(`goes back with ${error} for ${name}`, async () => {
+      const { left } = await d.browser().get(d.authorizeUrl(changes, more))
+      expect(`${left?.origin}${left?.pathname}`).to.equal(CALLBACK)
+      // Who asks for a token at once is answered where the token would have been.
+      const isInFragment = error === 'unsupported_response_type'
+      const answer = isInFragment ? new URLSearchParams(left?.hash.slice(1)) : left?.searchParams
+      expect(Object.fromEntries(answer ?? [])).to.include({ error, state: 'st-1', iss: d.issuer })
+      for (const given of ['code', 'access_token', 'id_token']) expect(answer?.has(given)).to.equal(false)
+    })
+
+  it('goes back without a state where none was sent, and says invalid_request for two', async () => {
+    const none = await d.browser().get(d.authorizeUrl({ state: undefined, prompt: 'none' }))
+    expect(none.left?.searchParams.has('state')).to.equal(false)
+    const two = await d.browser().get(d.authorizeUrl({}, '&state=st-2'))
+    expect(two.left?.searchParams.get('error')).to.equal('invalid_request')
+    expect(two.left?.searchParams.has('state')).to.equal(false)
+  })
+
+  it('has no authorization for who speaks for itself, nor by POST', async () => {
+    const { left, status } = await d.browser().get(d.authorizeUrl({ client_id: d.clients.workload }))
+    expect([left, status]).to.deep.equal([undefined, 400])
+    const posted = await fetch(d.authorizeUrl(), { method: 'POST', redirect: 'manual' })
+    expect(posted.status).to.equal(404)
+  })
+
+  for (const [name, error, status, change] of refusedRedemptions)
+    it(`gives no token for ${name}`, async () => {
+      const honest = d.redemption(await d.grant())
+      const answer = await d.token(change(honest, d))
+      expect([answer.status, answer.body['error']]).to.deep.equal([status, error])
+      expect(answer.headers.get('cache-control')).to.equal('no-store')
+      expect(answer.headers.get('content-type')).to.match(/^application\/json/)
+      expect(JSON.stringify(answer.body)).to.not.include(honest['code'])
+    })
+
+  it('takes parameters from the form alone, once each', async () => {
+    const honest = d.redemption(await d.grant())
+    const form = new URLSearchParams(honest).toString()
+    const refused = [
+      await d.token(`${form}&code=other`),
+      await d.token(`${form}&code_verifier=${newPkce().verifier}`),
+      await d.token(JSON.stringify(honest), { 'content-type': 'application/json' }),
+    ]
+    for (const { status, body } of refused) expect([status, body['error']]).to.deep.equal([400, 'invalid_request'])
+    const inUrl = await fetch(`${d.issuer}/token?${form}`, { method: 'POST' })
+    expect(inUrl.status).to.equal(400)
+    expect((await d.token(honest)).status).to.equal(200)
+  })
+
+  describe('of a confidential application', () => {
+    const asked = () => ({ client_id: d.clients.server })
+    const redemption = async () => d.redemption(await d.grant(asked()))
+
+    it('needs its secret, though it has the verifier', async () => {
+      const { client_id: _, ...form } = await redemption()
+      const { server, workload } = d.clients
+      const attempts: readonly (readonly [Fields, Fields])[] = [
+        [{ ...form, client_id: server }, {}],
+        [{ ...form, client_id: server, client_secret: 'wrong' }, {}],
+        [form, d.basic(server, 'wrong')],
+        [{ ...form, client_id: server, client_secret: '' }, {}],
+      ]
+      for (const [fields, headers] of attempts) {
+        const { status, body } = await d.token(fields, headers)
+        expect([status, body['error']]).to.deep.equal([401, 'invalid_client'])
+      }
+      const others = await d.token(form, d.basic(workload))
+      expect(others.status).to.equal(400)
+      expect((await d.token(form, d.basic(server))).status).to.equal(200)
+    })
+
+    it('cannot prove itself twice, or as somebody else', async () => {
+      const { client_id: _, ...form } = await redemption()
+      const twice = await d.token({ ...form, client_secret: d.secret }, d.basic(d.clients.server))
+      const asOther = await d.token({ ...form, client_id: d.clients.web }, d.basic(d.clients.server))
+      expect([twice.status, asOther.status]).to.deep.equal([400, 400])
+    })
+
+    it('still needs PKCE', async () => {
+      const { left } = await d
+        .browser()
+        .get(d.authorizeUrl({ ...asked(), code_challenge: undefined, code_challenge_method: undefined }))
+      expect(left?.searchParams.get('error')).to.equal('invalid_request')
+    })
+  })
+
+  describe('used again', () => {
+    it('takes back what the first use was given: the API and the refresh refuse it', async () => {
+      const honest = d.redemption(await d.grant())
+      const { body } = await d.token(honest)
+      const [access, refresh] = [String(body['access_token']), String(body['refresh_token'])]
+      expect(await d.api(access)).to.equal('ok')
+      const again = await d.token(honest)
+      expect([again.status, again.body['error']]).to.deep.equal([400, 'invalid_grant'])
+      expect(await d.api(access)).to.equal('token_invalid')
+      expect((await d.refresh(refresh)).body['error']).to.equal('invalid_grant')
+      expect((await d.token(honest)).status).to.equal(400)
+    })
+
+    it('takes nothing back when whoever uses it has no verifier: they could end logins that are not theirs', async () => {
+      const honest = d.redemption(await d.grant())
+      const { body } = await d.token(honest)
+      expect((await d.token({ ...honest, code_verifier: newPkce().verifier })).status).to.equal(400)
+      expect(await d.api(String(body['access_token']))).to.equal('ok')
+    })
+
+    it('has one winner of twenty at once, who loses it again', async () => {
+      const honest = d.redemption(await d.grant())
+      const answers = await Promise.all(Array.from({ length: 20 }, () => d.token(honest)))
+      const won = answers.filter(({ status }) => status === 200)
+      expect(won).to.have.length(1)
+      const errors = answers.filter(({ status }) => status !== 200).map(({ status, body }) => [status, body['error']])
+      expect(errors).to.deep.equal(Array.from({ length: 19 }, () => [400, 'invalid_grant']))
+      expect(await d.api(String(won[0]?.body['access_token']))).to.equal('token_invalid')
+      expect((await d.refresh(String(won[0]?.body['refresh_token']))).status).to.equal(400)
+    })
+
+    it('is refused after its 60 s', async () => {
+      const honest = d.redemption(await d.grant())
+      const database = openDatabase({ connectionString: d.service.addresses.postgres })
+      try {
+        const fingerprint = fingerprintOf(honest['code'] ?? '')
+        const [row] = await database.sql<{ left: number }>(
+          'select extract(epoch from expires_at - now())::float8 as left from issuer_records_v1 where fingerprint = $1',
+          [fingerprint],
+        )
+        expect(row?.left).to.be.within(50, 60)
+        await database.sql('update issuer_records_v1 set expires_at = now() where fingerprint = $1', [fingerprint])
+      } finally {
+        await database.close()
+      }
+      expect((await d.token(honest)).body['error']).to.equal('invalid_grant')
+    })
+  })
+
+  describe('a refresh token', () => {
+    it('gives a new one each time, for no more than it was for', async () => {
+      const { refresh } = await d.tokens()
+      const next = await d.refresh(refresh, { scope: 'orders:read' })
+      expect(next.body).to.include({ scope: 'orders:read', expires_in: 900, token_type: 'Bearer' })
+      expect(next.body['refresh_token']).to.be.a('string').and.not.equal(refresh)
+      const more = await d.refresh(String(next.body['refresh_token']), { scope: 'orders:read keys:manage' })
+      expect(more.body['error']).to.equal('invalid_scope')
+    })
+
+    it('that comes again ends everything that came from it', async () => {
+      const first = await d.tokens()
+      const second = await d.refresh(first.refresh)
+      const latest = await d.refresh(String(second.body['refresh_token']))
+      expect(latest.status).to.equal(200)
+      expect((await d.refresh(first.refresh)).body['error']).to.equal('invalid_grant')
+      expect((await d.refresh(String(latest.body['refresh_token']))).body['error']).to.equal('invalid_grant')
+      for (const token of [first.access, second.body['access_token'], latest.body['access_token']])
+        expect(await d.api(String(token))).to.equal('token_invalid')
+    })
+
+    it('has one winner of twenty at once, who loses it again', async () => {
+      const { refresh } = await d.tokens()
+      const answers = await Promise.all(Array.from({ length: 20 }, () => d.refresh(refresh)))
+      const won = answers.filter(({ status }) => status === 200)
+      expect(won).to.have.length(1)
+      expect(await d.api(String(won[0]?.body['access_token']))).to.equal('token_invalid')
+    })
+
+    it('is of no use to another application, nor at the API, nor as a code', async () => {
+      const { refresh, access } = await d.tokens()
+      expect((await d.refresh(refresh, { client_id: d.clients.second })).body['error']).to.equal('invalid_grant')
+      expect((await d.refresh(access)).body['error']).to.equal('invalid_grant')
+      expect(await d.api(refresh)).to.equal('token_invalid')
+      expect((await d.token({ ...d.redemption({ code: refresh, verifier: newPkce().verifier }) })).status).to.equal(400)
+      expect((await d.refresh(refresh, { resource: 'https://other.test' })).body['error']).to.equal('invalid_target')
+    })
+  })
+
+  it('believes no id token at the API', async () => {
+    const { body } = await d.token(d.redemption(await d.grant({ scope: 'openid orders:read', nonce: 'n-1' })))
+    expect(body['scope']).to.equal('orders:read')
+    expect(await d.api(String(body['id_token']))).to.equal('token_invalid')
+    expect(await d.api(String(body['access_token']))).to.equal('ok')
+  })
+
+  it('asks again for a public application, even with a session: nothing proves who it is', async () => {
+    const { on, page } = await d.toConsent()
+    await decide(on, page, 'allow')
+    const silent = await on.get(d.authorizeUrl({ prompt: 'none' }))
+    expect(silent.left?.searchParams.get('error')).to.equal('consent_required')
+    const asked = await on.get(d.authorizeUrl())
+    expect(asked.text).to.include('to act for you?')
+  })
+})

@@ -1,0 +1,261 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
+import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
+import { createRevocations, openRevocations, type Revocable, tokenName } from '../../src/identity/revocations.ts'
+import { openTokenVerifier } from '../../src/identity/tokens.ts'
+import type { Database } from '../../src/ports.ts'
+import { formOf } from './browser.ts'
+import { type Delegation, openDelegation } from './delegation.ts'
+
+const AUDIENCE = 'payment-ledger'
+
+const named = (token: string): Revocable => {
+  const { jti, grant } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  return { tokenId: String(jti), grant: grant === undefined ? undefined : String(grant) }
+}
+
+describe('identity: what is taken back', function () {
+  this.timeout(60_000)
+  let d: Delegation
+  let database: Database
+
+  before(async () => {
+    d = await openDelegation()
+    database = openDatabase({ connectionString: d.service.addresses.postgres })
+  })
+
+  after(() => database.close())
+
+  it('a refresh token takes its grant along: the API refuses its access tokens at once', async () => {
+    const [mine, other] = [await d.tokens(), await d.tokens()]
+    expect(
+      await d.revoke({ client_id: d.clients.web, token: mine.refresh, token_type_hint: 'refresh_token' }),
+    ).to.equal(200)
+    expect(await d.api(mine.access)).to.equal('token_invalid')
+    expect((await d.refresh(mine.refresh)).body['error']).to.equal('invalid_grant')
+    expect(await d.api(other.access)).to.equal('ok')
+  })
+
+  it('an access token goes alone', async () => {
+    const { access, refresh } = await d.tokens()
+    expect(await d.revoke({ client_id: d.clients.web, token: access })).to.equal(200)
+    expect(await d.api(access)).to.equal('token_invalid')
+    const next = await d.refresh(refresh)
+    expect(await d.api(String(next.body['access_token']))).to.equal('ok')
+  })
+
+  it('a workload takes its own token back', async () => {
+    const { workload } = d.clients
+    const { body } = await d.token({ grant_type: 'client_credentials', scope: 'orders:read' }, d.basic(workload))
+    const token = String(body['access_token'])
+    expect(await d.api(token)).to.equal('ok')
+    expect(await d.revoke({ token }, d.basic(workload))).to.equal(200)
+    expect(await d.api(token)).to.equal('token_invalid')
+  })
+
+  it('nobody takes back what is not theirs, nor learns from the answer whether it is any', async () => {
+    const { access, refresh } = await d.tokens()
+    for (const token of [access, refresh, 'made-up', 'a.b.c', `${access}x`])
+      expect(await d.revoke({ client_id: d.clients.second, token }), token).to.equal(200)
+    expect(await d.revoke({ token: access }, d.basic(d.clients.server))).to.equal(200)
+    expect(await d.revoke({ token: access }, d.basic(d.clients.server, 'wrong'))).to.equal(401)
+    expect(await d.revoke({ client_id: d.clients.server, token: access })).to.equal(401)
+    expect(await d.revoke({ token: access })).to.equal(400)
+    expect(await d.revoke({ client_id: d.clients.web })).to.equal(400)
+    expect(await d.api(access)).to.equal('ok')
+    expect((await d.refresh(refresh)).status).to.equal(200)
+  })
+
+  it('another instance refuses it within 5 s, also one that was asked just before', async () => {
+    const elsewhere = await openRevocations({ database, onUnread: () => undefined })
+    const { access, refresh } = await d.tokens()
+    expect(await elsewhere.isRevoked(named(access))).to.equal(false)
+    await d.revoke({ client_id: d.clients.web, token: refresh })
+    const revokedAt = performance.now()
+    while (!(await elsewhere.isRevoked(named(access)))) {
+      expect(performance.now() - revokedAt).to.be.below(5_000)
+      await sleep(100)
+    }
+  })
+
+  it('a database that is away changes nothing about what is known, and delays nobody twice', async () => {
+    const clock = { nowMs: 0 }
+    const state = { away: false, asked: 0 }
+    const failures: unknown[] = []
+    const flaky: Database = {
+      ...database,
+      sql: async (text, values) => {
+        if (!text.startsWith('select')) return database.sql(text, values)
+        state.asked++
+        if (state.away) throw new Error('connection refused')
+        return database.sql(text, values)
+      },
+    }
+    const list = await openRevocations({
+      database: flaky,
+      onUnread: error => failures.push(error),
+      monotonicNow: () => clock.nowMs,
+    })
+    const known = { tokenId: `known-${d.mark}`, grant: undefined }
+    await list.revoke(tokenName(known.tokenId))
+    expect(await list.isRevoked(known)).to.equal(true)
+    state.away = true
+    clock.nowMs += 60_000
+    expect(await list.isRevoked(known)).to.equal(true)
+    const asked = state.asked
+    for (let n = 0; n < 50; n++) expect(list.isRevoked({ tokenId: 'x', grant: undefined })).to.equal(false)
+    expect([state.asked, failures.length]).to.deep.equal([asked, 1])
+    state.away = false
+    clock.nowMs += 1_000
+    await list.isRevoked(known)
+    expect(state.asked).to.equal(asked + 1)
+  })
+
+  it('a dump of the database holds nothing that authenticates, and nothing that says who logged in', async () => {
+    const { on, page, verifier } = await d.toConsent()
+    const { csrf } = formOf(page)
+    const granted = await d.grant()
+    const { access, refresh } = await d.tokens()
+    await d.refresh(refresh)
+    const cookies = [...on.cookies.values()].map(({ value }) => value)
+    const clients = await readFile(join(d.dataDir, 'issuer', 'clients.json'), 'utf8')
+    const secrets = [...clients.matchAll(/"client_secret": "([^"]+)"/g)].map(([, secret = '']) => secret)
+    const cookieKey = (await readFile(join(d.dataDir, 'issuer', 'cookie-key'), 'utf8')).trim()
+    const canaries = [
+      ...cookies,
+      ...secrets,
+      cookieKey,
+      csrf,
+      verifier,
+      granted.code,
+      granted.verifier,
+      access,
+      refresh,
+    ]
+    const tables = await database.sql<{ name: string }>(
+      "select quote_ident(relname) as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'",
+    )
+    expect(tables.map(({ name }) => name)).to.include.members(['issuer_records_v1', 'issuer_revocations_v1'])
+    let dump = ''
+    for (const { name } of tables) {
+      const rows = await database.sql<{ row: string }>(
+        // What is sealed is looked at byte by byte too.
+        name === 'issuer_records_v1'
+          ? "select r::text || encode(sealed, 'escape') as row from issuer_records_v1 r"
+          : `select r::text as row from ${name} r`,
+      )
+      dump += rows.map(({ row }) => row).join('\n')
+    }
+    expect(dump).to.have.length.above(1_000)
+    for (const canary of canaries) {
+      expect(canary).to.have.length.above(20)
+      expect(dump.includes(canary), canary).to.equal(false)
+    }
+    expect(dump.includes(Buffer.from(d.users.user).toString('hex'))).to.equal(false)
+  })
+
+  describe('over a restart', () => {
+    let dataDir: string
+    let server: Server
+    before(async () => {
+      dataDir = await mkdtemp(join(tmpdir(), 'issuer-'))
+    })
+    after(async () => {
+      server.close()
+      await rm(dataDir, { recursive: true })
+    })
+
+    const start = async (
+      issuer?: string,
+    ): Promise<{ url: string; embedded: Awaited<ReturnType<typeof createIssuer>> }> => {
+      server = createServer()
+      await new Promise<void>(resolve => server.listen(issuer ? Number(new URL(issuer).port) : 0, '127.0.0.1', resolve))
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/oauth`
+      const embedded = await createIssuer({ issuer: url, audience: AUDIENCE, dataDir, database })
+      server.on('request', (request, response) => {
+        request.url = (request.url ?? '').replace(/^\/oauth/, '')
+        embedded.handler(request, response)
+      })
+      return { url, embedded }
+    }
+
+    const workloadToken = async (url: string): Promise<Response> => {
+      const { clients } = JSON.parse(await readFile(join(dataDir, 'issuer', 'clients.json'), 'utf8')) as {
+        clients: { client_id: string; client_secret: string }[]
+      }
+      const { client_id = '', client_secret = '' } = clients[0] ?? {}
+      const body = new URLSearchParams({
+        grant_type: 'client_credentials',
+        scope: 'orders:read',
+        client_id,
+        client_secret,
+      })
+      return fetch(`${url}/token`, { method: 'POST', body })
+    }
+
+    it('codes, refresh tokens, sessions and grants are kept: another process goes on where the first was', async () => {
+      const mine = await d.tokens()
+      const honest = d.redemption(await d.grant())
+      const second = await createIssuer({ issuer: d.issuer, audience: AUDIENCE, dataDir: d.dataDir, database })
+      server = createServer((request, response) => second.handler(request, response))
+      await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+      const ask = (fields: Record<string, string>): Promise<Response> =>
+        fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/token`, {
+          method: 'POST',
+          body: new URLSearchParams(fields),
+        })
+      const refresh = { grant_type: 'refresh_token', client_id: d.clients.web, refresh_token: mine.refresh }
+      const answers = [await ask(honest), await ask(refresh)]
+      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200])
+      for (const answer of answers) {
+        const { access_token } = (await answer.json()) as { access_token: string }
+        expect(await d.api(access_token)).to.equal('ok')
+      }
+      expect((await d.refresh(mine.refresh)).body['error']).to.equal('invalid_grant')
+      server.closeAllConnections()
+      server.close()
+    })
+
+    it('the keys, and the rotation of them while the issuer runs, are kept', async () => {
+      const { url, embedded } = await start()
+      const { isRevoked } = createRevocations()
+      const verifier = await openTokenVerifier({ issuer: url, audience: AUDIENCE, fetchJwks: embedded.jwks, isRevoked })
+      const tokenNow = async (): Promise<string> =>
+        ((await (await workloadToken(url)).json()) as { access_token: string }).access_token
+      const old = await tokenNow()
+      expect(await verifier.verify(old)).to.have.property('tenant', 'acme')
+
+      const { signing, retiring } = await rotateSigningKey(dataDir, { now: false })
+      expect(retiring).to.have.length(1)
+      expect(JSON.stringify(retiring)).to.not.include('"d"')
+      await sleep(1_100)
+      const fresh = await tokenNow()
+      expect(JSON.parse(Buffer.from(fresh.split('.')[0] ?? '', 'base64url').toString())).to.include({
+        kid: signing.kid,
+      })
+      expect((await embedded.jwks()).keys).to.have.length(2)
+      for (const token of [old, fresh]) expect(await verifier.verify(token)).to.have.property('tenant', 'acme')
+
+      const last = await rotateSigningKey(dataDir, { now: true })
+      await sleep(1_100)
+      const published = (await (await fetch(`${url}/jwks`)).json()) as { keys: { kid: string }[] }
+      expect(published.keys.map(({ kid }) => kid)).to.deep.equal([last.signing.kid])
+      expect(await verifier.verify(await tokenNow())).to.have.property('tenant', 'acme')
+      const late = await openTokenVerifier({ issuer: url, audience: AUDIENCE, fetchJwks: embedded.jwks })
+      for (const token of [old, fresh]) expect(await late.verify(token)).to.have.property('fault', 'key_unknown')
+      verifier.close()
+      late.close()
+      server.closeAllConnections()
+      server.close()
+      const again = await start(url)
+      expect(await again.embedded.jwks()).to.deep.equal(await embedded.jwks())
+    })
+  })
+})

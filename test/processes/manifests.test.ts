@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto'
+import { expect } from 'chai'
+import { publishedBy } from '../../projections/facts/projection.ts'
+import { MANIFEST_TOPICS, topicOf } from '../../projections/topics.ts'
+import { orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { FACTS, manifestIdOf, sealManifest } from '../../src/commands/manifests.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { decode } from '../../src/feeds/decode.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import type { Database, StoredEvent, World } from '../../src/ports.ts'
+import { manifestsFeed } from '../../src/processes/manifests.ts'
+import { context } from '../commands/kit.ts'
+import { feedAll, startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { eventually } from '../support/client.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+type Sealed = {
+  readonly topic: string
+  readonly from_position: string
+  readonly to_position: string
+  readonly count: number
+  readonly sha256: string
+}
+
+describe('the manifests process', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+  let world: HeldWorld
+  let ledger: Ledger
+  const running: Driven[] = []
+  let orders = 0
+  let epoch = 0n
+  let asleep = 0
+
+  const start = async (): Promise<Driven> => {
+    epoch += 1n
+    const sleep: World['sleep'] = async (timeMs, signal) => {
+      asleep += 1
+      await world.sleep(timeMs, signal)
+      asleep -= 1
+    }
+    const own = createLedger(log.open(), { ...world, sleep })
+    const driven = await drive(manifestsFeed({ database, ledger: own, everyMs: HOUR_MS }), log, epoch)
+    running.push(driven)
+    await eventually(async () => asleep === running.length)
+    return driven
+  }
+  const stop = async (one: Driven): Promise<void> => {
+    await one.stop()
+    running.splice(running.indexOf(one), 1)
+  }
+  const order = async (tenant = 'acme'): Promise<void> => {
+    orders += 1
+    const at = new Date(world.now()).toISOString()
+    await handle(ledger, orderEntity, id('ord', orders), { command: createOrder, context: context({ tenant, at }) })
+  }
+  const project = (): Promise<void> =>
+    feedAll(
+      projectorOf({ database, store: log.open(), world }, readModels, (_, error) => {
+        throw error
+      }),
+      log,
+    )
+  const manifestsOf = (topic: string): StoredEvent[] =>
+    log.events.filter(({ stream }) => stream === `manifest-${manifestIdOf(topic)}`)
+  const sealedOf = (topic: string): Sealed[] => manifestsOf(topic).map(({ data }) => data as Sealed)
+  const all = () => MANIFEST_TOPICS.flatMap(sealedOf)
+  /** Time passes, and whoever wakes comes to the end of what there is to do: then all of them sleep again. */
+  const pass = async (timeMs: number): Promise<void> => {
+    await world.pass(timeMs)
+    await eventually(async () => asleep === running.length)
+  }
+  const idsBetween = (category: string, from: bigint, to: bigint): string[] =>
+    log.events.flatMap(stored => {
+      const decoded = decode(stored)
+      const fact = publishedBy(decoded.category, decoded.recorded)
+      const isWanted = decoded.category === category && stored.position >= from && stored.position <= to
+      return isWanted && fact ? [stored.id] : []
+    })
+  const hashOf = (ids: readonly string[]): string =>
+    createHash('sha256')
+      .update(ids.map(one => `${one}\n`).join(''))
+      .digest('hex')
+  /** Every manifest of the topic says what is in the log between its ends, and the chain has neither gap nor overlap. */
+  const expectHonest = (category: string): void => {
+    let next = 0n
+    for (const { topic, from_position, to_position, count, sha256 } of sealedOf(topicOf(category))) {
+      const ids = idsBetween(category, BigInt(from_position), BigInt(to_position))
+      expect(BigInt(from_position)).to.equal(next)
+      expect({ topic, count, sha256 }).to.deep.equal({
+        topic: topicOf(category),
+        count: ids.length,
+        sha256: hashOf(ids),
+      })
+      next = BigInt(to_position) + 1n
+    }
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    log = createMemoryLog()
+    world = createHeldWorld()
+    ledger = createLedger(log.open(), world)
+    epoch = 0n
+    // The virtual clock begins on the hour.
+    await world.pass(10 * MINUTE_MS)
+  })
+  afterEach(async () => {
+    for (const one of running.splice(0)) await one.stop().catch(() => undefined)
+  })
+
+  it('says nothing of a ledger without facts, however late it gets', async () => {
+    await start()
+    await pass(5 * HOUR_MS)
+    expect(log.events).to.deep.equal([])
+  })
+
+  it('seals every topic when the hour is over, and not before', async () => {
+    await order('acme')
+    await order('other')
+    await project()
+    await start()
+    await pass(50 * MINUTE_MS - 1)
+    expect(all()).to.deep.equal([])
+    await pass(1)
+    const reached = await positionOf(database.sql, FACTS)
+    for (const topic of MANIFEST_TOPICS) {
+      const count = topic === 'ledger.order.v1' ? 2 : 0
+      expect(sealedOf(topic)).to.have.length(1)
+      expect(sealedOf(topic)[0]).to.include({ topic, from_position: '0', to_position: String(reached), count })
+    }
+    expectHonest('order')
+    expectHonest('invoice')
+  })
+
+  it('seals once an hour, quiet hours too', async () => {
+    await order()
+    await project()
+    await start()
+    for (let hour = 1; hour <= 3; hour += 1) {
+      await pass(HOUR_MS)
+      await pass(MINUTE_MS)
+      await project()
+    }
+    const orders = sealedOf('ledger.order.v1')
+    expect(orders.map(({ count }) => count)).to.deep.equal([1, 0, 0])
+    expect(new Set(orders.slice(1).map(({ sha256 }) => sha256))).to.deep.equal(new Set([hashOf([])]))
+    expectHonest('order')
+  })
+
+  it('catches up after downtime with one manifest for all the hours', async () => {
+    await order()
+    await project()
+    const first = await start()
+    await pass(HOUR_MS)
+    await stop(first)
+    await order()
+    await order()
+    await project()
+    await world.pass(5 * HOUR_MS)
+    await start()
+    await pass(1_000)
+    expect(sealedOf('ledger.order.v1').map(({ count }) => count)).to.deep.equal([1, 2])
+    expectHonest('order')
+  })
+
+  it('does not seal again in the hour in which another one did, a restart included', async () => {
+    await order()
+    await project()
+    const first = await start()
+    await pass(HOUR_MS)
+    await stop(first)
+    await order()
+    await project()
+    await start()
+    await pass(30 * MINUTE_MS)
+    expect(sealedOf('ledger.order.v1')).to.have.length(1)
+  })
+
+  it('seals what the facts have got to, and the rest an hour later', async () => {
+    await order()
+    await project()
+    await order()
+    await start()
+    await pass(HOUR_MS)
+    await project()
+    await pass(HOUR_MS)
+    expect(sealedOf('ledger.order.v1').map(({ count }) => count)).to.deep.equal([1, 1])
+    expectHonest('order')
+  })
+
+  it('cannot seal the same twice, two at once', async () => {
+    for (let n = 0; n < 20; n += 1) await order()
+    await project()
+    for (let n = 0; n < 3; n += 1) await start()
+    await pass(HOUR_MS)
+    for (const topic of MANIFEST_TOPICS) expect(sealedOf(topic)).to.have.length(1)
+    expectHonest('order')
+  })
+
+  it('counts again when it has lost the race, from behind what the other one has sealed', async () => {
+    await order()
+    await project()
+    const mine = createLedger(log.open(), world)
+    let isFirst = true
+    const reached = async (): Promise<bigint> => {
+      if (isFirst) {
+        isFirst = false
+        await order()
+        await project()
+        await sealManifest({ ledger, sql: database.sql, reached }, 'ledger.order.v1', 'another')
+        await order()
+        await project()
+        return 1n
+      }
+      return positionOf(database.sql, FACTS)
+    }
+    const { sealed } = await sealManifest({ ledger: mine, sql: database.sql, reached }, 'ledger.order.v1', 'mine')
+    expect(sealed?.count).to.equal(1)
+    expect(manifestsOf('ledger.order.v1').map(({ metadata }) => metadata['authority'])).to.deep.equal([
+      'another',
+      'mine',
+    ])
+    expectHonest('order')
+  })
+
+  it('does not seal what a table holds that is being made anew', async () => {
+    await order()
+    await project()
+    const answers = [1n, 0n]
+    const reached = async () => answers.shift() ?? 0n
+    const failure = await sealManifest({ ledger, sql: database.sql, reached }, 'ledger.order.v1', 'x').catch(
+      (error: unknown) => error,
+    )
+    expect(failure).to.be.instanceOf(Error).and.to.include({ name: 'Unavailable', effect: 'none' })
+    expect(all()).to.deep.equal([])
+  })
+
+  it('speaks in the name of the house, whose facts no tenant is shown', async () => {
+    await order()
+    await project()
+    await start()
+    await pass(HOUR_MS)
+    await project()
+    const rows = await database.sql(`select tenant_id, type from facts_v1 where type = 'ledger.manifest'`)
+    expect(rows).to.deep.equal(MANIFEST_TOPICS.map(() => ({ tenant_id: 'ledger', type: 'ledger.manifest' })))
+  })
+})

@@ -1,0 +1,233 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { subscriptionEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { type Allowance, newSubscriptionId, placesOf } from '../../src/commands/subscriptions.ts'
+import { parkedOf, requestParked } from '../../src/feeds/parked.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import { runFeeds } from '../../src/feeds/run.ts'
+import { type Database, type FactMessage, type SubscriberBus, Unavailable } from '../../src/ports.ts'
+import { subscriptionsFeed } from '../../src/processes/subscriptions.ts'
+import { realWorld } from '../../src/world.ts'
+import type { SubscriptionId } from '../../streams/ids.ts'
+import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
+import { context } from '../commands/kit.ts'
+import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createSubscription } from '../streams/samples.ts'
+
+const IDLE = 300
+const IDLE_STATEMENTS_A_SECOND_MAX = 30
+const WATCHED_MS = 2_000
+const BOTH = ['order.created', 'invoice.paid']
+
+/** A broker that answers for some topics only. */
+const createBus = () => {
+  const sent: FactMessage[] = []
+  const dead = new Set<string>()
+  const calls: string[] = []
+  const check = (topics: readonly string[]): void => {
+    if (topics.some(topic => dead.has(topic)))
+      throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
+  }
+  const bus: SubscriberBus = {
+    ensureTopics: async topics => {
+      check(topics.map(({ topic }) => topic))
+      calls.push(`ensure ${topics[0]?.topic}`)
+    },
+    publish: async messages => {
+      check(messages.map(({ topic }) => topic))
+      sent.push(...messages)
+    },
+    deleteTopics: async ([topic]) => void calls.push(`delete ${topic}`),
+    grantReading: async (principal, { groupPrefix }) => {
+      calls.push(`grant ${principal} ${groupPrefix}`)
+      return 'granted'
+    },
+    revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
+    close: async () => undefined,
+  }
+  return { bus, sent, dead, calls }
+}
+
+describe('the delivery of subscriptions', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let ledger: Ledger
+  let statements: number
+  let broker: ReturnType<typeof createBus>
+  let allowance: Allowance
+  let reports: Reports
+  let stop: AbortController
+  let running: Promise<unknown>
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(4)
+    database = await postgres.ledgerDatabase()
+    ledger = createLedger(log.open(), realWorld())
+    broker = createBus()
+    allowance = { allowed: true }
+    reports = createReports()
+    stop = new AbortController()
+    statements = 0
+    const counted: Database = { ...database, sql: (text, values) => ((statements += 1), database.sql(text, values)) }
+    const world = realWorld()
+    const parts = { store: log.open(), database, world, report: reports.report }
+    const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
+    const feed = subscriptionsFeed({
+      database: counted,
+      bus: broker.bus,
+      ledger,
+      isStillAllowed: async () => allowance,
+      log: quiet,
+    })
+    const projector = projectorOf({ database, store: parts.store, world }, readModels, () => undefined)
+    running = Promise.all([
+      runFeeds('projector', [projector], parts, stop.signal),
+      runFeeds('subscriptions', [feed], parts, stop.signal),
+    ])
+  })
+  afterEach(async () => {
+    stop.abort()
+    await running
+  })
+
+  const send = async (id: SubscriptionId, command: SubscriptionCommand): Promise<void> => {
+    const { ok } = await handle(ledger, subscriptionEntity, id, { command, context: context() })
+    expect(ok).to.equal(true)
+  }
+  const subscribe = async (types = BOTH, principal: string | null = null): Promise<SubscriptionId> => {
+    const id = newSubscriptionId(ledger.world)
+    await send(id, { ...createSubscription, types, principal, claim: null })
+    return id
+  }
+  const sentTo = (id: string) => broker.sent.filter(({ topic }) => topic === placesOf(id).topic)
+  const idsOf = (messages: readonly FactMessage[]) => messages.map(({ headers }) => headers['ce_id'] ?? '')
+  const journal = async (types = BOTH): Promise<string[]> => {
+    const rows = await database.sql<{ id: string }>(
+      `select event->>'id' as id from facts_v1 where type = any($1::text[]) order by position`,
+      [types],
+    )
+    return rows.map(({ id }) => id)
+  }
+  const delivered = async (id: string, types = BOTH): Promise<void> =>
+    until(async () => {
+      const wanted = await journal(types)
+      return wanted.length > 0 && sentTo(id).length === wanted.length
+    })
+
+  it('sends the facts of the types that were asked for, in the order of the journal', async () => {
+    const [both, paid] = [await subscribe(), await subscribe(['invoice.paid'])]
+    await delivered(both)
+    await delivered(paid, ['invoice.paid'])
+    expect(idsOf(sentTo(both))).to.deep.equal(await journal())
+    expect(idsOf(sentTo(paid))).to.deep.equal(await journal(['invoice.paid']))
+  })
+
+  it(`costs next to nothing for ${IDLE} that are idle`, async () => {
+    const ids = await Promise.all(Array.from({ length: IDLE }, () => subscribe(['invoice.paid'])))
+    for (const id of ids) await delivered(id, ['invoice.paid'])
+    await delay(WATCHED_MS)
+    const before = statements
+    await delay(WATCHED_MS)
+    const aSecond = (statements - before) / (WATCHED_MS / 1_000)
+    process.stdout.write(`      ${aSecond} statements a second\n`)
+    expect(aSecond).to.be.below(IDLE_STATEMENTS_A_SECOND_MAX)
+  })
+
+  it('goes on for the others while the topic of one makes trouble, which is made good later', async () => {
+    const sick = await subscribe()
+    await delivered(sick)
+    broker.dead.add(placesOf(sick).topic)
+    await send(sick, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
+    const well = await subscribe()
+    await delivered(well)
+    const wanted = await journal()
+    expect(sentTo(sick)).to.have.length(wanted.length)
+    broker.dead.clear()
+    await until(() => sentTo(sick).length === 2 * wanted.length, 15_000)
+    expect(idsOf(sentTo(sick))).to.deep.equal([...wanted, ...wanted])
+    const ensured = broker.calls.filter(call => call === `ensure ${placesOf(sick).topic}`)
+    expect(ensured, 'looked at again').to.have.length.above(1)
+  })
+
+  it('ends when it is no longer allowed, takes the right away, and says why', async () => {
+    const id = await subscribe(BOTH, 'books')
+    await delivered(id)
+    expect(broker.calls).to.include(`grant books ${placesOf(id).groupPrefix}`)
+    allowance = { allowed: false, reason: 'scope_revoked' }
+    await until(() => broker.calls.includes(`revoke ${placesOf(id).groupPrefix}`))
+    const { row } = await ledger.loader.load(subscriptionEntity, id)
+    expect(row).to.include({ state: 'stopped', stop_reason: 'scope_revoked' })
+    const count = sentTo(id).length
+    await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
+    await delay(1_000)
+    expect(sentTo(id)).to.have.length(count)
+  })
+
+  it('begins nothing for one that was never allowed', async () => {
+    allowance = { allowed: false, reason: 'tenant_suspended' }
+    const id = await subscribe(BOTH, 'books')
+    await until(async () => (await ledger.loader.load(subscriptionEntity, id)).row?.state === 'stopped')
+    await delay(500)
+    expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
+  })
+
+  it('clears away what is deleted', async () => {
+    const id = await subscribe()
+    await delivered(id)
+    await send(id, { type: 'DeleteSubscription' })
+    await until(() => broker.calls.includes(`delete ${placesOf(id).topic}`))
+    await until(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
+  })
+
+  it('holds back the key of an event that the journal cannot take, until it is there', async () => {
+    const order = log.events.find(({ type }) => type === 'OrderCreated')
+    if (order === undefined) return expect.fail('an order')
+    const key = order.stream.slice(order.stream.indexOf('-') + 1)
+    const revision = BigInt(log.events.filter(({ stream }) => stream === order.stream).length - 1)
+    const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderVanished', data: {} }
+    await log.open().append(order.stream, [{ ...poison, metadata: order.metadata }], revision)
+    const other = log.events.find(({ type, stream }) => type === 'OrderCreated' && stream !== order.stream)
+    await until(async () => (await parkedOf(database.sql, 'facts_v1', key)).length === 1)
+    // Something behind it, so that the journal has passed it.
+    const [parked] = await parkedOf(database.sql, 'facts_v1', key)
+    const position = (parked?.position ?? 0n) + 1n
+    await database.sql(
+      `insert into facts_v1 (position, tenant_id, type, subject, at, event) select $1, tenant_id, type, subject, at, event
+        from facts_v1 where position = $2`,
+      [position, other?.position],
+    )
+    await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [position])
+    const [id, foreign] = [await subscribe(), await subscribe(['invoice.paid'])]
+    await until(async () => (await parkedOf(database.sql, id, key)).length === 1)
+    await delivered(foreign, ['invoice.paid'])
+    const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
+    await until(async () => (await database.sql(reached, [foreign, position])).length > 0)
+    expect(await parkedOf(database.sql, foreign, key), 'another one is not even told').to.deep.equal([])
+    await until(() => broker.sent.some(({ topic }) => topic === placesOf(id).deadLetterTopic))
+    const count = sentTo(id).length
+
+    await requestParked(database.sql, { delivery: id, key }, 'replay')
+    await until(async () => (await parkedOf(database.sql, id, key))[0]?.requested === null)
+    expect(sentTo(id), 'not yet').to.have.length(count)
+
+    await database.sql(
+      `insert into facts_v1 (position, tenant_id, type, subject, at, event) select $1, tenant_id, type, subject, at, event
+        from facts_v1 where position = $2`,
+      [parked?.position, order.position],
+    )
+    await database.sql(`delete from parked_facts where delivery = 'facts_v1'`)
+    await requestParked(database.sql, { delivery: id, key }, 'replay')
+    await until(async () => (await parkedOf(database.sql, id, key)).length === 0)
+    expect(sentTo(id)).to.have.length(count + 1)
+    expect(sentTo(id).at(-1)?.key).to.equal(key)
+  })
+})

@@ -1,0 +1,265 @@
+import { appendFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { eventually, inParallel, newKey, pay } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+import { start } from '../cli.ts'
+import { emptyFolder, ledger, tidyUp } from './kit.ts'
+
+type Fact = {
+  readonly id: string
+  readonly type: string
+  readonly subject: string
+  readonly position: string
+  readonly sequence: string
+}
+type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
+
+/** Enough for several pages of a hundred. */
+const ORDERS = 320
+const KILLS = 6
+
+describe('ledger consume', function () {
+  this.timeout(120_000)
+  const tenant = `consume-${newKey().slice(0, 8)}`
+  let client: Client
+  let folder = ''
+
+  before(async () => {
+    const service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant }))
+    await inParallel(8, Array.from({ length: ORDERS }), () => client.post('/orders', anOrder()))
+    const { invoiceId } = await approvedInvoice(client, 300)
+    await pay(client, aPayment(invoiceId, { amount: 100 }))
+    await pay(client, aPayment(invoiceId, { amount: 200 }))
+    await eventually(async () => (await served()).length === ORDERS + 5)
+  })
+  beforeEach(async () => {
+    folder = join(await emptyFolder(), 'copy')
+  })
+  after(tidyUp)
+
+  const served = async (): Promise<Fact[]> => {
+    const facts: Fact[] = []
+    for (let cursor = ''; ; ) {
+      const { body } = await client.get(`/events?limit=100${cursor}`)
+      facts.push(...body.items)
+      if (body.page.has_more !== true) return facts
+      cursor = `&cursor=${body.page.next_cursor}`
+    }
+  }
+  const consume = (...args: string[]) => ledger(['consume', '--copy', folder, '--tenant', tenant, '--json', ...args])
+  const verify = async (...args: string[]) => {
+    const ended = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant, '--json', ...args])
+    return { ...ended, report: ended.stdout === '' ? undefined : JSON.parse(ended.stdout) }
+  }
+  const fileOf = (topic: string): string => join(folder, `${topic}.jsonl`)
+  const linesOf = async (topic: string): Promise<string[]> =>
+    (await readFile(fileOf(topic), 'utf8')).split('\n').filter(line => line !== '')
+  const copied = async (): Promise<Fact[]> => {
+    const files = (await readdir(folder)).filter(name => name.endsWith('.jsonl'))
+    const lines = await Promise.all(files.map(name => linesOf(name.replace('.jsonl', ''))))
+    const facts = lines.flat().map(line => JSON.parse(line) as Fact)
+    return facts.toSorted((a, b) => Number(a.position) - Number(b.position))
+  }
+  /** Every fact once, just as it was served, and in the order of its file. */
+  const expectWhole = async (): Promise<void> => {
+    expect(await copied()).to.deep.equal(await served())
+    const positions = (await linesOf('ledger.order.v1')).map(line => Number((JSON.parse(line) as Fact).position))
+    expect(positions).to.deep.equal(positions.toSorted((a, b) => a - b))
+    const { code, report } = await verify()
+    expect([code, report.ok]).to.deep.equal([0, true])
+  }
+  const foundIn = (report: { topics: { missing: Found[]; surplus: (Found & { why: string })[] }[] }) => ({
+    missing: report.topics.flatMap(({ missing }) => missing),
+    surplus: report.topics.flatMap(({ surplus }) => surplus),
+  })
+  const namesOf = ({ id, type, subject, position }: Found): Found => ({ id, type, subject, position })
+
+  it('copies every fact once, as it was served, and proves it', async () => {
+    const { code, stdout } = await consume()
+    expect(code).to.equal(0)
+    expect(JSON.parse(stdout)).to.include({ from: 'http', taken: ORDERS + 5, repeated: 0, late: 0 })
+    await expectWhole()
+  })
+
+  it('goes on where it stopped', async () => {
+    await consume()
+    const order = await client.post('/orders', anOrder())
+    await eventually(async () => (await served()).at(-1)?.subject === order.body.id)
+    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 1, repeated: 0 })
+    await expectWhole()
+  })
+
+  it(`survives ${KILLS} kills at any moment without a gap or a repetition`, async () => {
+    const { dataDir } = await sharedService()
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow']
+      const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
+      // Any time between "not yet begun" and "at the tail".
+      const isBegun = () => readFile(join(folder, 'state.json'), 'utf8').then(Boolean, () => false)
+      await eventually(isBegun)
+      await sleep(20 + kill * 25)
+      child.kill('SIGKILL')
+      await ended
+    }
+    await consume()
+    await expectWhole()
+  })
+
+  it('takes facts that come again for what they are: a place that was not saved, a cursor that is no more', async () => {
+    await consume('--topic', 'ledger.order.v1')
+    const path = join(folder, 'state.json')
+    const state = JSON.parse(await readFile(path, 'utf8'))
+    await writeFile(path, JSON.stringify({ ...state, cursor: null, position: '-1' }))
+    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 0, repeated: (await copied()).length })
+    const half = (await copied())[150]?.position
+    await writeFile(path, JSON.stringify({ ...state, cursor: 'forged', position: half }))
+    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 0, repeated: (await copied()).length - 151 })
+    expect((await verify()).report.ok).to.equal(true)
+  })
+
+  it('drops a line that its writer did not finish, and has the fact come again', async () => {
+    await consume()
+    const path = join(folder, 'state.json')
+    const state = JSON.parse(await readFile(path, 'utf8'))
+    const text = await readFile(fileOf('ledger.order.v1'), 'utf8')
+    await writeFile(fileOf('ledger.order.v1'), text.slice(0, -40))
+    await writeFile(path, JSON.stringify({ ...state, cursor: null, position: '-1' }))
+    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 1 })
+    await expectWhole()
+  })
+
+  it('follows until Ctrl-C, which loses nothing', async () => {
+    const { dataDir } = await sharedService()
+    const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow', '--json']
+    const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
+    await eventually(async () => (await copied().catch(() => [])).length >= ORDERS + 5)
+    const order = await client.post('/orders', anOrder())
+    await eventually(async () => (await copied()).some(({ subject }) => subject === order.body.id))
+    child.kill('SIGINT')
+    const { code, stdout } = await ended
+    expect(code).to.equal(0)
+    expect(JSON.parse(stdout)).to.include({ repeated: 0, late: 0 })
+    await expectWhole()
+  })
+
+  it('copies the topics that are named, and no other', async () => {
+    const { stdout } = await consume('--topic', 'ledger.invoice.v1', '--topic', 'ledger.payment.v1')
+    expect(JSON.parse(stdout)).to.include({ taken: 4 })
+    const { report } = await verify()
+    expect(report.ok).to.equal(true)
+    expect(report.topics.map(({ topic }: { topic: string }) => topic)).to.deep.equal([
+      'ledger.invoice.v1',
+      'ledger.payment.v1',
+    ])
+    const other = await consume('--topic', 'ledger.order.v1')
+    expect([other.code, other.stderr]).to.deep.equal([
+      1,
+      `${folder} is a copy of ledger.invoice.v1, ledger.payment.v1 from http: name another folder.\n`,
+    ])
+  })
+
+  describe('verify', () => {
+    const change = async (topic: string, how: (lines: string[]) => readonly string[]): Promise<void> => {
+      const lines = how(await linesOf(topic))
+      await writeFile(fileOf(topic), lines.map(line => `${line}\n`).join(''))
+    }
+
+    it('names the one fact that is missing, and nothing else', async () => {
+      await consume()
+      const [lost] = (await linesOf('ledger.order.v1')).slice(123, 124).map(line => JSON.parse(line) as Fact)
+      if (lost === undefined) return expect.fail('a fact')
+      await change('ledger.order.v1', lines => lines.toSpliced(123, 1))
+      const { code, report } = await verify()
+      expect([code, report.ok]).to.deep.equal([1, false])
+      const { missing, surplus } = foundIn(report)
+      expect([missing.map(namesOf), surplus]).to.deep.equal([[namesOf(lost)], []])
+      const words = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant])
+      expect(words.stdout)
+        .to.include(`missing: order.created of ${lost.subject} at position ${lost.position}`)
+        .and.to.include(lost.id)
+        .and.to.include('The copy is not complete.')
+    })
+
+    it('names all that are missing, wherever they are, and a file that is gone', async () => {
+      await consume()
+      const orders = await linesOf('ledger.order.v1')
+      const payments = (await linesOf('ledger.payment.v1')).map(line => JSON.parse(line) as Fact)
+      const gone = new Set([0, 1, 99, 200, orders.length - 1])
+      await change('ledger.order.v1', lines => lines.filter((_, n) => !gone.has(n)))
+      await rm(fileOf('ledger.payment.v1'))
+      const { code, report } = await verify()
+      const lost = [...orders.filter((_, n) => gone.has(n)).map(line => JSON.parse(line) as Fact), ...payments]
+      expect(code).to.equal(1)
+      const { missing, surplus } = foundIn(report)
+      expect(missing.map(({ id }) => id)).to.have.members(lost.map(({ id }) => id))
+      expect(surplus).to.deep.equal([])
+    })
+
+    it('names what is surplus: a fact that is there twice, one that the ledger does not know', async () => {
+      await consume()
+      const [line = ''] = (await linesOf('ledger.order.v1')).slice(50, 51)
+      const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
+      await change('ledger.order.v1', lines => lines.toSpliced(60, 0, line, JSON.stringify(stray)))
+      const { code, report } = await verify()
+      expect(code).to.equal(1)
+      const { missing, surplus } = foundIn(report)
+      expect(missing).to.deep.equal([])
+      expect(surplus.map(({ id, why }) => [id, why])).to.have.deep.members([
+        [(JSON.parse(line) as Fact).id, 'twice'],
+        [stray.id, 'unknown to the ledger'],
+      ])
+    })
+
+    it('tells an exchanged fact although the count agrees', async () => {
+      await consume()
+      const [line = ''] = (await linesOf('ledger.order.v1')).slice(10, 11)
+      const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
+      await change('ledger.order.v1', lines => lines.toSpliced(10, 1, JSON.stringify(stray)))
+      const { missing, surplus } = foundIn((await verify()).report)
+      expect(missing.map(namesOf)).to.deep.equal([namesOf(JSON.parse(line) as Fact)])
+      expect(surplus.map(({ id }) => id)).to.deep.equal([stray.id])
+    })
+
+    it('finds a line that is no fact', async () => {
+      await consume()
+      await appendFile(fileOf('ledger.invoice.v1'), '{"id":"x"}\n')
+      const { code, report } = await verify()
+      expect(code).to.equal(1)
+      expect(report.topics.flatMap(({ findings }: { findings: string[] }) => findings)).to.deep.equal([
+        `Line 3 of ${fileOf('ledger.invoice.v1')} is no fact.`,
+      ])
+    })
+  })
+
+  it('says in a sentence what it needs', async () => {
+    const sentences = [
+      [['consume', '--copy', folder], /^Whose facts\? --tenant .* LEDGER_TOKEN\.\n$/],
+      [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
+      [['consume', '--copy', folder, '--tenant', tenant, '--topic', 'invoices'], /^There is no topic "invoices": /],
+      [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
+      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No broker is known: set KAFKA_BROKERS\.\n$/],
+    ] as const
+    for (const [args, sentence] of sentences) {
+      const { code, stdout, stderr } = await ledger(args)
+      expect([code, stdout], args.join(' ')).to.deep.equal([1, ''])
+      expect(stderr).to.match(sentence)
+    }
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'state.json'), '{"from":')
+    expect((await verify()).stderr).to.include('is not what ledger consume wrote')
+  })
+
+  it('explains itself', async () => {
+    for (const command of [['consume'], ['consume', 'verify'], ['manifest']]) {
+      const { code, stdout } = await ledger([...command, '--help'])
+      expect(code).to.equal(0)
+      expect(stdout)
+        .to.include(`Usage: ledger ${command.join(' ')}`)
+        .and.to.include('--json')
+    }
+  })
+})

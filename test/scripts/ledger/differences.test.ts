@@ -1,0 +1,98 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { Api } from '../../../scripts/ledger/consume/api.ts'
+import { differencesIn } from '../../../scripts/ledger/consume/differences.ts'
+import { digestOf, type Entry, entryOf, type Fact, inOrder, type Range } from '../../../scripts/ledger/consume/fact.ts'
+
+/** The search for what a copy lacks, over ledgers and losses drawn at random; the service is played by a list. */
+
+const TOPIC = 'ledger.order.v1'
+const FACTS_MAX = 400
+const RUNS = 300
+
+const factAt = (position: number, id = `id-${position}`): Fact => ({
+  id,
+  source: '/payment-ledger',
+  type: 'order.created',
+  subject: 'ord_x',
+  partitionkey: 'ord_x',
+  sequence: String(position).padStart(20, '0'),
+  position: String(position),
+  tenantid: 'acme',
+  data: {},
+})
+
+const serviceOf = (facts: readonly Fact[]) => {
+  let asked = 0
+  let listed = 0
+  const inRange = ({ from, to }: Range) =>
+    facts.filter(({ position }) => BigInt(position) >= from && BigInt(position) <= to)
+  const api: Api = {
+    page: () => Promise.reject(new Error('Nobody asks for pages here.')),
+    manifest: async (_, range) => {
+      asked += 1
+      return digestOf(inRange(range).map(entryOf))
+    },
+    facts: async function* (range) {
+      const wanted = inRange(range)
+      listed += wanted.length
+      yield* wanted
+    },
+  }
+  return { api, asked: () => asked, listed: () => listed }
+}
+
+const positions = fc.uniqueArray(fc.nat({ max: 600 }), { maxLength: FACTS_MAX, size: 'max' })
+const ids = (entries: readonly Entry[]): string[] => entries.map(({ id }) => id).toSorted()
+
+describe('the search for what a copy lacks', () => {
+  it(`finds exactly what is missing and what is surplus, ${RUNS} times`, () =>
+    fc.assert(
+      fc.asyncProperty(
+        positions,
+        fc.infiniteStream(fc.nat({ max: 9 })),
+        fc.nat({ max: 600 }),
+        async (all, dice, to) => {
+          const facts = all.toSorted((a, b) => a - b).map(position => factAt(position))
+          const missing: string[] = []
+          const surplus: string[] = []
+          const copy = facts.flatMap(fact => {
+            const isInRange = Number(fact.position) <= to
+            const throwOf = dice.next().value
+            if (throwOf === 0) {
+              if (isInRange) missing.push(fact.id)
+              return []
+            }
+            const stray = throwOf === 1 ? factAt(Number(fact.position), `stray-${fact.id}`) : fact
+            if (throwOf > 2) return [fact]
+            if (isInRange) surplus.push(stray.id)
+            return [fact, stray]
+          })
+          const { api } = serviceOf(facts)
+          const entries = inOrder(copy.map(entryOf))
+          const found = await differencesIn(api, TOPIC, { from: 0n, to: BigInt(to) }, entries)
+          expect(ids(found.missing)).to.deep.equal(missing.toSorted())
+          expect(ids(found.surplus)).to.deep.equal(surplus.toSorted())
+        },
+      ),
+      { numRuns: RUNS },
+    ))
+
+  it('comes to an end where one fact is there a hundred times', async () => {
+    const { api } = serviceOf([factAt(7)])
+    const entries = Array.from({ length: 100 }, () => entryOf(factAt(7)))
+    const found = await differencesIn(api, TOPIC, { from: 0n, to: 1_000n }, entries)
+    expect([found.missing.length, found.surplus.length]).to.deep.equal([0, 99])
+  })
+
+  it('asks for little when little is missing', async () => {
+    const facts = Array.from({ length: 10_000 }, (_, n) => factAt(7 * n))
+    const { api, asked, listed } = serviceOf(facts)
+    const entries = facts.filter((_, n) => n !== 4_711).map(entryOf)
+    const found = await differencesIn(api, TOPIC, { from: 0n, to: 2n ** 40n }, entries)
+    expect(ids(found.missing)).to.deep.equal(['id-32977'])
+    // Halvings down to some fifty facts, each with its other half, which agrees.
+    expect(asked()).to.be.at.most(2 * 40)
+    expect(listed()).to.be.at.most(50)
+  })
+})

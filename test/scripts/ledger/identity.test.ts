@@ -1,0 +1,176 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { isRedirectUri } from '../../../src/embedded/issuer/clients.ts'
+import { isPassword } from '../../../src/embedded/issuer/passwords.ts'
+import { loadUsers } from '../../../src/embedded/issuer/users.ts'
+import { generateTestKey } from '../../support/tokens.ts'
+import { start } from '../cli.ts'
+import { emptyFolder, ledger, tidyUp } from './kit.ts'
+
+const REDIRECT = 'http://127.0.0.1:4000/callback'
+
+describe('npm run ledger: clients, users and the issuer', function () {
+  this.timeout(60_000)
+  let folder: string
+  beforeEach(async () => {
+    folder = await emptyFolder()
+  })
+  after(tidyUp)
+
+  const said = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await ledger(args, folder)
+    expect([code, stderr], args.join(' ')).to.deep.equal([0, ''])
+    return stdout
+  }
+  const told = async (...args: string[]) => JSON.parse(await said(...args, '--json'))
+  const refused = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await ledger(args, folder)
+    expect([code, stdout], args.join(' ')).to.deep.equal([1, ''])
+    expect(stderr).to.match(/^[^\n]+\n$/)
+    return stderr
+  }
+
+  it('explain themselves, and that they take --json', async () => {
+    const commands = ['clients list', 'clients add', 'clients remove', 'clients rotate-secret', 'issuer rotate-key']
+    const all = [...commands, 'users list', 'users add', 'users set-password', 'users remove']
+    const helps = await Promise.all(all.map(command => said(...command.split(' '), '--help')))
+    for (const [index, help] of helps.entries())
+      expect(help).to.include(`Usage: ledger ${all[index]}`).and.to.include('--json')
+  })
+
+  it('take as redirect URI what can be compared letter by letter, in clear to this machine alone', () => {
+    const good = [
+      'https://books.test/',
+      'https://books.test/a?b=c',
+      'http://localhost:1/',
+      'http://127.0.0.1/',
+      REDIRECT,
+    ]
+    const bad = ['http://books.test/', 'https://books.test', 'https://books.test/#', 'https://me@books.test/', 'books']
+    const worse = ['javascript:alert(1)', 'data:text/html,x', 'HTTPS://books.test/', 'https://books.test/../a', '']
+    for (const uri of [...good, 'http://[::1]:4000/']) expect(isRedirectUri(uri), uri).to.equal(true)
+    for (const uri of [...bad, ...worse]) expect(isRedirectUri(uri), uri).to.equal(false)
+  })
+
+  it('register applications of every kind, list them without a secret, and remove them', async () => {
+    const key = join(folder, 'keys.json')
+    await writeFile(key, JSON.stringify({ keys: [(await generateTestKey()).publicJwk] }))
+    const of = ['--tenant', 'acme', '--scope', 'orders:read  orders:write orders:read']
+    const web = await told('clients', 'add', 'web', ...of, '--public', '--redirect-uri', REDIRECT, '--name', 'Books')
+    expect(web).to.deep.equal({
+      client_id: 'web',
+      name: 'Books',
+      tenant: 'acme',
+      scope: 'orders:read orders:write',
+      redirect_uris: [REDIRECT],
+      proof: 'none',
+      acts_for: 'users',
+    })
+    const server = await told('clients', 'add', 'server', ...of, '--redirect-uri', REDIRECT, 'https://books.test/')
+    expect(server).to.include({ proof: 'client_secret', acts_for: 'users' })
+    expect(await told('clients', 'add', 'keyed', ...of, '--jwks', key)).to.include({ proof: 'private_key_jwt' })
+    expect(await said('clients', 'add', 'job', ...of)).to.match(/^job of acme is registered\.\nsecret {2}\S{43}\n$/)
+    const list = await said('clients', 'list', '--json')
+    expect(JSON.parse(list).clients).to.have.length(6)
+    expect(list).to.not.include(server.client_secret)
+    expect(await said('clients', 'list')).to.match(
+      /^web +acme +public +acts for users +http:\/\/127\.0\.0\.1:4000\/callback$/m,
+    )
+    const { client_secret } = await told('clients', 'rotate-secret', 'server')
+    expect(client_secret)
+      .to.match(/^\S{43}$/)
+      .and.not.equal(server.client_secret)
+    await said('clients', 'remove', 'web')
+    expect(await refused('clients', 'remove', 'web')).to.include('ledger clients list')
+    expect((await stat(join(folder, 'issuer', 'clients.json'))).mode & 0o777).to.equal(0o600)
+  })
+
+  it('say what is wrong with an application, and the way out', async () => {
+    const add = (...args: string[]) => refused('clients', 'add', ...args)
+    const of = ['--tenant', 'acme', '--scope', 'orders:read']
+    expect(await add('web', ...of, '--public')).to.include('name the redirect URI')
+    expect(await add('dev-acme', ...of)).to.include('ledger clients remove dev-acme')
+    expect(await add('we b', ...of)).to.include('The id is')
+    expect(await add('web', '--tenant', 'Acme', '--scope', 'orders:read')).to.include('The tenant is')
+    expect(await add('web', '--tenant', 'acme', '--scope', 'orders:reed')).to.include('orders:read,')
+    expect(await add('web', ...of, '--jwks', join(folder, 'none.json'))).to.include('is no file with a key set')
+    expect(await add('web', ...of, '--redirect-uri', 'http://books.test/')).to.include('A redirect URI is https')
+    expect(await refused('clients', 'rotate-secret', 'nobody')).to.include('There is no client "nobody"')
+  })
+
+  it('register users, print a made password once, and store none', async () => {
+    expect(
+      (await told('users', 'list')).users.map((user: { username: string; password_set_at: null }) => [
+        user.username,
+        user.password_set_at,
+      ]),
+    ).to.deep.equal([
+      ['alice', null],
+      ['bob', null],
+      ['carol', null],
+    ])
+    const { password } = await told('users', 'set-password', 'alice')
+    const printed = await said('users', 'add', 'dora', '--tenant', 'acme', '--scope', 'orders:read')
+    expect(printed).to.match(/^password of dora {2}\S{20}\n$/)
+    const stored = await readFile(join(folder, 'issuer', 'users.json'), 'utf8')
+    expect(stored).to.not.include(password).and.not.include(printed.trim().split('  ')[1])
+    expect((await stat(join(folder, 'issuer', 'users.json'))).mode & 0o777).to.equal(0o600)
+    const alice = (await loadUsers(folder)).find(({ username }) => username === 'alice')
+    expect(await isPassword(password, alice?.password)).to.equal(true)
+    expect(await isPassword(`${password}x`, alice?.password)).to.equal(false)
+    expect(await said('users', 'list')).to.match(/^alice +acme +password set \d{4}-.*\nbob +acme +no password yet$/m)
+    await said('users', 'remove', 'dora')
+    expect(await refused('users', 'remove', 'dora')).to.include('ledger users list')
+    expect(await refused('users', 'add', 'Dora', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
+      'A user name is',
+    )
+    expect(await refused('users', 'add', 'bob', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
+      'ledger users set-password bob',
+    )
+  })
+
+  it('take a password from a pipe, and never show it', async () => {
+    const pipe = (typed: string) =>
+      start('ledger.ts', ['users', 'set-password', 'bob', '--password-stdin'], { LEDGER_DATA_DIR: folder }, typed).ended
+    const { code, stdout, stderr } = await pipe('correct horse battery\nignored\n')
+    expect([code, stdout, stderr]).to.deep.equal([0, 'bob has the password that was piped in.\n', ''])
+    const bob = (await loadUsers(folder)).find(({ username }) => username === 'bob')
+    expect(await isPassword('correct horse battery', bob?.password)).to.equal(true)
+    expect(await pipe('short')).to.include({ code: 1, stderr: 'A password has 12 to 256 characters.\n' })
+  })
+
+  it('rotate the key with an overlap, or without', async () => {
+    const first = await told('issuer', 'rotate-key')
+    const second = await told('issuer', 'rotate-key')
+    expect(second.retiring.map(({ kid }: { kid: string }) => kid))
+      .to.include(first.kid)
+      .and.have.length(2)
+    expect(Date.parse(second.retiring[0].until) - Date.now()).to.be.within(900_000, 1_000_000)
+    const last = await told('issuer', 'rotate-key', '--now')
+    expect(last.retiring).to.deep.equal([])
+    expect((await stat(join(folder, 'issuer', 'signing-key.json'))).mode & 0o777).to.equal(0o600)
+  })
+
+  it('lose nothing when several change the list at once', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    await Promise.all(names.map(name => said('clients', 'add', name, '--tenant', 'acme', '--scope', 'orders:read')))
+    const { clients } = await told('clients', 'list')
+    expect(clients.map(({ client_id }: { client_id: string }) => client_id)).to.include.members(names)
+  })
+
+  it('are for the embedded issuer alone', async () => {
+    const env = { OIDC_ISSUER: 'https://login.test', OIDC_AUDIENCE: 'ledger' }
+    for (const args of [
+      ['clients', 'list'],
+      ['users', 'list'],
+      ['issuer', 'rotate-key'],
+    ]) {
+      const { code, stderr } = await ledger(args, folder, env)
+      expect([code, stderr]).to.deep.equal([
+        1,
+        'OIDC_ISSUER is https://login.test, which keeps its own: this command is for the embedded issuer.\n',
+      ])
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import { userInfo } from 'node:os'
+import { expect } from 'chai'
+import { clientOf, eventually } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './kit.ts'
+
+const TENANT = 'operators-of-keys'
+const WHO = ['--tenant', TENANT]
+const ISSUE = ['keys', 'issue', ...WHO, '--name', 'nightly', '--scope', 'orders:read invoices:read']
+
+describe('npm run ledger -- keys', function () {
+  this.timeout(60_000)
+  let service: TestService
+  before(async () => {
+    service = await sharedService()
+  })
+  after(tidyUp)
+
+  const statusWith = async (key: string): Promise<number> =>
+    (await clientOf(service.api).get('/orders', { 'x-api-key': key.trim() })).status
+  const issued = async () => JSON.parse((await ledger([...ISSUE, '--json'])).stdout)
+  const listed = async (...args: readonly string[]) => {
+    const { stdout } = await ledger(['keys', 'list', ...WHO, '--json', ...args])
+    return JSON.parse(stdout).items as readonly { id: string; state: string; created_by: string }[]
+  }
+  const eventuallyListed = (id: string) => eventually(async () => (await listed()).find(one => one.id === id))
+
+  it('issues one that the API takes, alone on stdout; what is to be known of it is on stderr', async () => {
+    const { code, stdout, stderr } = await ledger([...ISSUE, '--days', '7', '--quota', '100/60'])
+    expect(code).to.equal(0)
+    expect(stdout).to.match(/^lk_dev_\S+\n$/)
+    expect(stderr).to.match(/^key_\S{26} is good until \S+\. It is not shown again\.\n$/)
+    expect(await statusWith(stdout)).to.equal(200)
+  })
+
+  it('issues, lists and rotates as JSON, and the list has no secret', async () => {
+    const key = await issued()
+    expect(key).to.include({ name: 'nightly', state: 'active', created_by: userInfo().username })
+    expect(await eventuallyListed(key.id)).to.not.have.property('secret')
+    const args = ['keys', 'rotate', key.id, ...WHO, '--overlap', '0', '--json']
+    const rotated = JSON.parse((await ledger(args)).stdout)
+    expect(rotated).to.include({ id: key.id, version: 1, previous_secret_until: null })
+    expect(await statusWith(rotated.secret)).to.equal(200)
+  })
+
+  it('rotates with a new one alone on stdout, and says until when the other goes on', async () => {
+    const { id } = await issued()
+    const { stdout, stderr } = await ledger(['keys', 'rotate', id, ...WHO])
+    expect(stdout).to.match(/^lk_dev_\S+\n$/)
+    expect(stderr).to.contain('The one before it ends 2')
+    expect(await statusWith(stdout)).to.equal(200)
+  })
+
+  it('lists them in columns, and by state', async () => {
+    const { id } = await issued()
+    await eventuallyListed(id)
+    const { stdout } = await ledger(['keys', 'list', ...WHO, '--state', 'active'])
+    expect(stdout).to.match(/^id +state +expires_at +scopes +name\n/)
+    expect(stdout).to.match(new RegExp(`^${id} +active +\\S+ +orders:read invoices:read +nightly$`, 'm'))
+    expect(await listed('--state', 'expired')).to.deep.equal([])
+  })
+
+  it('revokes one, which is then no longer there to be revoked', async () => {
+    const { id } = await issued()
+    const { code, stdout } = await ledger(['keys', 'revoke', id, ...WHO])
+    expect([code, stdout]).to.deep.equal([0, `${id} is revoked: within seconds no instance takes it any more.\n`])
+    const again = await ledger(['keys', 'revoke', id, ...WHO, '--json'])
+    expect([again.code, again.stdout]).to.deep.equal([1, ''])
+    expect(again.stderr).to.match(/^There is no such resource\. \(resource_not_found, correlation id \S+\)\n$/)
+  })
+
+  it('takes a token of the caller’s own', async () => {
+    const token = await service.token({ tenant: TENANT, subject: 'ann', scopes: ['keys:manage', 'orders:read'] })
+    const args = ['keys', 'issue', '--name', 'ann’s', '--scope', 'orders:read', '--token', token, '--json']
+    expect(JSON.parse((await ledger(args)).stdout)).to.include({ created_by: 'ann' })
+  })
+
+  const refusals: Readonly<Record<string, readonly [args: readonly string[], sentence: RegExp]>> = {
+    'nobody is named': [['keys', 'list'], /^Say for whom: --tenant, or --token/],
+    'the service refuses': [[...ISSUE, '--days', '91'], /\/expires_in_days: .*\(validation_failed, /],
+    'the token is none': [
+      ['keys', 'list', '--token', 'x.y.z'],
+      /^The access token is not valid here\. \(token_invalid, /,
+    ],
+    'there is no such scope': [
+      ['keys', 'issue', ...WHO, '--name', 'x', '--scope', 'orders:own'],
+      /^There is no scope "orders:own"\.\n$/,
+    ],
+    'a number is none': [[...ISSUE, '--days', 'many'], /^--days must be a whole number\.\n$/],
+    'a quota is none': [[...ISSUE, '--quota', '100'], /^--quota is written requests\/seconds: 10000\/86400\.\n$/],
+  }
+  for (const [when, [args, sentence]] of Object.entries(refusals))
+    it(`says in a sentence that ${when}`, async () => {
+      const { code, stdout, stderr } = await ledger(args)
+      expect([code, stdout]).to.deep.equal([1, ''])
+      expect(stderr).to.match(sentence)
+    })
+
+  it('says in a sentence that no service runs, that it does not answer, and that the issuer is another’s', async () => {
+    const list = ['keys', 'list', ...WHO]
+    const none = await ledger(list, await emptyFolder())
+    expect(none.stderr).to.match(/^No service runs on \S+\. Start it with npm start/)
+    const api = `http://localhost:${await closedPort()}`
+    expect((await ledger(list, await folderWith({ api }))).stderr).to.contain(`The API at ${api} does not answer.`)
+    const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
+    const foreign = await ledger(list, service.dataDir, env)
+    expect(foreign.stderr).to.equal('OIDC_ISSUER is set: get a token from that issuer, and give it with --token.\n')
+    for (const { code } of [none, foreign]) expect(code).to.equal(1)
+  })
+
+  it('explains each of them, and that it takes --json', async () => {
+    for (const command of ['list', 'issue', 'rotate', 'revoke']) {
+      const { code, stdout } = await ledger(['keys', command, '--help'])
+      expect(code).to.equal(0)
+      expect(stdout).to.include(`Usage: ledger keys ${command}`).and.to.include('--json')
+    }
+  })
+})

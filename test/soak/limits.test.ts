@@ -1,0 +1,82 @@
+import { rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { anOrder, clientOf } from '../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+
+const ROUNDS = 5
+const REQUESTS = 600
+const PAUSE_MS = 4
+/** A client that does not listen to Retry-After, but is no flood: that is for the overload shedding. */
+const NEIGHBOURS_PER_SECOND = 250
+const TIMES_MAX = 1.2
+
+describe('a caller whose limit is used up', function () {
+  this.timeout(180_000)
+  let dataDir: string
+  let service: ServiceProcess
+  const agent = new Agent({ keepAlive: true })
+
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, { RATE_LIMITS: 'default=1000000/600,payments=1/600' })
+  })
+  after(async () => {
+    agent.destroy()
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  const ask = (method: string, path: string, token: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}`, ...(method === 'POST' ? { 'idempotency-key': 'k' } : {}) }
+      request(`${service.api}${path}`, { agent, method, headers }, answer => {
+        answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
+      })
+        .on('error', reject)
+        .end()
+    })
+
+  const timesOf = async (path: string, token: string): Promise<number[]> => {
+    const times: number[] = []
+    for (let index = 0; index < REQUESTS; index++) {
+      const from = performance.now()
+      expect(await ask('GET', path, token)).to.equal(200)
+      times.push(performance.now() - from)
+      await sleep(PAUSE_MS)
+    }
+    return times
+  }
+  const p99 = (times: readonly number[]): number =>
+    times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0
+
+  it('leaves the p99 of another within 1.2 times', async () => {
+    const [calm, greedy] = await Promise.all(['calm', 'greedy'].map(subject => service.token({ subject })))
+    const { body } = await clientOf(service.api, calm).post('/orders', anOrder())
+    const path = `/orders/${body.id}`
+    await ask('POST', '/payments', greedy ?? '')
+    await timesOf(path, calm ?? '')
+    const alone: number[] = []
+    const beside: number[] = []
+    let refused = 0
+    // In turns, so that whatever else the machine does falls on both.
+    for (let round = 0; round < ROUNDS; round++) {
+      alone.push(...(await timesOf(path, calm ?? '')))
+      const pestering = setInterval(() => {
+        void ask('POST', '/payments', greedy ?? '').then(status => {
+          expect(status).to.equal(429)
+          refused += 1
+        })
+      }, 1_000 / NEIGHBOURS_PER_SECOND)
+      beside.push(...(await timesOf(path, calm ?? '')))
+      clearInterval(pestering)
+    }
+    const ratio = p99(beside) / p99(alone)
+    process.stdout.write(
+      `      p99 alone ${p99(alone).toFixed(2)} ms, beside ${refused} refusals ${p99(beside).toFixed(2)} ms: ${ratio.toFixed(2)}\n`,
+    )
+    expect(refused).to.be.greaterThan(REQUESTS)
+    expect(ratio).to.be.at.most(TIMES_MAX)
+  })
+})

@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { realWorld } from '../../src/world.ts'
+import { context } from '../commands/kit.ts'
+import { duplicatesIn, expectNothingButDuplicates, gather } from '../faults/publisherEvidence.ts'
+import { openStage, type Publisher, type Stage } from '../faults/publisherStage.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { inParallel } from '../support/client.ts'
+import { describeWithOwnBroker } from '../support/kafka.ts'
+
+const FACTS = 100_000
+const FACTS_PER_ORDER = 2
+const KILLS = 50
+const LIFE_MAX_MS = 2_500
+const OUTAGE_MS = 120_000
+const BAD_WAY_MS = 30_000
+const ANSWERS_LOST = 0.2
+const WIDTH = 64
+const TENANTS = ['acme', 'globex'] as const
+
+describeWithOwnBroker('100,000 facts through the worst', function () {
+  this.timeout(1_800_000)
+
+  let stage: Stage
+  let ledger: Ledger
+  const say = (line: string): void => void process.stdout.write(`      ${line}\n`)
+
+  before(async () => {
+    stage = await openStage()
+    ledger = createLedger(stage.store, realWorld())
+  })
+  after(() => stage.close())
+
+  /** Two facts of one key: an order is created and cancelled. */
+  const cancelledOrder = async (n: number): Promise<void> => {
+    const tenant = TENANTS[n % TENANTS.length] ?? TENANTS[0]
+    const orderId = id('ord', n)
+    await handle(ledger, orderEntity, orderId, { command: createOrder, context: context({ tenant }), isNew: true })
+    await handle(ledger, orderEntity, orderId, {
+      command: { type: 'CancelOrder', reason: null },
+      context: context({ tenant }),
+    })
+  }
+  const commit = async (from: number, to: number): Promise<void> => {
+    await inParallel(
+      WIDTH,
+      Array.from({ length: to - from }, (_, index) => from + index),
+      cancelledOrder,
+    )
+  }
+
+  it('each is in its topic, in the order of its key, and nothing else is', async () => {
+    const orders = FACTS / FACTS_PER_ORDER
+    const third = Math.ceil(orders / 3)
+    let kills = 0
+    const killing = (async () => {
+      while (kills < KILLS) {
+        const publisher: Publisher = await stage.startPublisher()
+        await delay(Math.random() * LIFE_MAX_MS)
+        await publisher.end('SIGKILL')
+        kills += 1
+      }
+    })()
+    await Promise.all([commit(0, third), killing])
+    say(`killed ${kills} times; now the broker is away for ${OUTAGE_MS / 1_000} s`)
+
+    await stage.startPublisher()
+    await stage.cutBroker()
+    await Promise.all([commit(third, 2 * third), delay(OUTAGE_MS)])
+    await stage.restoreBroker()
+
+    stage.proxy.loseAnswers(ANSWERS_LOST)
+    await Promise.all([commit(2 * third, orders), delay(BAD_WAY_MS)])
+    stage.proxy.loseAnswers(0)
+    say(`${stage.proxy.lost()} answers of the broker were lost on their way`)
+
+    const evidence = await gather(stage, TENANTS)
+    say(
+      `${evidence.committed.length} facts, ${evidence.published.length} messages, ${duplicatesIn(evidence)} of them again`,
+    )
+    expect(evidence.committed.length).to.equal(FACTS)
+    expect(stage.proxy.lost()).to.be.greaterThan(0)
+    expect(duplicatesIn(evidence)).to.be.greaterThan(0)
+    expectNothingButDuplicates(evidence)
+  })
+})

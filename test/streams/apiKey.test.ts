@@ -1,0 +1,83 @@
+import { expect } from 'chai'
+import { apiKey } from '../../streams/apiKey/index.ts'
+import { scenario, stateAfter } from '../support/scenario.ts'
+import { apiKeyIssued, apiKeyRevoked, apiKeyRotated, claim, issueApiKey, keySecret, rotateApiKey } from './samples.ts'
+
+const { given } = scenario(apiKey.decider)
+const revoke = { type: 'RevokeApiKey' } as const
+
+describe('an API key', () => {
+  describe('is issued', () => {
+    it('with its claim, for as long as was asked', () =>
+      given().when(issueApiKey).expectThenRefused('concurrent_modification', apiKeyIssued))
+    it('once: whoever comes second has lost the race for the key', () =>
+      given(apiKeyIssued).when(issueApiKey).expectRejected('concurrent_modification'))
+    it('not again when it was revoked', () =>
+      given(apiKeyIssued, apiKeyRevoked).when(issueApiKey).expectRejected('concurrent_modification'))
+  })
+
+  describe('is rotated', () => {
+    it('to a secret with a whole lifetime; the one before it goes on for the overlap', () =>
+      given(apiKeyIssued)
+        .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 3600))
+        .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T01:00:00.000Z')))
+    it('without lending the one before it more time than it had', () =>
+      given(apiKeyIssued)
+        .when(rotateApiKey(2, '2026-01-30T23:59:00.000Z', 3600))
+        .expectOnce(apiKeyRotated(2, '2026-03-01T23:59:00.000Z', '2026-01-31T00:00:00.000Z')))
+    it('with an end at once to the one before it, when there is no overlap', () =>
+      given(apiKeyIssued)
+        .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0))
+        .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')))
+    it('when it has expired, too: what has expired stays so', () =>
+      given(apiKeyIssued)
+        .when(rotateApiKey(2, '2026-06-01T00:00:00.000Z', 3600))
+        .expectOnce(apiKeyRotated(2, '2026-07-01T00:00:00.000Z', '2026-01-31T00:00:00.000Z')))
+    it('again while both go on: the oldest ends', () => {
+      const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-17T00:00:00.000Z')
+      const second = apiKeyRotated(3, '2026-02-10T00:00:00.000Z', '2026-01-18T00:00:00.000Z')
+      given(apiKeyIssued, first)
+        .when(rotateApiKey(3, '2026-01-11T00:00:00.000Z', 604_800))
+        .expectOnce(second)
+      expect(stateAfter(apiKey.decider, [apiKeyIssued, first, second])).to.deep.equal({
+        status: 'active',
+        scopes: ['orders:read'],
+        quota: { requests: 10, window_seconds: 60 },
+        lifetime_days: 30,
+        rotations: [],
+        current: keySecret(3, '2026-02-10T00:00:00.000Z'),
+        previous: keySecret(2, '2026-01-18T00:00:00.000Z'),
+      })
+    })
+    it('once per Idempotency-Key, however much has happened since', () => {
+      const command = { ...rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0), claim }
+      const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')
+      const claimed: typeof first = { ...first, data: { ...first.data, claim } }
+      given(apiKeyIssued).when(command).expectOnce(claimed)
+      const again = { ...rotateApiKey(7, '2026-01-12T00:00:00.000Z'), claim }
+      const second = apiKeyRotated(3, '2026-02-10T00:00:00.000Z', '2026-01-18T00:00:00.000Z')
+      for (const since of [[], [second], [second, apiKeyRevoked]])
+        given(apiKeyIssued, claimed, ...since)
+          .when(again)
+          .expectNothing()
+    })
+    it('not when it is revoked', () =>
+      given(apiKeyIssued, apiKeyRevoked)
+        .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z'))
+        .expectRejected('resource_not_found'))
+    it('not before it exists', () =>
+      given().when(rotateApiKey(2, '2026-01-10T00:00:00.000Z')).expectRejected('resource_not_found'))
+  })
+
+  describe('is revoked', () => {
+    it('for good, with every secret that it has', () => {
+      given(apiKeyIssued).when(revoke).expectThenRefused('resource_not_found', apiKeyRevoked)
+      const rotated = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-17T00:00:00.000Z')
+      given(apiKeyIssued, rotated).when(revoke).expectThenRefused('resource_not_found', apiKeyRevoked)
+      const state = stateAfter(apiKey.decider, [apiKeyIssued, rotated, apiKeyRevoked])
+      expect(state).to.have.property('status', 'revoked')
+      expect(state).to.not.have.any.keys('current', 'previous')
+    })
+    it('not before it exists', () => given().when(revoke).expectRejected('resource_not_found'))
+  })
+})

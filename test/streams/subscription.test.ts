@@ -1,0 +1,119 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { isRejection } from '../../streams/decider.ts'
+import { subscription, type SubscriptionEvent } from '../../streams/subscription/index.ts'
+import { scenario, stateAfter } from '../support/scenario.ts'
+import { anySubscriptionCommand, anySubscriptionEvent } from './arbitraries.ts'
+import { createSubscription, replaySubscription, subscriptionCreated, subscriptionReplayed } from './samples.ts'
+
+const { given } = scenario(subscription.decider)
+const pause = { type: 'PauseSubscription' } as const
+const resume = { type: 'ResumeSubscription' } as const
+const stop = { type: 'StopSubscription', reason: 'tenant_suspended' } as const
+const remove = { type: 'DeleteSubscription' } as const
+const complete = (replay: number) => ({ type: 'CompleteReplay' as const, replay })
+
+const paused: SubscriptionEvent = { type: 'SubscriptionPaused', data: {} }
+const resumed: SubscriptionEvent = { type: 'SubscriptionResumed', data: {} }
+const stopped: SubscriptionEvent = { type: 'SubscriptionStopped', data: { reason: 'tenant_suspended' } }
+const deleted: SubscriptionEvent = { type: 'SubscriptionDeleted', data: {} }
+const completed = (replay: number): SubscriptionEvent => ({ type: 'SubscriptionReplayCompleted', data: { replay } })
+
+describe('a subscription', () => {
+  describe('is created', () => {
+    it('with its claim', () =>
+      given().when(createSubscription).expectThenRefused('concurrent_modification', subscriptionCreated))
+    it('once, also when it was deleted', () =>
+      given(subscriptionCreated, deleted).when(createSubscription).expectRejected('concurrent_modification'))
+  })
+
+  describe('is paused and resumed', () => {
+    it('from one to the other', () => {
+      given(subscriptionCreated).when(pause).expectOnce(paused)
+      given(subscriptionCreated, paused).when(resume).expectOnce(resumed)
+    })
+    it('without a word when it is so already', () => {
+      given(subscriptionCreated, paused).when(pause).expectNothing()
+      given(subscriptionCreated).when(resume).expectNothing()
+    })
+    it('from where the ledger had stopped it, too', () =>
+      given(subscriptionCreated, stopped).when(resume).expectOnce(resumed))
+    it('but not paused while it is stopped: that would be the way round the stop', () =>
+      given(subscriptionCreated, stopped).when(pause).expectNothing())
+  })
+
+  describe('is stopped', () => {
+    it('with the reason', () => given(subscriptionCreated).when(stop).expectOnce(stopped))
+    it('also while it is paused', () => given(subscriptionCreated, paused).when(stop).expectOnce(stopped))
+    it('again after it was resumed', () => given(subscriptionCreated, stopped, resumed).when(stop).expectOnce(stopped))
+  })
+
+  describe('is replayed', () => {
+    it('as often as it is asked for, with a number for each', () => {
+      given(subscriptionCreated).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
+      given(subscriptionCreated, subscriptionReplayed(1))
+        .when(replaySubscription('k1'))
+        .expectOnce(subscriptionReplayed(2, 'k1'))
+    })
+    it('once per key', () =>
+      given(subscriptionCreated, subscriptionReplayed(1, 'k1'), subscriptionReplayed(2))
+        .when(replaySubscription('k1'))
+        .expectNothing())
+    it('again and again without a key', () => {
+      const second = subscription.decider.decide(
+        replaySubscription(),
+        stateAfter(subscription.decider, [subscriptionCreated, subscriptionReplayed(1)]),
+      )
+      expect(second).to.deep.equal([subscriptionReplayed(2)])
+    })
+    it('to its end once, the newest alone', () => {
+      given(subscriptionCreated, subscriptionReplayed(1)).when(complete(1)).expectOnce(completed(1))
+      given(subscriptionCreated, subscriptionReplayed(1), subscriptionReplayed(2)).when(complete(1)).expectNothing()
+      given(subscriptionCreated).when(complete(1)).expectNothing()
+    })
+    it('while it is paused or stopped, too', () => {
+      given(subscriptionCreated, paused).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
+      given(subscriptionCreated, stopped).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
+    })
+  })
+
+  describe('that is deleted, or never was', () => {
+    it('is deleted once', () =>
+      given(subscriptionCreated).when(remove).expectThenRefused('resource_not_found', deleted))
+    for (const command of [pause, resume, stop, remove, replaySubscription(), complete(1)])
+      it(`is not there for ${command.type}`, () => {
+        given(subscriptionCreated, deleted).when(command).expectRejected('resource_not_found')
+        given().when(command).expectRejected('resource_not_found')
+      })
+  })
+
+  describe('whatever is sent', () => {
+    const COMMANDS = { maxLength: 40 }
+
+    it('takes in any sequence of its own events without a word', () =>
+      fc.assert(
+        fc.property(fc.array(anySubscriptionEvent, COMMANDS), events => {
+          stateAfter(subscription.decider, events)
+        }),
+      ))
+
+    it('counts its replays without a gap, completes each at most once, and is silent when it is deleted', () =>
+      fc.assert(
+        fc.property(fc.array(anySubscriptionCommand, COMMANDS), commands => {
+          const events: SubscriptionEvent[] = []
+          for (const command of [createSubscription, ...commands]) {
+            const decided = subscription.decider.decide(command, stateAfter(subscription.decider, events))
+            if (!isRejection(decided)) events.push(...decided)
+          }
+          const numbers = (type: SubscriptionEvent['type']) =>
+            events.flatMap(event => (event.type === type && 'replay' in event.data ? [event.data.replay] : []))
+          const begun = numbers('SubscriptionReplayed')
+          expect(begun).to.deep.equal(begun.map((_, n) => n + 1))
+          const ended = numbers('SubscriptionReplayCompleted')
+          expect(new Set(ended).size).to.equal(ended.length)
+          const end = events.findIndex(({ type }) => type === 'SubscriptionDeleted')
+          if (end >= 0) expect(events).to.have.length(end + 1)
+        }),
+      ))
+  })
+})

@@ -1,0 +1,33 @@
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'] as const
+
+const onPath = (program: string): string | undefined =>
+  (process.env.PATH ?? '')
+    .split(delimiter)
+    .map(folder => join(folder, program))
+    .find(path => {
+      try {
+        accessSync(path, constants.X_OK)
+        return true
+      } catch {
+        return false
+      }
+    })
+
+/** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
+export const chromiumPath: string | undefined = NAMES.map(onPath).find(path => path !== undefined)
+
+/** The machine's own browser; playwright-core brings none. Whoever opens it closes it. */
+export const openChromium = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: chromiumPath ?? '',
+    // As root, which is who runs the tests in a container, its sandbox does not start.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+  })
+
+/** For a file that finds none. */
+export const sayWithoutChromium = (what: string): void =>
+  void process.stdout.write(`Browser: no ${NAMES.join(', no ')} on the PATH; not run: ${what}.\n`)

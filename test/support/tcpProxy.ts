@@ -1,0 +1,57 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A way to a server that can be made bad: everything goes through, or some answers are lost with their connection. */
+export type TcpProxy = {
+  readonly port: number
+  /** Where the server is; it may move. */
+  readonly lead: (port: number) => void
+  /** How likely it is that an answer is lost, and the connection with it: what was asked for has been done all the same. */
+  readonly loseAnswers: (probability: number) => void
+  readonly lost: () => number
+  readonly close: () => Promise<void>
+}
+
+export const openTcpProxy = async (): Promise<TcpProxy> => {
+  let target = 0
+  let probability = 0
+  let lost = 0
+  const sockets = new Set<Socket>()
+
+  const pass = (client: Socket): void => {
+    const server = connect({ host: '127.0.0.1', port: target })
+    const end = (): void => {
+      for (const socket of [client, server]) {
+        socket.destroy()
+        sockets.delete(socket)
+      }
+    }
+    for (const socket of [client, server]) {
+      sockets.add(socket.setNoDelay(true))
+      socket.on('error', end).on('close', end)
+    }
+    client.on('data', chunk => server.write(chunk))
+    server.on('data', chunk => {
+      if (Math.random() >= probability) return void client.write(chunk)
+      lost += 1
+      end()
+    })
+  }
+
+  const listener = createServer(pass)
+  await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (listener.address() as AddressInfo).port,
+    lead: port => {
+      target = port
+    },
+    loseAnswers: wanted => {
+      probability = wanted
+    },
+    lost: () => lost,
+    close: async () => {
+      const closed = new Promise(resolve => listener.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}
