@@ -8,6 +8,17 @@ import { eventIn, headRequest, streamRequest } from './eventstoredbMessages.ts'
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
 
+/** Others may lose patience with the connection while this call is well; so often it goes on over the next one. */
+const TORN_MAX = 2
+
+/** What is left to read behind this event; undefined when that was the last. */
+const restBehind = (options: ReadOptions, { revision }: StoredEvent): ReadOptions | undefined => {
+  const { direction, limit } = options
+  if (limit === 1 || (direction === 'backwards' && revision === 0n)) return undefined
+  const from = direction === 'backwards' ? revision - 1n : revision + 1n
+  return { ...options, from, ...(limit === undefined ? {} : { limit: limit - 1 }) }
+}
+
 /** The events of one stream; none when it does not exist. Leaving early cancels the read on the server too. */
 export async function* readStream(
   connection: Connection,
@@ -17,15 +28,22 @@ export async function* readStream(
   const { limit, signal } = options
   if (limit !== undefined && limit <= 0) return
   signal?.throwIfAborted()
-  const { client } = connection
-  try {
-    for await (const answer of received(await client.read(streamRequest(stream, options)), { silenceMs, signal })) {
-      const event = eventIn(answer)
-      if (event !== undefined) yield event
+  let rest: ReadOptions | undefined = options
+  for (let torn = 0; rest !== undefined; torn++) {
+    const { client } = connection
+    try {
+      for await (const answer of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
+        const event = eventIn(answer)
+        if (event === undefined) continue
+        rest = restBehind(rest ?? options, event)
+        yield event
+      }
+      return
+    } catch (error) {
+      signal?.throwIfAborted()
+      const wasTorn = connection.client !== client && isLost(error) && !(error instanceof Silence)
+      if (!wasTorn || torn === TORN_MAX) throw readFailure(connection, client, error)
     }
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw readFailure(connection, client, error)
   }
 }
 

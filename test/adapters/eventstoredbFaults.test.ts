@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openConnection } from '../../src/adapters/eventstoredbConnection.ts'
+import { readStream } from '../../src/adapters/eventstoredbRead.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
-import { all, caughtUp, event, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreKit.ts'
+import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreKit.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 
 const DEADLINE_MS = 1000
@@ -55,6 +57,23 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
     expect(await store.append(stream, sent, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
     expect(idsOf(await all(store.readStream(stream)))).to.deep.equal(idsOf(sent))
   })
+
+  for (const direction of ['forwards', 'backwards'] as const)
+    it(`goes on with a read ${direction} that is torn when somebody else renews the connection`, async () => {
+      const stream = newStream()
+      const sent = events(1_500)
+      await store.append(stream, sent, 'no_stream')
+      const connection = openConnection(node.address)
+      const read: string[] = []
+      for await (const { id } of readStream(connection, stream, { direction, limit: 1_400 })) {
+        if (read.length === 10) connection.renew(connection.client)
+        read.push(id)
+        await Promise.resolve()
+      }
+      await connection.close()
+      const wanted = direction === 'forwards' ? idsOf(sent) : idsOf(sent).toReversed()
+      expect(read).to.deep.equal(wanted.slice(0, 1_400))
+    })
 
   it('gives up a hung read, and heals', async () => {
     const stream = newStream()

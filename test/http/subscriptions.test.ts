@@ -283,6 +283,7 @@ describe('subscriptions', function () {
     expect(
       (await client.get(`/subscriptions/${(await subscribe()).split('/')[2]}/dead-letters`)).body.items,
     ).to.deep.equal([])
+    await database.sql('delete from parked_facts where delivery = $1', [id])
   })
 
   it('are on record for the auditors', async () => {

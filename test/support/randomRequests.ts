@@ -94,7 +94,7 @@ const MORE_HEADERS = [
   'Expect',
   'X-HTTP-Method-Override',
 ]
-const ID = /\b(?:ord|inv|pay|op)_[0-9A-HJKMNP-TV-Z]{26}\b/g
+const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/g
 const ID_PATTERN = /^\^([a-z]+)_\[/
 const KNOWN_MAX = 400
 const DEPTH_MAX = 8
