@@ -10,6 +10,7 @@ import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
 import { streamsCommand } from './ledger/streams.ts'
+import { subscriptionsCommand } from './ledger/subscriptions.ts'
 import { tenantsCommand } from './ledger/tenants.ts'
 import { tokenCommand } from './ledger/token.ts'
 import { usersCommand } from './ledger/users.ts'
@@ -26,6 +27,7 @@ const ledger = new Command('ledger')
   .addCommand(keysCommand)
   .addCommand(manifestCommand)
   .addCommand(streamsCommand)
+  .addCommand(subscriptionsCommand)
   .addCommand(tenantsCommand)
   .addCommand(tokenCommand)
   .addCommand(usersCommand)

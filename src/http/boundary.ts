@@ -47,9 +47,11 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   const checkedCall = async (req: Incoming, res: Outgoing, declared: AnyRoute, principal: Principal | undefined) => {
     const params = checkedParams(req, declared)
     const accept = acceptedType(req, declared)
-    const apiVersion = versionOf(req)
-    res.locals['apiVersion'] = apiVersion
+    const asked = headerOf(req, 'api-version') ?? OLDEST_VERSION
+    if (isVersion(asked)) res.locals['apiVersion'] = asked
     const sent = await readBody(req, declared, services.bodyDeadlineMs)
+    // Behind 413 and 415, which win over every 400.
+    const apiVersion = checkedVersion(asked)
     const body = declared.body && checked(declared.body, sent, '')
     const query = checkedQuery(req, declared)
     return {
@@ -105,9 +107,7 @@ const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute
   return accepted
 }
 
-const versionOf = (req: Incoming): string => {
-  const asked = headerOf(req, 'api-version')
-  if (asked === undefined) return OLDEST_VERSION
+const checkedVersion = (asked: string): string => {
   if (!isVersion(asked)) throw new Problem('unsupported_api_version')
   return asked
 }

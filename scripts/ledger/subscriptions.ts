@@ -1,0 +1,137 @@
+import { userInfo } from 'node:os'
+import { Command } from 'commander'
+import { z } from 'zod'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { type CallerOptions, callerOf } from './apiCaller.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+
+/** Subscriptions, through the API like everybody else's requests: there is one way in which they are authorized. */
+
+const subscriptionSchema = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  types: z.array(z.string()),
+  topic: z.string(),
+  acl: z.string(),
+  position: z.string(),
+  lag: z.number().nullable(),
+  parked: z.number(),
+  stop_reason: z.string().nullable(),
+})
+type Subscription = z.infer<typeof subscriptionSchema>
+const pageSchema = z.object({
+  items: z.array(subscriptionSchema),
+  page: z.looseObject({ next_cursor: z.string().nullable() }),
+})
+const operationSchema = z.looseObject({ id: z.string(), state: z.string() })
+
+type Output = CallerOptions & { readonly json: boolean }
+
+/** Who creates, resumes or replays must be allowed to read what is delivered. */
+const SCOPES = ['events:subscribe', 'orders:read', 'invoices:read', 'payments:read', 'exports:read']
+const PAGE_LIMIT = 100
+
+/** `beginning`, `now`, a position of the log, or a time. */
+const placeOf = (text: string) => {
+  if (text === 'beginning' || text === 'now') return text
+  if (/^\d{1,19}$/.test(text)) return { position: text }
+  if (!Number.isNaN(Date.parse(text))) return { time: new Date(text).toISOString() }
+  throw new Refusal(`${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time (RFC 3339).`)
+}
+
+const pathOf = (id: string, action = ''): string => `/subscriptions/${encodeURIComponent(id)}${action}`
+
+const show = ({ json }: Output, one: Subscription): void => {
+  if (json) return printJson(one)
+  const rows = Object.entries(one).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ])
+  for (const line of aligned(rows)) print(line)
+}
+
+const list = async (options: Output): Promise<void> => {
+  const call = await callerOf(options, SCOPES)
+  const items: Subscription[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const behind: string = cursor === '' ? '' : `&cursor=${cursor}`
+    const answer = pageSchema.parse(await call('GET', `/subscriptions?limit=${PAGE_LIMIT}${behind}`))
+    items.push(...answer.items)
+    cursor = answer.page.next_cursor
+  }
+  if (options.json) return printJson({ items })
+  const rows = items.map(({ id, state, lag, parked, types }) => [
+    id,
+    state,
+    String(lag),
+    String(parked),
+    types.join(' '),
+  ])
+  for (const line of aligned([['id', 'state', 'lag', 'parked', 'types'], ...rows])) print(line)
+}
+
+const create = async (options: Output & { types: string; start: string; principal?: string }): Promise<void> => {
+  const { types, start, principal } = options
+  const body = {
+    types: types.split(/[\s,]+/).filter(Boolean),
+    start: placeOf(start),
+    ...(principal === undefined ? {} : { principal }),
+  }
+  const call = await callerOf(options, SCOPES)
+  show(options, subscriptionSchema.parse(await call('POST', '/subscriptions', { body })))
+}
+
+const ask = (action: '' | ':pause' | ':resume') => async (id: string, options: Output) => {
+  const call = await callerOf(options, SCOPES)
+  const method = action === '' ? 'GET' : 'POST'
+  const asked = method === 'POST' ? { body: {} } : {}
+  show(options, subscriptionSchema.parse(await call(method, pathOf(id, action), asked)))
+}
+
+const replay = async (id: string, options: Output & { readonly from: string }): Promise<void> => {
+  const call = await callerOf(options, SCOPES)
+  const body = { from: placeOf(options.from) }
+  const operation = operationSchema.parse(await call('POST', pathOf(id, ':replay'), { body }))
+  if (options.json) printJson(operation)
+  else print(`${operation.id} is ${operation.state}: see GET /operations/${operation.id}.`)
+}
+
+const remove = async (id: string, options: Output): Promise<void> => {
+  const call = await callerOf(options, SCOPES)
+  await call('DELETE', pathOf(id))
+  if (options.json) printJson({ id, state: 'deleted' })
+  else print(`${id} is deleted, and its topics with it. The facts stay in the store.`)
+}
+
+const withCaller = (command: Command): Command =>
+  command
+    .option('--tenant <tenant>', 'the tenant whose subscriptions they are')
+    .option('--subject <subject>', 'who asks, for the record', userInfo().username)
+    .option('--token <token>', 'an access token with the scope events:subscribe, in place of --tenant and --subject')
+    .option('--json', 'the document of the API', false)
+const ofOne = (name: string, description: string): Command =>
+  withCaller(new Command(name)).description(description).argument('<id>', 'of the subscription: sub_…')
+
+export const subscriptionsCommand = new Command('subscriptions')
+  .description('Subscriptions: listed, created, paused, resumed, replayed, deleted. The service must run.')
+  .addCommand(
+    withCaller(new Command('list')).description('Prints the subscriptions of the tenant, newest first.').action(list),
+  )
+  .addCommand(ofOne('show', 'Prints one: its topic, how far it is, and what waits.').action(ask('')))
+  .addCommand(
+    withCaller(new Command('create'))
+      .description('Creates one; its facts go to a topic of its own.')
+      .requiredOption('--types <types>', 'which facts: "invoice.paid payment.succeeded"')
+      .option('--start <place>', 'beginning, now, a position of the log, or a time', 'now')
+      .option('--principal <user>', 'the Kafka user who may read the topic')
+      .action(create),
+  )
+  .addCommand(ofOne('pause', 'Delivers nothing more until it is resumed.').action(ask(':pause')))
+  .addCommand(ofOne('resume', 'Goes on where it stopped.').action(ask(':resume')))
+  .addCommand(
+    ofOne('replay', 'Delivers again, from an earlier place on.')
+      .requiredOption('--from <place>', 'beginning, a position of the log, or a time')
+      .action(replay),
+  )
+  .addCommand(ofOne('delete', 'Ends it, and removes its topics and what they permit.').action(remove))

@@ -1,0 +1,51 @@
+import { expect } from 'chai'
+import { clientOf, eventually } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+import { ledger, tidyUp } from './kit.ts'
+
+const TENANT = 'operators-of-subscriptions'
+const WHO = ['--tenant', TENANT] as const
+
+describe('npm run ledger -- subscriptions', function () {
+  this.timeout(60_000)
+  after(tidyUp)
+
+  const subscriptions = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await ledger(['subscriptions', ...args, ...WHO, '--json'])
+    expect(code, stderr).to.equal(0)
+    return JSON.parse(stdout)
+  }
+  const created = () => subscriptions('create', '--types', 'invoice.paid, order.created', '--start', 'beginning')
+
+  it('creates, shows, pauses, resumes, replays and deletes one', async () => {
+    const { id, topic, types } = await created()
+    expect([topic, types]).to.deep.equal([`ledger.subscription.${id}`, ['order.created', 'invoice.paid']])
+    expect((await subscriptions('pause', id)).state).to.equal('paused')
+    expect((await subscriptions('show', id)).state).to.equal('paused')
+    expect((await subscriptions('resume', id)).state).to.equal('active')
+    expect((await subscriptions('replay', id, '--from', '0')).id).to.match(/^op_/)
+    expect(await subscriptions('delete', id)).to.deep.equal({ id, state: 'deleted' })
+    const service = await sharedService()
+    const client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    expect((await client.get(`/subscriptions/${id}`)).status).to.equal(404)
+  })
+
+  it('lists them in columns', async () => {
+    const { id } = await created()
+    await eventually(async () => {
+      const { stdout } = await ledger(['subscriptions', 'list', ...WHO])
+      return new RegExp(`^${id} +active +\\S+ +0 +order.created invoice.paid$`, 'm').test(stdout)
+    })
+  })
+
+  for (const [what, args, complaint] of [
+    ['a place that is none', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is no place in the log'],
+    ['a type that is none', ['create', '--types', 'invoice.lost'], '/types/0'],
+    ['an id that is none', ['show', 'sub_1'], 'resource_not_found'],
+  ] as const)
+    it(`says what is wrong with ${what}`, async () => {
+      const { code, stderr } = await ledger(['subscriptions', ...args, ...WHO])
+      expect(code).to.equal(1)
+      expect(stderr).to.include(complaint)
+    })
+})
