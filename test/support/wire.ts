@@ -94,7 +94,8 @@ export const exchange = async (api: string, bytes: string, awaited: Awaited): Pr
   if (end) socket.end()
   const sinceMs = () => performance.now() - startedAtMs
   try {
-    while (!closed && answersIn(text).length < count) {
+    // An interim 100 is no answer yet.
+    while (!closed && answersIn(text).filter(({ status }) => status >= 200).length < count) {
       await sleep(LOOK_EVERY_MS)
       if (sinceMs() > maxMs) throw new Error(`No ${count} answers in ${maxMs} ms, but ${JSON.stringify(text)}.`)
     }
