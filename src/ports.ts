@@ -201,8 +201,10 @@ export class Unavailable extends Error {
 // --- The world: what makes two runs differ, so that a simulation can decide it ------------------------------------------
 
 export type World = {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, by a clock that an administrator may set: for what is recorded and compared with dates. */
   now(): number
+  /** Milliseconds from a moment of its own, never set and never going back: for deadlines, leases, pauses and grace periods. */
+  monotonicMs(): number
   randomBytes(count: number): Uint8Array
   /** Resolves after the time, or at once when the signal aborts. */
   sleep(timeMs: number, signal?: AbortSignal): Promise<void>

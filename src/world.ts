@@ -17,6 +17,7 @@ const sleep = (timeMs: number, signal: AbortSignal | undefined): Promise<void> =
 /** The real world: the machine's clock and randomness. `crashAt` is for tests, which kill the process at that step. */
 export const realWorld = (crashAt?: CrashPoint): World => ({
   now: () => Date.now(),
+  monotonicMs: () => performance.now(),
   randomBytes: count => randomBytes(count),
   sleep,
   crashPoint: name => {

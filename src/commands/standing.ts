@@ -32,7 +32,7 @@ export type Standings = (tenant: string) => Promise<TenantState> | TenantState
  * How a tenant stands, at most STALE_MS old: a word of the operator counts on every instance within that time. While the
  * store does not answer, what was known last goes on counting; of a tenant that nothing is known of it throws Unavailable.
  */
-export const createStandings = ({ loader }: Ledger, monotonicNow = () => performance.now()): Standings => {
+export const createStandings = ({ loader, world }: Ledger, monotonicNow = () => world.monotonicMs()): Standings => {
   const known = new Map<string, Known>()
 
   const read = async (tenant: string): Promise<Known> => {

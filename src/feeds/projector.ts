@@ -50,7 +50,7 @@ export const projectorOf = (
     onLeftBehind(member.model.name, error)
     members = members.filter(other => other !== member)
     if (retryAtMs < Number.POSITIVE_INFINITY) return
-    retryAtMs = performance.now() + pauseMs
+    retryAtMs = world.monotonicMs() + pauseMs
     pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
   }
 
@@ -72,7 +72,7 @@ export const projectorOf = (
     },
     take: (stored, position) =>
       inTurn(async () => {
-        if (performance.now() >= retryAtMs)
+        if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', 'none', new Error('A read model is tried again.'))
         const batch = batchOf(stored, position, epoch)
         try {

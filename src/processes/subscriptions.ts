@@ -68,7 +68,7 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
       return more
     } catch (error) {
       if (!isItsOwn(error)) throw error
-      resting.set(line.id, performance.now() + REST_MS)
+      resting.set(line.id, ledger.world.monotonicMs() + REST_MS)
       log.warn({ subscription: line.id, error }, 'a subscription cannot be delivered now')
       await lines.setAside(line.id)
       if (isBrokers(error) && ++failures >= FAILURES_MAX) throw error
@@ -78,13 +78,13 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
 
   /** Says whether there may be more to do at once. */
   const round = async (): Promise<boolean> => {
-    const readAtMs = performance.now()
+    const readAtMs = ledger.world.monotonicMs()
     const reached = await positionOf(database.sql, 'facts_v1')
     let more = false
     for (const line of inTurn(await linesUpTo(database.sql, reached), turns)) {
       if (signal.aborted) return false
-      if (performance.now() - readAtMs > FRESH_MS) return true
-      if (isOutOfDate(rounds, line) || (resting.get(line.id) ?? 0) > performance.now()) continue
+      if (ledger.world.monotonicMs() - readAtMs > FRESH_MS) return true
+      if (isOutOfDate(rounds, line) || (resting.get(line.id) ?? 0) > ledger.world.monotonicMs()) continue
       more = (await attend(line, reached)) || more
     }
     await announceDeadLetters(parts, lines.open())

@@ -32,6 +32,7 @@ export const createVirtualWorld = (
     slept,
     pass: timeMs => void (nowMs += timeMs),
     now: () => nowMs,
+    monotonicMs: () => nowMs - BEGIN_MS,
     randomBytes: count => Uint8Array.from({ length: count }, () => Math.floor(random() * 256)),
     sleep: async timeMs => {
       slept.push(timeMs)

@@ -39,7 +39,7 @@ export const createWatch = (parts: SubscriptionParts): Watch => {
     forget: id => void checkedAtMs.delete(id),
     isAllowed: async line => {
       const last = checkedAtMs.get(line.id)
-      const now = performance.now()
+      const now = parts.ledger.world.monotonicMs()
       if (last !== undefined && now - last < RECHECK_EVERY_MS) return true
       try {
         const allowance = await parts.isStillAllowed(line)
