@@ -53,7 +53,6 @@ export type DeliveryParts = {
 }
 
 export type Delivery = {
-  readonly begin: () => Promise<void>
   /** Sends what can be sent. Resolves when the broker has it, and with it, in `commit`, whatever is parked. */
   readonly send: (facts: readonly Outgoing[], commit: (sql: Sql) => Promise<void>) => Promise<void>
   /** Does what operators ask for, until the signal. */
@@ -152,11 +151,12 @@ const serveKey = async (name: string, key: string, parts: DeliveryParts): Promis
   return true
 }
 
-export const createDelivery = (name: string, parts: DeliveryParts): Delivery => {
+/** For one run. The checkpoint has been taken over before: what an older holder parks after this look is undone. */
+export const openDelivery = async (name: string, parts: DeliveryParts): Promise<Delivery> => {
   const { database, bus, world } = parts
   const attempt = attemptWith(parts)
   const rowsOf = rowsFor(name, world)
-  let parked = new Set<string>()
+  const parked = await parkedKeys(database.sql, name)
   let last: Promise<unknown> = Promise.resolve()
   /** What the loop sends and what an operator has replayed must not cross. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -183,9 +183,6 @@ export const createDelivery = (name: string, parts: DeliveryParts): Delivery => 
   }
 
   return {
-    begin: async () => {
-      parked = await parkedKeys(database.sql, name)
-    },
     send: (facts, commit) =>
       inTurn(async () => {
         const rows = await sendAll(facts)

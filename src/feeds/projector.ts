@@ -11,7 +11,7 @@ import {
   writeTogether,
 } from './members.ts'
 import type { ReadModel } from './readModels.ts'
-import type { Feed } from './run.ts'
+import type { Feed, Run } from './run.ts'
 
 /**
  * One reading of the log fills every read model: each event comes over the wire once and is decoded once. Each model has
@@ -27,49 +27,78 @@ const LEFT_BEHIND_MIN_MS = 5_000
 const LEFT_BEHIND_MAX_MS = 300_000
 const REQUESTS_POLL_MS = 500
 
+/** How long a model is left behind. It grows from run to run, since each trial is a run of its own. */
+const createPause = ({ world }: MemberParts) => {
+  let pauseMs = LEFT_BEHIND_MIN_MS
+  return (): number => {
+    const untilMs = world.monotonicMs() + pauseMs
+    pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
+    return untilMs
+  }
+}
+
+/** What the loop writes and what an operator has replayed must not cross. */
+const createTurns = () => {
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+}
+
+const membersOf = async ({ database: { sql } }: MemberParts, models: readonly ReadModel[], epoch: bigint) => {
+  const positions = await Promise.all(models.map(({ name }) => takeCheckpoint(sql, name, epoch)))
+  return Promise.all(models.map((model, index) => memberOf(sql, model, asPosition(positions[index] ?? 'start'))))
+}
+
+const asPosition = (checkpoint: bigint | 'start'): bigint => (checkpoint === 'start' ? -1n : checkpoint)
+
+const earliestOf = (members: readonly Member[]): bigint | 'start' => {
+  const positions = members.map(({ position }) => position)
+  const earliest = positions.reduce((least, position) => (position < least ? position : least), positions[0] ?? -1n)
+  return earliest < 0n ? 'start' : earliest
+}
+
 /** Keeps the tables equal to the folds of their streams. `onLeftBehind` is told of a model that cannot go on, and why. */
 export const projectorOf = (
   parts: MemberParts,
   models: readonly ReadModel[],
   onLeftBehind: (name: string, error: unknown) => void,
 ): Feed => {
-  const { database, world } = parts
-  let members: Member[] = []
-  let epoch = 0n
-  let retryAtMs = Number.POSITIVE_INFINITY
-  let pauseMs = LEFT_BEHIND_MIN_MS
-  let last: Promise<unknown> = Promise.resolve()
-  /** What the loop writes and what an operator has replayed must not cross. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
+  const pauseUntilMs = createPause(parts)
+  return {
+    name: 'projector',
+    categories: [...new Set(models.flatMap(({ categories }) => categories))],
+    begin: async (epoch, signal) => {
+      const members = await membersOf(parts, models, epoch)
+      return runOf(parts, { members, epoch, signal, pauseUntilMs, onLeftBehind })
+    },
   }
+}
+
+type Begun = {
+  readonly members: readonly Member[]
+  readonly epoch: bigint
+  readonly signal: AbortSignal
+  readonly pauseUntilMs: () => number
+  readonly onLeftBehind: (name: string, error: unknown) => void
+}
+
+const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, onLeftBehind }: Begun): Run => {
+  const { world } = parts
+  const inTurn = createTurns()
+  let members = all
+  let retryAtMs = Number.POSITIVE_INFINITY
 
   const leaveBehind = (member: Member, error: unknown): void => {
     onLeftBehind(member.model.name, error)
     members = members.filter(other => other !== member)
-    if (retryAtMs < Number.POSITIVE_INFINITY) return
-    retryAtMs = world.monotonicMs() + pauseMs
-    pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
+    if (retryAtMs === Number.POSITIVE_INFINITY) retryAtMs = pauseUntilMs()
   }
 
   return {
-    name: 'projector',
-    categories: [...new Set(models.flatMap(({ categories }) => categories))],
-    begin: async taken => {
-      epoch = taken
-      const positions = await Promise.all(models.map(({ name }) => takeCheckpoint(database.sql, name, epoch)))
-      members = await Promise.all(
-        models.map((model, index) => memberOf(database.sql, model, asPosition(positions[index] ?? 'start'))),
-      )
-      retryAtMs = Number.POSITIVE_INFINITY
-      const earliest = members.reduce(
-        (least, { position }) => (position < least ? position : least),
-        members[0]?.position ?? -1n,
-      )
-      return earliest < 0n ? 'start' : earliest
-    },
+    after: earliestOf(all),
     take: (stored, position) =>
       inTurn(async () => {
         if (world.monotonicMs() >= retryAtMs)
@@ -79,14 +108,14 @@ export const projectorOf = (
           await writeTogether(parts, members, batch)
         } catch (error) {
           if (isPassing(error)) throw error
-          // Somebody cannot take this batch: each on its own finds out who, and what of it.
+          // One of them cannot take this batch: each on its own finds out which, and what of it.
           for (const member of members) {
             const reason = await writeApart(parts, member, batch)
             if (reason !== undefined) leaveBehind(member, reason)
           }
         }
       }),
-    alongside: async signal => {
+    alongside: async () => {
       while (!signal.aborted) {
         await world.sleep(REQUESTS_POLL_MS, signal)
         for (const member of signal.aborted ? [] : members)
@@ -95,5 +124,3 @@ export const projectorOf = (
     },
   }
 }
-
-const asPosition = (checkpoint: bigint | 'start'): bigint => (checkpoint === 'start' ? -1n : checkpoint)

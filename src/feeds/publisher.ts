@@ -6,7 +6,7 @@ import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import type { Database, EventStore, FactBus, FactMessage, Sql, StoredEvent, TopicSettings, World } from '../ports.ts'
 import { moveCheckpoint, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
-import { createDelivery, type Outgoing } from './delivery.ts'
+import { openDelivery, type Outgoing } from './delivery.ts'
 import { type ParkedFact, placeOf } from './parked.ts'
 import type { Feed } from './run.ts'
 
@@ -74,30 +74,30 @@ export type PublisherParts = {
  * the facts come again, with the same ids and the same bytes, and none is left out.
  */
 export const publisherOf = ({ database, bus, store, world }: PublisherParts): Feed => {
-  let epoch = 0n
   const find = async ({ stream, revision, position }: ParkedFact): Promise<Outgoing> => {
     // Not every store tells the position of an event that is read from its stream, and the fact carries it.
     for await (const stored of store.readStream(stream, { from: revision, limit: 1 }))
       return outgoingOf({ ...stored, position })
     throw new Error(`${stream} has no event ${revision} any more.`)
   }
-  // Moves nothing, but finds out whether this process is still the one.
-  const fence = (sql: Sql): Promise<void> => moveCheckpoint(sql, [PUBLISHER], BEGINNING, epoch)
-  const delivery = createDelivery(PUBLISHER, { database, bus, world, find, fence })
   return {
     name: PUBLISHER,
     categories: facts.categories,
     without: NOT_ANNOUNCED,
-    begin: async taken => {
-      epoch = taken
-      await delivery.begin()
-      return takeCheckpoint(database.sql, PUBLISHER, epoch)
-    },
     prepare: () => bus.ensureTopics(ANALYST_TOPICS),
-    take: (events, position) =>
-      delivery.send(events.filter(stored => !isInternal(stored)).map(outgoingOf), sql =>
-        moveCheckpoint(sql, [PUBLISHER], position, epoch),
-      ),
-    alongside: delivery.serve,
+    begin: async (epoch, signal) => {
+      const after = await takeCheckpoint(database.sql, PUBLISHER, epoch)
+      // Moves nothing, but finds out whether this process is still the one.
+      const fence = (sql: Sql): Promise<void> => moveCheckpoint(sql, [PUBLISHER], BEGINNING, epoch)
+      const delivery = await openDelivery(PUBLISHER, { database, bus, world, find, fence })
+      return {
+        after,
+        take: (events, position) =>
+          delivery.send(events.filter(stored => !isInternal(stored)).map(outgoingOf), sql =>
+            moveCheckpoint(sql, [PUBLISHER], position, epoch),
+          ),
+        alongside: () => delivery.serve(signal),
+      }
+    },
   }
 }

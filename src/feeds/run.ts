@@ -2,23 +2,46 @@ import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavai
 import { batches } from './batches.ts'
 import { Replaced } from './checkpoints.ts'
 
+/**
+ * Feeds are the subscribers of the log. Feeds of one name run in one process at a time, and each of them is in one of
+ * these states:
+ *
+ *   waiting ── the lock is held: a run begins ──▶ catching_up ── the store says that it was the newest ──▶ live
+ *      ▲                                              │                                                     │
+ *      ├──────── a dependency did not answer ─────────┴─────────────────────────────────────────────────────┤
+ *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────┘
+ *
+ * A run is two halves: the loop, which takes in batches from the checkpoint on, and the work alongside it. Either of them
+ * ends the other, and the run has ended when both have: only then may the next run begin. Everything that belongs to a run
+ * (its epoch, the tasks that are open) is in the object that `begin` makes, so that no two runs share anything.
+ */
+
 /** What a subscriber does with the log. */
 export type Feed = {
   readonly name: string
   readonly categories: readonly string[]
   /** The types of events that it has no use for. */
   readonly without?: readonly string[]
-  /** Takes the checkpoint over for this epoch, and says where to go on. Throws Replaced in an old epoch. */
-  readonly begin: (epoch: bigint) => Promise<bigint | 'start'>
+  /** Has to succeed before a run begins: topics that must exist, say. */
+  readonly prepare?: () => Promise<void>
+  /**
+   * Begins a run: takes the checkpoint over for this epoch. Throws Replaced in an old epoch. The signal aborts when the
+   * run is to end.
+   */
+  readonly begin: (epoch: bigint, signal: AbortSignal) => Promise<Run>
+}
+
+/** One run of a feed. It holds all that is known in it, and the next run has nothing of it. */
+export type Run = {
+  /** Where to go on. */
+  readonly after: bigint | 'start'
   /**
    * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
    * error other than Unavailable says that the feed cannot go on from here.
    */
-  readonly take: (events: readonly StoredEvent[], position: bigint, epoch: bigint) => Promise<void>
-  /** What has to be there before the first batch; repeated after every failure. */
-  readonly prepare?: () => Promise<void>
-  /** Work that goes on beside the loop, until the signal. */
-  readonly alongside?: (signal: AbortSignal) => Promise<void>
+  readonly take: (events: readonly StoredEvent[], position: bigint) => Promise<void>
+  /** Work beside the loop, until the signal. It settles when nothing of it is under way any more. */
+  readonly alongside?: () => Promise<void>
 }
 
 export type FeedState = {
@@ -67,6 +90,7 @@ const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: 
   while (!signal.aborted) {
     try {
       await runOnce(feed, parts, epoch, signal)
+      await parts.world.sleep(UNAVAILABLE_RETRY_MS, signal)
     } catch (error) {
       if (signal.aborted || error instanceof Replaced) return
       const passing = error instanceof Unavailable
@@ -79,17 +103,20 @@ const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: 
 
 const runOnce = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
   await feed.prepare?.()
-  // Whatever ends one of the two ends the other, and the subscription with them.
   const ended = new AbortController()
   const either = AbortSignal.any([signal, ended.signal])
-  const end = (): void => ended.abort()
-  const beside = feed.alongside?.(either).finally(end)
-  await Promise.all([follow(feed, parts, epoch, either).finally(end), beside])
+  const failures: unknown[] = []
+  /** The other half ends with it. The first failure is the reason; a later one may only follow from the end. */
+  const half = (work: Promise<void>): Promise<void> =>
+    work.catch((error: unknown) => void failures.push(error)).finally(() => ended.abort())
+  const run = await feed.begin(epoch, either)
+  await Promise.all([half(follow(feed, parts, run, either)), run.alongside && half(run.alongside())])
+  if (failures.length > 0) throw failures[0]
 }
 
 /** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
-const follow = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
-  const after = await feed.begin(epoch)
+const follow = async (feed: Feed, parts: FeedParts, run: Run, signal: AbortSignal): Promise<void> => {
+  const { after } = run
   const items = parts.store.subscribe({
     after,
     categories: feed.categories,
@@ -100,7 +127,7 @@ const follow = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: Abort
   let reached = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {
     const { events, position, caughtUp } = summaryOf(batch)
-    if (position !== undefined) await feed.take(events, position, epoch)
+    if (position !== undefined) await run.take(events, position)
     if (caughtUp) state = 'live'
     reached = position ?? reached
     parts.report({ name: feed.name, state, position: reached })

@@ -154,37 +154,44 @@ const createJobs = (parts: ExportParts) => {
     },
     allEnded: async (): Promise<void> => {
       await Promise.all(running.values())
-      open.clear()
     },
   }
 }
 
 export const exportsFeed = (parts: ExportParts): Feed => {
-  const { database, ledger } = parts
-  const jobs = createJobs(parts)
+  const { database } = parts
   return {
     name: NAME,
     categories: ['operation'],
-    begin: epoch => takeCheckpoint(database.sql, NAME, epoch),
-    take: async (events, position, epoch) => {
-      for (const event of events) jobs.take(decode(event).recorded as Recorded<OperationEvent>)
-      const oldest = jobs.oldest()
-      await moveCheckpoint(database.sql, [NAME], oldest ? oldest.position - 1n : position, epoch)
-    },
-    alongside: async signal => {
-      const stop = new AbortController()
-      const either = AbortSignal.any([signal, stop.signal])
-      const regular = [every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
-      try {
-        while (!signal.aborted) {
-          jobs.startDue(either)
-          for (const work of regular) await work()
-          await ledger.world.sleep(TICK_MS, signal)
-        }
-      } finally {
-        stop.abort()
-        await jobs.allEnded()
+    begin: async (epoch, signal) => {
+      const jobs = createJobs(parts)
+      return {
+        after: await takeCheckpoint(database.sql, NAME, epoch),
+        take: async (events, position) => {
+          for (const event of events) jobs.take(decode(event).recorded as Recorded<OperationEvent>)
+          const oldest = jobs.oldest()
+          await moveCheckpoint(database.sql, [NAME], oldest ? oldest.position - 1n : position, epoch)
+        },
+        alongside: () => work(parts, jobs, signal),
       }
     },
+  }
+}
+
+type Jobs = ReturnType<typeof createJobs>
+
+const work = async (parts: ExportParts, jobs: Jobs, signal: AbortSignal): Promise<void> => {
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  const regular = [every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
+  try {
+    while (!signal.aborted) {
+      jobs.startDue(either)
+      for (const due of regular) await due()
+      await parts.ledger.world.sleep(TICK_MS, signal)
+    }
+  } finally {
+    stop.abort()
+    await jobs.allEnded()
   }
 }

@@ -59,14 +59,16 @@ export const manifestsFeed = (parts: ManifestParts): Feed => {
   return {
     name: NAME,
     categories: ['manifest'],
-    begin: epoch => takeCheckpoint(database.sql, NAME, epoch),
-    take: (_, position, epoch) => moveCheckpoint(database.sql, [NAME], position, epoch),
-    alongside: async signal => {
-      const sealDue = createSealing(parts)
-      while (!signal.aborted) {
-        await sealDue()
-        await ledger.world.sleep(TICK_MS, signal)
-      }
-    },
+    begin: async (epoch, signal) => ({
+      after: await takeCheckpoint(database.sql, NAME, epoch),
+      take: (_, position) => moveCheckpoint(database.sql, [NAME], position, epoch),
+      alongside: async () => {
+        const sealDue = createSealing(parts)
+        while (!signal.aborted) {
+          await sealDue()
+          await ledger.world.sleep(TICK_MS, signal)
+        }
+      },
+    }),
   }
 }

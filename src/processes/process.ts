@@ -50,14 +50,31 @@ export const feedOf = (
   database: Database,
   world: World,
   onFailure: (key: string, error: unknown) => void,
-): Feed => {
+): Feed => ({
+  name: process.name,
+  categories: process.categories,
+  begin: async (epoch, signal) => {
+    const tasks = createTasks(process, world, onFailure)
+    return {
+      after: await takeCheckpoint(database.sql, process.name, epoch),
+      take: async (events, position) => {
+        for (const event of events) tasks.take(decode(event).recorded)
+        const oldest = tasks.oldest()
+        await moveCheckpoint(database.sql, [process.name], oldest ? oldest.position - 1n : position, epoch)
+      },
+      alongside: async () => {
+        while (!signal.aborted) {
+          await world.sleep(TICK_MS, signal)
+          await tasks.finishDue(signal)
+        }
+      },
+    }
+  },
+})
+
+/** The open tasks of one run. */
+const createTasks = (process: Process, world: World, onFailure: (key: string, error: unknown) => void) => {
   const open = new Map<string, Open>()
-  const take = (recorded: Recorded<AnyEvent>): void => {
-    const task = process.begins(recorded)
-    if (task) open.set(task.key, { task, position: recorded.position, dueAtMs: world.now() + task.graceMs })
-    const ended = process.ends(recorded)
-    if (ended !== undefined) open.delete(ended)
-  }
   const finishOne = async ([key, { task, position }]: [string, Open]): Promise<void> => {
     try {
       await task.finish()
@@ -70,22 +87,24 @@ export const feedOf = (
     }
   }
   return {
-    name: process.name,
-    categories: process.categories,
-    begin: epoch => takeCheckpoint(database.sql, process.name, epoch),
-    take: async (events, position, epoch) => {
-      for (const event of events) take(decode(event).recorded)
-      const oldest = open.values().next().value
-      await moveCheckpoint(database.sql, [process.name], oldest ? oldest.position - 1n : position, epoch)
+    take: (recorded: Recorded<AnyEvent>): void => {
+      const task = process.begins(recorded)
+      if (task) open.set(task.key, { task, position: recorded.position, dueAtMs: world.now() + task.graceMs })
+      const ended = process.ends(recorded)
+      if (ended !== undefined) open.delete(ended)
     },
-    alongside: async signal => {
-      while (!signal.aborted) {
-        await world.sleep(TICK_MS, signal)
-        const due = [...open].filter(([, { dueAtMs }]) => dueAtMs <= world.now())
-        for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE_MAX)
-          await Promise.all(due.slice(next, next + AT_ONCE_MAX).map(finishOne))
-      }
-      open.clear()
+    oldest: (): Open | undefined => open.values().next().value,
+    /** Throws Unavailable, and only when none of those that were due is under way any more. */
+    finishDue: async (signal: AbortSignal): Promise<void> => {
+      const due = [...open].filter(([, { dueAtMs }]) => dueAtMs <= world.now())
+      for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE_MAX)
+        await allOf(due.slice(next, next + AT_ONCE_MAX).map(finishOne))
     },
   }
+}
+
+/** As Promise.all, but nothing is under way any more when it rejects. */
+const allOf = async (work: readonly Promise<void>[]): Promise<void> => {
+  const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
 }

@@ -25,7 +25,6 @@ const FRESH_MS = 400
 const REST_MS = 5_000
 /** So many failures of the broker in a row are no trouble of theirs: it is down. */
 const FAILURES_MAX = 2
-const START_POLL_MS = 10
 
 type Rounds = {
   readonly parts: SubscriptionParts
@@ -95,35 +94,29 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
 }
 
 export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
-  const { database, ledger } = parts
-  const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: new Map() }
-  let epoch: bigint | undefined
+  const { sql } = parts.database
   return {
     name: NAME,
     categories: ['subscription'],
-    prepare: async () => {
-      epoch = undefined
-    },
-    begin: async taken => {
-      const from = await takeCheckpoint(database.sql, NAME, taken)
-      epoch = taken
-      return from
-    },
-    take: async (events, position, held) => {
-      for (const stored of events) {
-        const { id, revision } = decode(stored).recorded
-        rounds.newest.set(id, revision)
-      }
-      await moveCheckpoint(database.sql, [NAME], position, held)
-    },
-    alongside: async signal => {
-      while (epoch === undefined && !signal.aborted) await ledger.world.sleep(START_POLL_MS, signal)
-      if (epoch === undefined) return
-      const lines = createLines(parts, epoch)
-      try {
-        await deliverAll(rounds, lines, signal)
-      } finally {
-        await lines.closeAll()
+    begin: async (epoch, signal) => {
+      const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: new Map() }
+      return {
+        after: await takeCheckpoint(sql, NAME, epoch),
+        take: async (events, position) => {
+          for (const stored of events) {
+            const { id, revision } = decode(stored).recorded
+            rounds.newest.set(id, revision)
+          }
+          await moveCheckpoint(sql, [NAME], position, epoch)
+        },
+        alongside: async () => {
+          const lines = createLines(parts, epoch)
+          try {
+            await deliverAll(rounds, lines, signal)
+          } finally {
+            await lines.closeAll()
+          }
+        },
       }
     },
   }

@@ -4,7 +4,7 @@ import { invoiceEntity, orderEntity, paymentEntity } from '../../src/commands/en
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'
 import { startChild } from '../../src/embedded/child.ts'
-import type { Feed, FeedState } from '../../src/feeds/run.ts'
+import type { Feed, FeedState, Run } from '../../src/feeds/run.ts'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
@@ -113,13 +113,16 @@ export const TABLES: readonly Table[] = ['orders_v1', 'invoices_v1', 'payments_v
 export const rowsIn = (database: Database, table: string, order = 'id'): Promise<Record<string, unknown>[]> =>
   database.sql(`select * from ${table} order by ${order} collate "C"`)
 
+/** A run that a test moves by hand; nothing ends it. */
+export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.begin(epoch, new AbortController().signal)
+
 /** Gives the feed the whole log, from its checkpoint, in batches of a size. */
 export const feedAll = async (feed: Feed, log: MemoryLog, size = 1_000, epoch = 1n): Promise<void> => {
-  const after = await feed.begin(epoch)
+  const { after, take } = await beginRun(feed, epoch)
   const wanted = log.events.filter(({ position }) => after === 'start' || position > after)
   for (let from = 0; from < wanted.length; from += size) {
     const batch: readonly StoredEvent[] = wanted.slice(from, from + size)
-    await feed.take(batch, batch.at(-1)?.position ?? 0n, epoch)
+    await take(batch, batch.at(-1)?.position ?? 0n)
   }
 }
 

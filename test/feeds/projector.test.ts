@@ -8,6 +8,7 @@ import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import {
+  beginRun,
   feedAll,
   fillLog,
   foldedRows,
@@ -78,10 +79,10 @@ describe('the projector', function () {
   })
 
   it('changes nothing when it is given again what it has seen', async () => {
-    const feed = projector()
-    await feedAll(feed, log, 20)
+    const run = await beginRun(projector())
+    await run.take(log.events, head())
     const before = await allTables()
-    await feed.take(log.events, head(), 1n)
+    await run.take(log.events, head())
     expect(await allTables()).to.deep.equal(before)
     await database.sql('update checkpoints set position = -1')
     await feedAll(projector(), log, 33)
@@ -98,22 +99,20 @@ describe('the projector', function () {
   })
 
   it('goes on from its checkpoint', async () => {
-    const first = projector()
-    await first.begin(1n)
+    const first = await beginRun(projector())
     const half = log.events.slice(0, 60)
-    await first.take(half, half.at(-1)?.position ?? 0n, 1n)
-    const second = projector()
-    expect(await second.begin(2n)).to.equal(60n)
-    await second.take(log.events.slice(60), head(), 2n)
+    await first.take(half, half.at(-1)?.position ?? 0n)
+    const second = await beginRun(projector(), 2n)
+    expect(second.after).to.equal(60n)
+    await second.take(log.events.slice(60), head())
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
     expect(leftBehind).to.deep.equal([])
   })
 
   it('begins where the model stands that is furthest behind, and gives the others nothing twice', async () => {
-    const begun = projector()
-    await begun.begin(1n)
-    await begun.take(log.events.slice(0, 60), 60n, 1n)
+    const begun = await beginRun(projector())
+    await begun.take(log.events.slice(0, 60), 60n)
     await database.sql('truncate orders_v1')
     await database.sql(`update checkpoints set position = -1 where name = 'orders_v1'`)
     const earliest = new Map<string, bigint>()
@@ -170,19 +169,17 @@ describe('the projector', function () {
     })
 
     it('when another process has taken over in the meantime', async () => {
-      const old = projector()
-      await old.begin(1n)
-      await projector().begin(2n)
-      expect(await failureOf(old.take(log.events, head(), 1n))).to.be.instanceOf(Replaced)
+      const old = await beginRun(projector())
+      await beginRun(projector(), 2n)
+      expect(await failureOf(old.take(log.events, head()))).to.be.instanceOf(Replaced)
       await untouched()
       expect(leftBehind).to.deep.equal([])
     })
 
     it('when another process takes over one model alone', async () => {
-      const old = projector()
-      await old.begin(1n)
+      const old = await beginRun(projector())
       await takeCheckpoint(database.sql, 'invoices_v1', 2n)
-      expect(await failureOf(old.take(log.events, head(), 1n))).to.be.instanceOf(Replaced)
+      expect(await failureOf(old.take(log.events, head()))).to.be.instanceOf(Replaced)
       await untouched()
     })
   })

@@ -211,11 +211,12 @@ describe('running feeds', function () {
     const poisoned = (name: string): Feed => ({
       ...publisher(createBus().bus),
       name,
-      begin: () => Promise.resolve('start'),
-      take: (events, position) => {
-        if (position >= poisonAt) throw new Error(`cannot read ${events.at(-1)?.type}`)
-        return Promise.resolve()
-      },
+      begin: async () => ({
+        after: 'start',
+        take: async (events, position) => {
+          if (position >= poisonAt) throw new Error(`cannot read ${events.at(-1)?.type}`)
+        },
+      }),
     })
 
     it('stops, says why, and leaves the others running', async () => {
@@ -230,9 +231,11 @@ describe('running feeds', function () {
       const feed: Feed = {
         ...publisher(createBus().bus),
         name: 'sick',
-        begin: () => Promise.resolve('start'),
-        take: () => Promise.resolve(),
-        alongside: () => Promise.reject(new Error('beside')),
+        begin: async () => ({
+          after: 'start',
+          take: () => Promise.resolve(),
+          alongside: () => Promise.reject(new Error('beside')),
+        }),
       }
       void run([feed, projector()])
       await until(() => newest('sick')?.state === 'stopped')

@@ -45,9 +45,9 @@ export type Driven = {
 
 export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Driven> => {
   const stopping = new AbortController()
-  const begun = await feed.begin(epoch)
-  let taken = begun === 'start' ? 0n : begun
-  const beside = feed.alongside?.(stopping.signal) ?? Promise.resolve()
+  const run = await feed.begin(epoch, stopping.signal)
+  let taken = run.after === 'start' ? 0n : run.after
+  const beside = run.alongside?.() ?? Promise.resolve()
   beside.catch(() => undefined)
   return {
     beside,
@@ -56,7 +56,7 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
         ({ position, stream }) => position > taken && feed.categories.some(name => stream.startsWith(`${name}-`)),
       )
       taken = BigInt(log.events.length)
-      await feed.take(wanted, taken, epoch)
+      await run.take(wanted, taken)
     },
     stop: async () => {
       stopping.abort()

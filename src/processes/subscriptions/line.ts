@@ -3,7 +3,7 @@ import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
 import { placesOf } from '../../commands/subscriptions.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import { createDelivery, type Delivery, type Outgoing } from '../../feeds/delivery.ts'
+import { type Delivery, openDelivery, type Outgoing } from '../../feeds/delivery.ts'
 import { type ParkedFact, parkedBetween } from '../../feeds/parked.ts'
 import { messageOf } from '../../feeds/publisher.ts'
 import { type Checkpoint, type Line, moveDelivery, restartDelivery } from '../../feeds/subscribed.ts'
@@ -123,14 +123,13 @@ export const openLine = async (parts: SubscriptionParts, line: Line, from: Check
   const { sql } = database
   const closing = new AbortController()
   let at = from
-  const delivery = createDelivery(line.id, {
+  const delivery = await openDelivery(line.id, {
     database,
     bus,
     world: ledger.world,
     find: parked => findAgain(sql, line, parked),
     fence: within => moveDelivery(within, { ...at, position: BEGINNING }),
   })
-  await delivery.begin()
   const serving = serve(parts, delivery, closing.signal)
   return {
     deliver: async (newest, reached) => {
