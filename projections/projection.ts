@@ -2,14 +2,17 @@ import type { Annotations } from '../streams/claim.ts'
 import type { AnyEvent } from '../streams/decider.ts'
 import type { Recorded } from '../streams/envelope.ts'
 
-/** The Postgres types that read models are made of. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. */
-export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'json'
+/**
+ * The Postgres types that read models are made of. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. `date`,
+ * an RFC 3339 full-date, is for views alone: in the tables it is text.
+ */
+export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'date' | 'json'
 export type Columns = Readonly<Record<string, ColumnType>>
 
 /** The column that each member of a view goes into where views are written as a table: an amount stays a number, a list is JSON. */
 export type ColumnsOf<View> = {
   readonly [K in keyof View]-?: NonNullable<View[K]> extends string
-    ? 'text' | 'timestamptz'
+    ? 'text' | 'timestamptz' | 'date'
     : NonNullable<View[K]> extends number
       ? 'bigint' | 'integer'
       : 'json'

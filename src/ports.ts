@@ -109,7 +109,7 @@ export type Database = {
 
 /** Writes one file, piece by piece; a piece may be empty. The pieces in their order are the file. */
 export type FileWriter = {
-  /** Every row has the members that the columns name; `bigint` and `integer` are numbers, `timestamptz` RFC 3339. */
+  /** Every row has the members that the columns name; `bigint` and `integer` are numbers, `timestamptz` and `date` RFC 3339. */
   readonly write: (rows: readonly object[]) => Uint8Array
   /** What stands at the end. Nothing may be written after it. */
   readonly end: () => Uint8Array

@@ -52,7 +52,7 @@ export const invoiceColumns: ColumnsOf<InvoiceView> = {
   amount_paid: 'bigint',
   amount_pending: 'bigint',
   amount_refunded: 'bigint',
-  due_date: 'text',
+  due_date: 'date',
   approved_by: 'text',
   approved_at: 'timestamptz',
   paid_at: 'timestamptz',

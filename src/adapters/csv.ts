@@ -1,17 +1,30 @@
 import { stringify } from 'csv-stringify/sync'
+import type { ColumnType } from '../../projections/projection.ts'
 import type { FileFormat } from '../ports.ts'
 
 const encoder = new TextEncoder()
 const EMPTY = /^$/
 
-/** Absent is an empty cell, an empty text is a quoted one, and what has members of its own is JSON. */
-const cellOf = (value: unknown, type: string | undefined): unknown =>
-  type === 'json' && value !== null && value !== undefined ? JSON.stringify(value) : value
+/**
+ * A text that spreadsheets calculate: = + - @ behind any white space, control or format characters, which they leave
+ * out; the forms of these four for other scripts, which some take for the same; and a tab or a carriage return, which
+ * some take for the end of the cell. A text with an apostrophe before it belongs to them, so that the escape can be undone.
+ */
+const ESCAPED = /^(?:'|[\s\p{Cc}\p{Cf}]*[=+\-@\t\r＝＋－＠﹦﹢﹣﹫−])/u
+
+const textOf = (text: string): string => (ESCAPED.test(text) ? `'${text}` : text)
+
+/** An absent value is an empty cell, an empty text a quoted one, and a value with members of its own is JSON. */
+const cellOf = (value: unknown, type: ColumnType | undefined): unknown => {
+  if (value === null || value === undefined) return value
+  if (type === 'json') return JSON.stringify(value)
+  return type === 'text' ? textOf(String(value)) : value
+}
 
 /**
- * CSV as RFC 4180 has it, in UTF-8, with a header. A text that a spreadsheet would take for a formula, because it begins
- * with = + - @, a tab or a carriage return (or the full-width forms, which some take for the same), gets an apostrophe
- * before it; numbers stay as they are.
+ * CSV as RFC 4180 has it, in UTF-8, with a header. A text that a spreadsheet would calculate, or that begins with an
+ * apostrophe, gets an apostrophe before it: a reader who removes one apostrophe from each cell that begins with one has
+ * every text as it was. Numbers, times and JSON stay as they are.
  */
 export const csv: FileFormat = columns => {
   const names = Object.keys(columns)
@@ -25,11 +38,10 @@ export const csv: FileFormat = columns => {
       // A line feed alone ends a record for many readers, so that a text which holds one is quoted, too.
       quote_record_delimiter: true,
       quoted_match: EMPTY,
-      escape_formulas: true,
     })
     header = false
     return encoder.encode(text)
   }
-  // A file of no rows still says what its columns are.
+  // A file without rows still names its columns.
   return { write: lines, end: () => (header ? lines([]) : new Uint8Array()) }
 }

@@ -1,6 +1,8 @@
-import { type BasicType, ByteWriter, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer'
-import type { ColumnType } from '../../projections/projection.ts'
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
+import type { Columns, ColumnType } from '../../projections/projection.ts'
 import type { FileFormat } from '../ports.ts'
+
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
 /**
  * Rows of one group, which lies in memory until it is full: enough that columns compress and statistics tell something,
@@ -8,44 +10,64 @@ import type { FileFormat } from '../ports.ts'
  */
 const GROUP_ROWS = 5_000
 
-const TYPES: Readonly<Record<ColumnType, BasicType>> = {
-  text: 'STRING',
-  bigint: 'INT64',
-  integer: 'INT32',
-  timestamptz: 'TIMESTAMP',
-  json: 'JSON',
+type Element = Omit<SchemaElement, 'name'>
+
+const STRING: Element = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }
+
+/**
+ * Each type in both of the notations that Parquet has, since older readers know the converted types alone. An instant is
+ * adjusted to UTC: without that mark readers take it for a local time. JSON is text, which every reader shows; of the type
+ * JSON some make bytes.
+ */
+const TYPES: Readonly<Record<ColumnType, Element>> = {
+  text: STRING,
+  json: STRING,
+  bigint: { type: 'INT64' },
+  integer: { type: 'INT32' },
+  timestamptz: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MILLIS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
+  },
+  date: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
 }
 
-/** The value as the writer takes it: integers of 64 bits as bigint, instants as dates. */
-const valueOf = (value: unknown, type: ColumnType): unknown => {
-  if (value === null || value === undefined) return null
-  if (type === 'bigint') return BigInt(value as number)
-  return type === 'timestamptz' ? new Date(value as string) : value
+/** The value as the writer takes it: integers of 64 bits as bigint, instants and days as dates. */
+const VALUES: Readonly<Record<ColumnType, (value: unknown) => unknown>> = {
+  text: value => value,
+  json: value => JSON.stringify(value),
+  bigint: value => BigInt(value as number),
+  integer: value => value,
+  timestamptz: value => new Date(value as string),
+  date: value => new Date(value as string),
 }
+
+const schemaOf = (columns: Columns): SchemaElement[] => [
+  { name: 'root', num_children: Object.keys(columns).length },
+  ...Object.entries(columns).map(([name, type]) => ({ name, repetition_type: 'OPTIONAL' as const, ...TYPES[type] })),
+]
 
 /** Apache Parquet, Snappy, row group by row group. */
 export const parquet: FileFormat = columns => {
   const fields = Object.entries(columns)
   const writer = new ByteWriter()
-  const dataOf = (rows: readonly object[]) =>
-    fields.map(([name, type]) => ({
-      name,
-      type: TYPES[type],
-      data: rows.map(row => valueOf((row as Record<string, unknown>)[name], type)),
-    }))
-  const schema = schemaFromColumnData({ columnData: dataOf([]) })
-  const file = new ParquetWriter({ writer, schema, createdBy: 'payment-ledger' })
+  const file = new ParquetWriter({ writer, schema: schemaOf(columns), createdBy: 'payment-ledger' })
   let waiting: object[] = []
 
   const take = (): Uint8Array => {
     const bytes = writer.getBytes().slice()
-    // What was taken is no longer kept; `offset` goes on counting, since the footer says where each group begins.
+    // Bytes that were taken are no longer kept; `offset` goes on counting, since the footer says where each group begins.
     writer.index = 0
     return bytes
   }
   const writeGroup = (): void => {
-    // The type goes into the schema alone, once.
-    const columnData = dataOf(waiting).map(({ name, data }) => ({ name, data }))
+    const columnData = fields.map(([name, type]) => ({
+      name,
+      data: waiting.map(row => {
+        const value = (row as Record<string, unknown>)[name] ?? null
+        return value === null ? null : VALUES[type](value)
+      }),
+    }))
     if (waiting.length > 0) void file.write({ columnData, rowGroupSize: waiting.length })
     waiting = []
   }

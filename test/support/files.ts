@@ -58,11 +58,12 @@ export const inFormat = (format: ExportFormat, view: Read): Read => {
 const csvCell = (value: unknown): string | null => {
   if (value === null) return null
   if (typeof value !== 'string') return JSON.stringify(value)
-  return /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /^(?:'|\s*[=+\-@])/.test(value) ? `'${value}` : value
 }
 
 const INT32 = new Set(['version', 'exponent'])
 const cell = (name: string, value: unknown): unknown => {
   if (typeof value === 'number') return INT32.has(name) ? value : BigInt(value)
-  return typeof value === 'string' && name.endsWith('_at') ? new Date(value) : value
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value)
+  return typeof value === 'string' && /_(?:at|date)$/.test(name) ? new Date(value) : value
 }
