@@ -18,7 +18,7 @@ const textOf = (text: string): string => (ESCAPED.test(text) ? `'${text}` : text
 const cellOf = (value: unknown, type: ColumnType | undefined): unknown => {
   if (value === null || value === undefined) return value
   if (type === 'json') return JSON.stringify(value)
-  return type === 'text' ? textOf(String(value)) : value
+  return type === 'text' && typeof value === 'string' ? textOf(value) : value
 }
 
 /**

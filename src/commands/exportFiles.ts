@@ -55,15 +55,28 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   }
 }
 
-/** The chunks of a file in their order, each read when it is asked for. */
-export async function* chunksOf(sql: Sql, { id, attempt }: Attempt): AsyncGenerator<Uint8Array> {
-  for (let seq = 0; ; seq++) {
-    const [chunk] = await sql<{ bytes: Uint8Array }>(
-      'select bytes from export_chunks where operation_id = $1 and attempt = $2 and seq = $3',
-      [id, attempt, seq],
-    )
-    if (chunk === undefined) return
-    yield chunk.bytes
+const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'
+
+/** The length of every chunk but the last, as the first one tells: an older build may have written others than this one. */
+const chunkBytesOf = async (sql: Sql, { id, attempt }: Attempt): Promise<number> => {
+  const [first] = await sql<{ length: number }>(`select octet_length(bytes) as length ${CHUNK}`, [id, attempt, 0])
+  return first?.length ?? CHUNK_BYTES
+}
+
+/** The bytes from `first` to the one before `end`, chunk by chunk, each read when it is asked for; ends short where they are gone. */
+export async function* bytesOf(
+  sql: Sql,
+  { id, attempt }: Attempt,
+  { first, end }: { readonly first: bigint; readonly end: bigint },
+): AsyncGenerator<Uint8Array> {
+  const chunkBytes = BigInt(await chunkBytesOf(sql, { id, attempt }))
+  for (let at = first; at < end; ) {
+    const seq = at / chunkBytes
+    const [chunk] = await sql<{ bytes: Uint8Array }>(`select bytes ${CHUNK}`, [id, attempt, seq])
+    const piece = chunk?.bytes.subarray(Number(at % chunkBytes), Number(end - seq * chunkBytes))
+    if (piece === undefined || piece.length === 0) return
+    yield piece
+    at += BigInt(piece.length)
   }
 }
 

@@ -65,6 +65,9 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       idempotency: principal && scopedKeyOf(declared, principal, req.headersDistinct['idempotency-key']),
       ifMatch: checkedIfMatch(req, declared),
       ifNoneMatch: headerOf(req, 'if-none-match'),
+      // RFC 9110 §14.2: Range means something for GET alone.
+      range: req.method === 'GET' ? headerOf(req, 'range') : undefined,
+      ifRange: headerOf(req, 'if-range'),
       accept,
       lastEventId: headerOf(req, 'last-event-id'),
       minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,

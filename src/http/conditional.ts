@@ -43,3 +43,7 @@ export const ifNoneMatch = (header: string): ((etag: string | undefined) => bool
 
 export const isKnown = (header: string | undefined, etag: string): boolean =>
   header !== undefined && ifNoneMatch(header)(etag)
+
+/** The If-Range test: strong comparison with one tag. A date is never the same, since no answer has Last-Modified. */
+export const satisfiesIfRange = (header: string | undefined, etag: string): boolean =>
+  header === undefined || header === etag

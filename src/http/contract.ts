@@ -40,7 +40,9 @@ const HEADERS: Readonly<Record<string, string>> = {
   'Idempotent-Replayed': 'true when this is the recorded answer of an earlier request with the same key.',
   'Preference-Applied': 'The preference that was followed (RFC 7240).',
   'Content-Disposition': 'The name of the file.',
-  'Content-Length': 'The bytes of the file.',
+  'Content-Length': 'The bytes of this answer.',
+  'Content-Range': 'The first and the last byte of this answer, and how many the file has.',
+  'Accept-Ranges': 'bytes: Range is taken.',
   'Repr-Digest': 'SHA-256 of the file (RFC 9530).',
   'Retry-After': 'Seconds to wait before the next try.',
   'RateLimit-Policy': 'The limits that the request counts for: name, requests (q), seconds (w).',
@@ -109,6 +111,7 @@ const scopesOf = ({ scope, orScopes = [] }: AnyRoute) => (scope === 'none' ? [] 
 const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   operationId: declared.operationId,
   summary: declared.summary,
+  ...(declared.description ? { description: declared.description } : {}),
   tags: [declared.tag],
   security: [
     ...scopesOf(declared).map(scope => ({ oauth: [scope] })),

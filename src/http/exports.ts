@@ -1,40 +1,27 @@
 import { z } from 'zod'
 import type { OperationRow } from '../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../streams/ids.ts'
-import { EXPORT_FORMATS, EXPORT_RESOURCES, type ExportFormat } from '../../streams/operation/index.ts'
-import { recordAccess } from '../commands/access.ts'
+import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../streams/operation/index.ts'
 import { create } from '../commands/creation.ts'
 import { operationEntity } from '../commands/entities.ts'
-import { chunksOf } from '../commands/exportFiles.ts'
 import { takeExportSlot } from '../commands/exportSlots.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
-import { isKnown } from './conditional.ts'
+import { finishedExport, readContent } from './exportContent.ts'
 import { claimFor } from './idempotency.ts'
 import { invoiceFilters } from './invoices.ts'
 import { operationSchema, renderOperation } from './operations.ts'
 import { orderFilters } from './orders.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from './problem.ts'
-import { answerCreated, PRIVATE, readOne, visible } from './resource.ts'
-import { type AnyRoute, type Call, route, type Streamed } from './route.ts'
+import { answerCreated, readOne } from './resource.ts'
+import { type AnyRoute, route } from './route.ts'
 import { metadataSchema, timeSchema } from './schemas.ts'
 
 const KEPT_DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
 
 const formatSchema = z.enum(EXPORT_FORMATS)
-const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
-  csv: 'text/csv',
-  jsonl: 'application/jsonl',
-  parquet: 'application/vnd.apache.parquet',
-}
-const PARAMETERS: Readonly<Record<ExportFormat, string>> = {
-  csv: '; charset=utf-8; header=present',
-  jsonl: '; charset=utf-8',
-  parquet: '',
-}
-const offers = Object.values(CONTENT_TYPES)
 
 const newExportOf = <R extends string, F extends z.ZodRawShape>(resource: R, filters: F) =>
   z.strictObject({
@@ -124,18 +111,6 @@ const manifestOf = (row: OperationRow): z.input<typeof manifestSchema> => ({
   expires_at: row.expires_at,
 })
 
-/** The row of an export whose file is there. Throws Problem: 404 before it is finished, 410 after its time. */
-const finished = async (call: Call<{ id: OperationId }, unknown, unknown>): Promise<OperationRow> => {
-  const { ledger, params } = call
-  const row = visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
-  // The worker expires it a little later; nobody may read it in between.
-  if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
-  if (row.state === 'succeeded') return row
-  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
-}
-
-const byId = z.object({ id: idSchema('op') })
-
 const readManifest = route({
   ...common,
   method: 'GET',
@@ -144,70 +119,15 @@ const readManifest = route({
   sensitive: true,
   summary: 'What the file holds, and how to check it',
   scope: 'exports:read',
-  params: byId,
+  params: z.object({ id: idSchema('op') }),
   responses: {
     200: { description: 'The manifest.', schema: manifestSchema, headers: ['ETag'] },
     304: { description: 'You have it already.', headers: ['ETag'] },
   },
   errors: ['precondition_invalid', 'export_expired'],
   handle: async call => {
-    await finished(call)
+    await finishedExport(call)
     return readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
-  },
-})
-
-/** Chunk by chunk, as fast as the reader takes them. Ends short, and so visibly broken, if the file goes meanwhile. */
-const contentOf =
-  ({ database }: Call<unknown, unknown, unknown>, { id, attempt, byte_count }: OperationRow): Streamed =>
-  async (send, gone) => {
-    let sent = 0n
-    for await (const chunk of chunksOf(database.sql, { id, attempt })) {
-      if (gone.aborted) return
-      await send(chunk)
-      sent += BigInt(chunk.length)
-    }
-    if (sent !== byte_count) throw new Error(`The file of ${id} has ${sent} bytes in place of ${byte_count}.`)
-  }
-
-const readContent = route({
-  ...common,
-  method: 'GET',
-  path: '/exports/{id}/content',
-  operationId: 'read_export',
-  sensitive: true,
-  summary: 'The file',
-  scope: 'exports:read',
-  params: byId,
-  offers,
-  responses: {
-    200: {
-      description: 'The file, in the format of the export.',
-      schema: z.string().meta({ description: 'Bytes.' }),
-      contentType: offers,
-      headers: ['ETag', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
-    },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid', 'export_expired'],
-  handle: async call => {
-    const row = await finished(call)
-    const { id, format, resource, sha256 } = row
-    const etag = `"${sha256}"`
-    const headers = { ETag: etag, ...PRIVATE }
-    if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
-    // Who took the file is on record before the first byte leaves.
-    await recordAccess(call.ledger, { type: 'GrantAccess', operation: 'read_export', resource: id }, call.context)
-    return {
-      status: 200,
-      stream: contentOf(call, row),
-      contentType: `${CONTENT_TYPES[format]}${PARAMETERS[format]}`,
-      headers: {
-        ...headers,
-        'Content-Length': String(row.byte_count),
-        'Content-Disposition': `attachment; filename="${resource}-${id}.${format}"`,
-        'Repr-Digest': `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`,
-      },
-    }
   },
 })
 

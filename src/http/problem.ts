@@ -72,6 +72,7 @@ export const PROBLEMS = {
   payload_too_large: [413, 'invalid_input', 'do_not_retry', 'The body is too large.'],
   uri_too_long: [414, 'invalid_input', 'do_not_retry', 'The URL is too long.'],
   unsupported_media_type: [415, 'invalid_input', 'do_not_retry', 'The body has a media type that is not taken here.'],
+  range_not_satisfiable: [416, 'invalid_input', 'do_not_retry', 'The representation has no such range of bytes.'],
   idempotency_key_reused: [422, 'invalid_input', 'do_not_retry', 'The key was used for another request.'],
   precondition_required: [428, 'invalid_input', 'refresh_and_resubmit', 'The If-Match header is required.'],
   rate_limited: [429, 'capacity', 'same_request', 'Too many requests.', 1],

@@ -30,7 +30,8 @@ const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body
 export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
   const { status, body, stream, headers, contentType = 'application/json' } = reply
   const common = { ...commonHeaders(res), ...headers }
-  if (stream && req.method !== 'HEAD') return sendStream(res, { ...common, 'Content-Type': contentType }, stream)
+  if (stream && req.method !== 'HEAD')
+    return sendStream(res, { status, headers: { ...common, 'Content-Type': contentType } }, stream)
   if (body === undefined) {
     res.writeHead(status, stream ? { ...common, 'Content-Type': contentType } : common).end()
     return
@@ -49,10 +50,12 @@ const drained = async (res: Response, gone: AbortSignal): Promise<void> => {
   await once(res, 'drain', { signal }).catch(() => res.destroy())
 }
 
-const sendStream = async (res: Response, headers: Record<string, string>, stream: Streamed): Promise<void> => {
+type Head = { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+
+const sendStream = async (res: Response, { status, headers }: Head, stream: Streamed): Promise<void> => {
   const gone = new AbortController()
   res.on('close', () => gone.abort())
-  res.writeHead(200, headers)
+  res.writeHead(status, headers)
   res.locals.leave?.()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)

@@ -67,6 +67,9 @@ export type Call<P, Q, B> = Services & {
   /** Present when the route requires If-Match: the test that the current ETag must pass. */
   readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
   readonly ifNoneMatch: string | undefined
+  /** Range and If-Range of a GET. */
+  readonly range: string | undefined
+  readonly ifRange: string | undefined
   /** The media type to answer with: one of what the route offers. */
   readonly accept: string
   readonly lastEventId: string | undefined
@@ -97,6 +100,8 @@ export type ResponseSpec = {
     | 'Preference-Applied'
     | 'Content-Disposition'
     | 'Content-Length'
+    | 'Content-Range'
+    | 'Accept-Ranges'
     | 'Repr-Digest'
   )[]
 }
@@ -111,6 +116,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly path: string
   readonly operationId: string
   readonly summary: string
+  readonly description?: string
   readonly tag: string
   /** What the credential must permit; `none` for what anybody may read. */
   readonly scope: Scope | 'none'

@@ -140,6 +140,7 @@ describe('every error code of every endpoint', function () {
       await new Promise(resolve => setTimeout(resolve, 100))
       return ask({ api: api['hanging'] ?? '' })
     },
+    range_not_satisfiable: ask => ask({ add: [['Range', 'bytes=999999999999-']] }),
     export_expired: ask => ask({ api: api['later'] ?? '' }),
   }
 

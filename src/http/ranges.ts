@@ -1,0 +1,45 @@
+import { satisfiesIfRange } from './conditional.ts'
+
+/** Range and If-Range, as RFC 9110 §14 and §13.1.5 have them. */
+
+/** From `first` to the byte before `end`. */
+export type ByteRange = { readonly first: bigint; readonly end: bigint }
+
+type Asked = { readonly range: string | undefined; readonly ifRange: string | undefined }
+type Representation = { readonly etag: string; readonly length: bigint }
+
+const BYTES = /^bytes=(.*)$/i
+const SPEC = /^(\d+)-(\d*)$|^-(\d+)$/
+
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+
+const rangeOfSpec = (spec: string, length: bigint): ByteRange | 'not satisfiable' | undefined => {
+  const [found, from, to, suffix] = SPEC.exec(spec) ?? []
+  if (found === undefined) return undefined
+  if (suffix !== undefined)
+    return BigInt(suffix) === 0n ? 'not satisfiable' : { first: length - smaller(BigInt(suffix), length), end: length }
+  const first = BigInt(from ?? 0)
+  if (to && BigInt(to) < first) return undefined
+  if (first >= length) return 'not satisfiable'
+  return { first, end: to ? smaller(BigInt(to) + 1n, length) : length }
+}
+
+/**
+ * The one range that is asked for; undefined where the answer is the whole representation: without Range, when If-Range
+ * names another version, and for all that RFC 9110 §14.2 lets a server ignore: other units, what is not well-formed, an
+ * empty representation, and sets of several ranges. Clients that read exports in parts send one range per request, and
+ * the whole is a right answer to every set.
+ */
+export const rangeOf = (
+  { range, ifRange }: Asked,
+  { etag, length }: Representation,
+): ByteRange | 'not satisfiable' | undefined => {
+  const set = BYTES.exec(range ?? '')?.[1]
+  if (set === undefined || length === 0n || !satisfiesIfRange(ifRange, etag)) return undefined
+  // An element of a list may be empty (RFC 9110 §5.6.1.2).
+  const specs = set
+    .split(',')
+    .map(spec => spec.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .filter(spec => spec !== '')
+  return specs.length === 1 ? rangeOfSpec(specs[0] ?? '', length) : undefined
+}
