@@ -4,12 +4,12 @@ import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { PaymentId } from '../../streams/ids.ts'
-import type { PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
+import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
-import { checkPayment, type PaymentRefusalCode, referenceIdOf } from './paymentChecks.ts'
+import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 
 /**
  * A payment is three streams that agree, without a transaction over them:
@@ -130,7 +130,7 @@ const answerIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefine
 const recordedAnswer = async ({ loader }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
   answerIn(await loader.history(paymentEntity, id))
 
-type Refused = { readonly code: PaymentRefusalCode; readonly held_by: PaymentId | null }
+type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
 /**
  * Drives a claimed payment to its outcome, from wherever it stands. Answers with it, or with undefined when it has to be
@@ -196,7 +196,7 @@ const refuse = async (
     const command = { type: 'ReleaseReference' as const, payment_id: id }
     await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), { command, context })
   }
-  await handle(ledger, paymentEntity, id, { command: { type: 'FailPayment', code, held_by }, context })
+  await handle(ledger, paymentEntity, id, { command: { type: 'RefusePayment', code, held_by }, context })
   ledger.world.crashPoint('after_outcome')
   return recordedAnswer(ledger, id)
 }

@@ -50,7 +50,7 @@ const failPayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handle: async call => {
-    const command = { type: 'FailPayment' as const, code: call.body.code, held_by: null }
+    const command = { type: 'FailPayment' as const, code: call.body.code }
     return answer(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
   },
 })

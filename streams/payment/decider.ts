@@ -15,11 +15,21 @@ export type PaymentTerms = {
 export type InitiatePayment = PaymentTerms & { type: 'InitiatePayment'; metadata: Annotations; claim: Claim }
 /** The invoice has taken the amount: a deferred payment is now accepted, an immediate one has succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
+export type RefusalCode = 'payment_not_allowed' | 'payment_exceeds_due' | 'payment_reference_conflict'
+/** The invoice, or the reference, has not taken the payment. Only its own driver says so. */
+export type RefusePayment = { type: 'RefusePayment'; code: RefusalCode; held_by: PaymentId | null }
+/** The settler's commands: they are only possible for a deferred payment that is accepted. */
 export type SettlePayment = { type: 'SettlePayment' }
-export type FailPayment = { type: 'FailPayment'; code: string; held_by: PaymentId | null }
+export type FailPayment = { type: 'FailPayment'; code: string }
 /** Only for a refund that is claimed. No amount: all that is left. */
 export type RefundPayment = { type: 'RefundPayment'; refund_id: RefundId; amount: bigint | null; reason: string }
-export type PaymentCommand = InitiatePayment | ConfirmPayment | SettlePayment | FailPayment | RefundPayment
+export type PaymentCommand =
+  | InitiatePayment
+  | ConfirmPayment
+  | RefusePayment
+  | SettlePayment
+  | FailPayment
+  | RefundPayment
 
 export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'concurrent_modification'
 
@@ -27,34 +37,50 @@ export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'con
 type Refunds = ReadonlyMap<RefundId, bigint | null>
 
 /**
- * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or failed, when it refuses.
- * accepted ─▶ succeeded or failed, as the settler says. Callers see `initiated` and `accepted` both as pending.
- * succeeded is refunded in parts, until nothing is left.
+ * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, when it does not take it.
+ * accepted ─▶ succeeded or failed, as the settler says. succeeded is refunded in parts, until nothing is left.
+ *
+ * Between the claim and its outcome a payment is initiated, and then only its drivers have commands for it: the invoice
+ * may have taken the amount already, so a settler who ended the payment there would contradict it. Callers see initiated
+ * and accepted both as pending, refused and failed both as failed.
  */
 export type PaymentState =
   | { readonly status: 'none' }
   | { readonly status: 'initiated' | 'accepted'; readonly terms: PaymentTerms }
   | { readonly status: 'succeeded'; readonly terms: PaymentTerms; readonly refunded: bigint; readonly refunds: Refunds }
-  | { readonly status: 'failed'; readonly terms: PaymentTerms; readonly code: string }
+  | { readonly status: 'refused' | 'failed'; readonly terms: PaymentTerms; readonly code: string }
 
 type Decision = readonly PaymentEvent[] | Rejection<PaymentCode>
+
+/** The states as callers know them. */
+const SHOWN = {
+  none: 'none',
+  initiated: 'pending',
+  accepted: 'pending',
+  succeeded: 'succeeded',
+  refused: 'failed',
+  failed: 'failed',
+} as const satisfies Record<PaymentState['status'], string>
+
+const conflict = ({ status }: PaymentState): Rejection<PaymentCode> =>
+  reject('payment_state_conflict', { state: SHOWN[status] })
 
 const initiate = ({ type: _, ...claimed }: InitiatePayment, payment: PaymentState): Decision =>
   payment.status === 'none' ? [{ type: 'PaymentInitiated', data: claimed }] : reject('concurrent_modification')
 
 const confirm = (payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
-  if (payment.status === 'failed') return reject('payment_state_conflict', { state: payment.status })
+  if (payment.status === 'refused') return conflict(payment)
   if (payment.status !== 'initiated') return []
   const type = payment.terms.settlement === 'immediate' ? 'PaymentSucceeded' : 'PaymentAccepted'
   return [{ type, data: payment.terms }]
 }
 
-/** A deferred payment that is settled already stays so: whoever settles may ask again after a lost answer. */
+/** A deferred payment that is settled already stays so: the settler may ask again after a lost answer. */
 const settle = (payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   if (payment.status === 'succeeded' && payment.terms.settlement === 'deferred') return []
-  if (payment.status !== 'accepted') return reject('payment_state_conflict', { state: payment.status })
+  if (payment.status !== 'accepted') return conflict(payment)
   return [{ type: 'PaymentSucceeded', data: payment.terms }]
 }
 
@@ -65,7 +91,7 @@ export const refundable = (payment: PaymentState): bigint =>
 const refund = ({ refund_id, amount, reason }: RefundPayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   // A refund is claimed only after the payment has succeeded, and a succeeded payment stays so.
-  if (payment.status !== 'succeeded') return reject('payment_state_conflict', { state: payment.status })
+  if (payment.status !== 'succeeded') return conflict(payment)
   if (payment.refunds.has(refund_id)) return []
   const left = refundable(payment)
   const refund_amount = amount ?? left
@@ -75,12 +101,18 @@ const refund = ({ refund_id, amount, reason }: RefundPayment, payment: PaymentSt
   return [{ type: 'PaymentRefunded', data: { ...payment.terms, refund_id, refund_amount, refunded_amount, reason } }]
 }
 
-const fail = ({ code, held_by }: FailPayment, payment: PaymentState): Decision => {
+const refuse = ({ code, held_by }: RefusePayment, payment: PaymentState): Decision => {
+  if (payment.status === 'none') return reject('resource_not_found')
+  if (payment.status === 'refused' && payment.code === code) return []
+  if (payment.status !== 'initiated') return conflict(payment)
+  return [{ type: 'PaymentFailed', data: { ...payment.terms, code, held_by } }]
+}
+
+const fail = ({ code }: FailPayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   if (payment.status === 'failed' && payment.code === code) return []
-  if (payment.status !== 'initiated' && payment.status !== 'accepted')
-    return reject('payment_state_conflict', { state: payment.status })
-  return [{ type: 'PaymentFailed', data: { ...payment.terms, code, held_by } }]
+  if (payment.status !== 'accepted') return conflict(payment)
+  return [{ type: 'PaymentFailed', data: { ...payment.terms, code, held_by: null } }]
 }
 
 const decide = (command: PaymentCommand, state: PaymentState): Decision => {
@@ -89,6 +121,8 @@ const decide = (command: PaymentCommand, state: PaymentState): Decision => {
       return initiate(command, state)
     case 'ConfirmPayment':
       return confirm(state)
+    case 'RefusePayment':
+      return refuse(command, state)
     case 'SettlePayment':
       return settle(state)
     case 'FailPayment':
@@ -120,7 +154,7 @@ const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
       return withRefund(payment, event.data.refund_id, null)
     case 'PaymentFailed': {
       const { code, held_by: _held_by, ...terms } = event.data
-      return { status: 'failed', terms, code }
+      return { status: payment.status === 'accepted' ? 'failed' : 'refused', terms, code }
     }
   }
 }

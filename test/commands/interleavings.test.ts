@@ -54,7 +54,7 @@ const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): 
   if (answer.kind === 'created' || answer.kind === 'replayed')
     expect(state.status).to.equal(answer.row.state === 'pending' ? 'accepted' : answer.row.state)
   else if (answer.kind === 'refused' && answer.recordedFor !== undefined)
-    expect(state).to.include({ status: 'failed', code: answer.rejection.rejected })
+    expect(state).to.include({ status: 'refused', code: answer.rejection.rejected })
   else if (answer.kind === 'refused')
     // Before the claim, so nothing is recorded, and another driver may have been luckier: only where the one that had
     // the reference has let go of it since.

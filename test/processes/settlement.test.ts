@@ -109,7 +109,7 @@ describe('the settlement process', function () {
   it('lets the invoice go of a failed payment whose request has died', async () => {
     const payment = newPayment('k', { settlement: 'deferred' })
     await pay(ledger, payment, context())
-    const command = { type: 'FailPayment' as const, code: 'card_declined', held_by: null }
+    const command = { type: 'FailPayment' as const, code: 'card_declined' }
     await handle(ledger, paymentEntity, payment.id, { command, context: context() })
     await process.takeNews()
     await world.pass(GRACE_MS)

@@ -184,7 +184,7 @@ describe('the rows of', () => {
             const row = foldAll(projections.payments as never, recorded.slice(0, n + 1))
             const back = state.status === 'succeeded' ? state.refunded : 0n
             expect(row).to.include({ ...state.terms, refunded_amount: back, state: shownAs(state.status, back) })
-            expect(row).to.include({ failure_code: state.status === 'failed' ? state.code : null })
+            expect(row).to.include({ failure_code: 'code' in state ? state.code : null })
           }
         }),
       ))
@@ -243,8 +243,9 @@ describe('the rows of', () => {
 })
 
 /** What a caller sees of a payment of 1000 of which so much has gone back. */
-const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'failed', back: bigint): string => {
+const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'refused' | 'failed', back: bigint): string => {
   if (status === 'initiated' || status === 'accepted') return 'pending'
+  if (status === 'refused') return 'failed'
   if (back === 0n) return status
   return back === 1000n ? 'refunded' : 'partially_refunded'
 }

@@ -110,8 +110,8 @@ export const anyPaymentCommand: fc.Arbitrary<PaymentCommand> = fc.oneof(
   fc.constantFrom<PaymentCommand>(
     { type: 'ConfirmPayment' },
     { type: 'SettlePayment' },
-    { type: 'FailPayment', code: 'payment_exceeds_due', held_by: null },
-    { type: 'FailPayment', code: 'card_declined', held_by: null },
+    { type: 'RefusePayment', code: 'payment_exceeds_due', held_by: null },
+    { type: 'FailPayment', code: 'card_declined' },
   ),
   {
     weight: 3,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { payment, type PaymentEvent, refundable } from '../../streams/payment/index.ts'
+import { payment, type PaymentEvent, type RefusalCode, refundable } from '../../streams/payment/index.ts'
 import { scenario, stateAfter } from '../support/scenario.ts'
 import { id, initiatePayment, paymentFailed, paymentInitiated, terms } from './samples.ts'
 
@@ -7,8 +7,9 @@ const { given } = scenario(payment.decider)
 
 const confirm = { type: 'ConfirmPayment' } as const
 const settle = { type: 'SettlePayment' } as const
-const fail = (code: string, held_by: ReturnType<typeof id<'pay'>> | null = null) =>
-  ({ type: 'FailPayment', code, held_by }) as const
+const fail = (code: string) => ({ type: 'FailPayment', code }) as const
+const refuse = (code: RefusalCode, held_by: ReturnType<typeof id<'pay'>> | null = null) =>
+  ({ type: 'RefusePayment', code, held_by }) as const
 
 const immediate = paymentInitiated('immediate')
 const deferred = paymentInitiated('deferred')
@@ -49,6 +50,8 @@ describe('a payment', () => {
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
         .when(confirm)
         .expectRejected('payment_state_conflict', { state: 'failed' }))
+    it('once, also after its settler has let it fail', () =>
+      given(deferred, accepted, paymentFailed('deferred', 'card_declined')).when(confirm).expectNothing())
     it('not before it exists', () => given().when(confirm).expectRejected('resource_not_found'))
   })
 
@@ -60,7 +63,7 @@ describe('a payment', () => {
         .when(settle)
         .expectRejected('payment_state_conflict', { state: 'succeeded' }))
     it('not before it is accepted', () =>
-      given(deferred).when(settle).expectRejected('payment_state_conflict', { state: 'initiated' }))
+      given(deferred).when(settle).expectRejected('payment_state_conflict', { state: 'pending' }))
     it('not when it has failed', () =>
       given(deferred, accepted, paymentFailed('deferred', 'card_declined'))
         .when(settle)
@@ -68,18 +71,39 @@ describe('a payment', () => {
     it('not before it exists', () => given().when(settle).expectRejected('resource_not_found'))
   })
 
-  describe('fails', () => {
-    it('when the invoice refuses it', () =>
-      given(immediate).when(fail('payment_exceeds_due')).expectOnce(paymentFailed('immediate', 'payment_exceeds_due')))
+  describe('is refused', () => {
+    it('when the invoice does not take it', () =>
+      given(immediate)
+        .when(refuse('payment_exceeds_due'))
+        .expectOnce(paymentFailed('immediate', 'payment_exceeds_due')))
     it('when another payment has its reference, and says which', () =>
       given(immediate)
-        .when(fail('payment_reference_conflict', id('pay', 2)))
+        .when(refuse('payment_reference_conflict', id('pay', 2)))
         .expectOnce(paymentFailed('immediate', 'payment_reference_conflict', id('pay', 2))))
-    it('when the settler says so', () =>
-      given(deferred, accepted).when(fail('card_declined')).expectOnce(paymentFailed('deferred', 'card_declined')))
     it('for one reason', () =>
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
+        .when(refuse('payment_not_allowed'))
+        .expectRejected('payment_state_conflict', { state: 'failed' }))
+    it('not once it is accepted', () =>
+      given(deferred, accepted)
+        .when(refuse('payment_exceeds_due'))
+        .expectRejected('payment_state_conflict', { state: 'pending' }))
+    it('not before it exists', () => given().when(refuse('payment_exceeds_due')).expectRejected('resource_not_found'))
+  })
+
+  describe('fails', () => {
+    it('when the settler says so', () =>
+      given(deferred, accepted).when(fail('card_declined')).expectOnce(paymentFailed('deferred', 'card_declined')))
+    for (const [name, claimed] of Object.entries({ immediate, deferred }))
+      it(`not between its claim and its outcome: ${name}`, () =>
+        given(claimed).when(fail('card_declined')).expectRejected('payment_state_conflict', { state: 'pending' }))
+    it('for one reason', () =>
+      given(deferred, accepted, paymentFailed('deferred', 'insufficient_funds'))
         .when(fail('card_declined'))
+        .expectRejected('payment_state_conflict', { state: 'failed' }))
+    it('not where it was refused, though for the same reason', () =>
+      given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
+        .when(fail('payment_exceeds_due'))
         .expectRejected('payment_state_conflict', { state: 'failed' }))
     it('not when it has succeeded', () =>
       given(immediate, succeeded('immediate'))
@@ -124,7 +148,7 @@ describe('a payment', () => {
         .expectNothing()
     })
     it('not before it has succeeded', () => {
-      given(deferred, accepted).when(giveBack(1, 1n)).expectRejected('payment_state_conflict', { state: 'accepted' })
+      given(deferred, accepted).when(giveBack(1, 1n)).expectRejected('payment_state_conflict', { state: 'pending' })
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
         .when(giveBack(1, 1n))
         .expectRejected('payment_state_conflict', { state: 'failed' })

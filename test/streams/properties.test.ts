@@ -183,7 +183,18 @@ describe('the laws of', () => {
         fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
           play(payment.decider, commands, ({ before, state }) => {
             if (before.status === 'succeeded') expect(state.status).to.equal('succeeded')
-            if (before.status === 'failed') expect(state).to.equal(before)
+            if (before.status === 'refused' || before.status === 'failed') expect(state).to.equal(before)
+          })
+        }),
+      ))
+
+    it('is settled or failed by its settler only when it is deferred and accepted', () =>
+      fc.assert(
+        fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
+          play(payment.decider, commands, ({ before, command, events }) => {
+            if (command.type !== 'SettlePayment' && command.type !== 'FailPayment') return
+            if (events.length > 0) expect(before.status).to.equal('accepted')
+            if (events.length > 0 && 'terms' in before) expect(before.terms.settlement).to.equal('deferred')
           })
         }),
       ))
