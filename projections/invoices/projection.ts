@@ -1,5 +1,6 @@
 import type { Annotations } from '../../streams/claim.ts'
 import type { InvoiceEvent, InvoiceStatus } from '../../streams/invoice/index.ts'
+import { PersistentSet } from '../../streams/persistentMap.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
 export type InvoiceRow = ResourceRow & {
@@ -15,11 +16,12 @@ export type InvoiceRow = ResourceRow & {
   readonly approved_at: string | null
   readonly paid_at: string | null
   readonly metadata: Annotations
-  /** The payments that hold a part of the invoice without having paid it yet. */
-  readonly reserved: readonly string[]
+  /** The payments that hold a part of the invoice without having paid it yet. As it is read from the table, an array. */
+  readonly reserved: PersistentSet<string> | readonly string[]
 }
 
-const without = (ids: readonly string[], id: string): readonly string[] => ids.filter(other => other !== id)
+const reservedIn = ({ reserved }: InvoiceRow): PersistentSet<string> =>
+  reserved instanceof PersistentSet ? reserved : PersistentSet.of(reserved)
 
 export const invoices: Projection<InvoiceEvent, InvoiceRow> = {
   name: 'invoices_v1',
@@ -52,7 +54,7 @@ export const invoices: Projection<InvoiceEvent, InvoiceRow> = {
       approved_by: null,
       approved_at: null,
       paid_at: null,
-      reserved: [],
+      reserved: PersistentSet.of(),
     }
   },
   on: {
@@ -65,19 +67,22 @@ export const invoices: Projection<InvoiceEvent, InvoiceRow> = {
     InvoiceVoided: () => ({ state: 'voided' }),
     PaymentReserved: (row, { event: { data } }) => ({
       amount_pending: row.amount_pending + data.amount,
-      reserved: [...row.reserved, data.payment_id],
+      reserved: reservedIn(row).with(data.payment_id),
     }),
     PaymentRefused: () => ({}),
     PaymentReleased: (row, { event: { data } }) => ({
       amount_pending: row.amount_pending - data.amount,
-      reserved: without(row.reserved, data.payment_id),
+      reserved: reservedIn(row).without(data.payment_id),
     }),
-    PaymentApplied: (row, { event: { data } }) => ({
-      state: 'partially_paid',
-      amount_paid: row.amount_paid + data.amount,
-      amount_pending: row.reserved.includes(data.payment_id) ? row.amount_pending - data.amount : row.amount_pending,
-      reserved: without(row.reserved, data.payment_id),
-    }),
+    PaymentApplied: (row, { event: { data } }) => {
+      const reserved = reservedIn(row)
+      return {
+        state: 'partially_paid',
+        amount_paid: row.amount_paid + data.amount,
+        amount_pending: reserved.has(data.payment_id) ? row.amount_pending - data.amount : row.amount_pending,
+        reserved: reserved.without(data.payment_id),
+      }
+    },
     RefundApplied: (row, { event: { data } }) => ({ amount_refunded: row.amount_refunded + data.amount }),
     InvoicePaid: (_, { metadata }) => ({ state: 'paid', paid_at: metadata.at }),
   },

@@ -1,5 +1,6 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
+import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
 
 /** What is the same for all secrets of a key. */
@@ -40,7 +41,7 @@ export type ApiKeyCode = 'resource_not_found' | 'concurrent_modification'
  */
 type Issued = KeyTerms & {
   /** The idempotency keys, hashed, of the rotations so far: none of them is carried out twice, however late it is sent again. */
-  readonly rotations: readonly string[]
+  readonly rotations: PersistentSet<string>
 }
 export type ApiKeyState =
   | { readonly status: 'none' }
@@ -63,7 +64,7 @@ const issue = ({ type: _, at, scopes, ...terms }: IssueApiKey, key: ApiKeyState)
 
 const rotate = ({ at, nonce, hash, overlap_seconds, claim }: RotateApiKey, key: ApiKeyState): Decision => {
   if (key.status === 'none') return reject('resource_not_found')
-  if (claim !== null && key.rotations.includes(claim.key_hash)) return []
+  if (claim !== null && key.rotations.has(claim.key_hash)) return []
   if (key.status === 'revoked') return reject('resource_not_found')
   if (key.current.nonce === nonce) return []
   const expires_at = after(at, key.lifetime_days * DAY_MS)
@@ -90,7 +91,7 @@ const decide = (command: ApiKeyCommand, state: ApiKeyState): Decision => {
 const evolve = (key: ApiKeyState, event: ApiKeyEvent): ApiKeyState => {
   if (event.type === 'ApiKeyIssued') {
     const { scopes, quota, lifetime_days, nonce, hash, expires_at } = event.data
-    const terms = { scopes, quota, lifetime_days, rotations: [] }
+    const terms = { scopes, quota, lifetime_days, rotations: PersistentSet.of<string>() }
     return { status: 'active', ...terms, current: { nonce, hash, expires_at }, previous: null }
   }
   // A stored fact is never refused; there is nothing that it could change of a key that is not, or no longer, there.
@@ -99,7 +100,7 @@ const evolve = (key: ApiKeyState, event: ApiKeyEvent): ApiKeyState => {
   switch (event.type) {
     case 'ApiKeyRotated': {
       const { previous_until, claim, ...fresh } = event.data
-      const rotations = claim === null ? terms.rotations : [...terms.rotations, claim.key_hash]
+      const rotations = claim === null ? terms.rotations : terms.rotations.with(claim.key_hash)
       const previous = { ...current, expires_at: previous_until }
       return { status: 'active', ...terms, rotations, current: fresh, previous }
     }

@@ -1,6 +1,7 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { OrderId, PaymentId, RefundId } from '../ids.ts'
+import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceEvent } from './events.ts'
 
 export type RaiseInvoice = {
@@ -51,8 +52,8 @@ type Amounts = {
   readonly paid: bigint
   readonly pending: bigint
   /** Every payment that ever asked, so that a retry is recognised. */
-  readonly payments: ReadonlyMap<PaymentId, Part>
-  readonly refunds: ReadonlySet<RefundId>
+  readonly payments: PersistentMap<PaymentId, Part>
+  readonly refunds: PersistentSet<RefundId>
 }
 export type InvoiceStatus = 'draft' | 'approved' | 'partially_paid' | 'paid' | 'voided'
 /** draft ─▶ approved ─▶ partially_paid ─▶ paid. Draft or approved, with nothing paid or pending ─▶ voided. */
@@ -169,11 +170,11 @@ const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
 
 const withPart = (invoice: Raised, id: PaymentId, part: Part): Raised => ({
   ...invoice,
-  payments: new Map(invoice.payments).set(id, part),
+  payments: invoice.payments.with(id, part),
 })
 
 type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
-/** A payment's part moves from one pocket of the invoice to another. */
+/** The payment's amount changes what it counts as: pending, paid, or neither. */
 const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
   const from = invoice.payments.get(payment_id)?.status
   return {
@@ -201,7 +202,7 @@ const evolveRaised = (invoice: Raised, event: Exclude<InvoiceEvent, { type: 'Inv
     case 'PaymentApplied':
       return moved(invoice, event.data, 'applied')
     case 'RefundApplied':
-      return { ...invoice, refunds: new Set(invoice.refunds).add(event.data.refund_id) }
+      return { ...invoice, refunds: invoice.refunds.with(event.data.refund_id) }
     case 'InvoicePaid':
       return { ...invoice, status: 'paid' }
   }
@@ -218,8 +219,8 @@ const evolve = (invoice: InvoiceState, event: InvoiceEvent): InvoiceState => {
       dueDate,
       paid: 0n,
       pending: 0n,
-      payments: new Map(),
-      refunds: new Set(),
+      payments: PersistentMap.of(),
+      refunds: PersistentSet.of(),
     }
   }
   // A stored fact is never refused; before the invoice was raised it has nothing to change.

@@ -1,6 +1,7 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId, OrderId, PaymentId, RefundId } from '../ids.ts'
+import { PersistentMap } from '../persistentMap.ts'
 import type { PaymentEvent } from './events.ts'
 
 export type PaymentTerms = {
@@ -33,8 +34,8 @@ export type PaymentCommand =
 
 export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'concurrent_modification'
 
-/** What each refund came to: its amount, or null where it was refused. */
-type Refunds = ReadonlyMap<RefundId, bigint | null>
+/** The outcome of each refund: its amount, or null where it was refused. */
+type Refunds = PersistentMap<RefundId, bigint | null>
 
 /**
  * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, when it does not take it.
@@ -134,7 +135,7 @@ const decide = (command: PaymentCommand, state: PaymentState): Decision => {
 
 const withRefund = (payment: PaymentState, id: RefundId, amount: bigint | null, refunded?: bigint): PaymentState => {
   if (payment.status !== 'succeeded') return payment
-  const refunds = new Map(payment.refunds).set(id, amount)
+  const refunds = payment.refunds.with(id, amount)
   return { ...payment, refunds, refunded: refunded ?? payment.refunded }
 }
 
@@ -147,7 +148,7 @@ const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
     case 'PaymentAccepted':
       return { status: 'accepted', terms: event.data }
     case 'PaymentSucceeded':
-      return { status: 'succeeded', terms: event.data, refunded: 0n, refunds: new Map() }
+      return { status: 'succeeded', terms: event.data, refunded: 0n, refunds: PersistentMap.of() }
     case 'PaymentRefunded':
       return withRefund(payment, event.data.refund_id, event.data.refund_amount, event.data.refunded_amount)
     case 'RefundRefused':

@@ -1,5 +1,6 @@
 import type { Decider } from '../decider.ts'
 import type { PaymentId } from '../ids.ts'
+import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { ReferenceEvent } from './events.ts'
 
 export type TakeReference = { type: 'TakeReference'; payment_id: PaymentId }
@@ -13,12 +14,12 @@ export type ReferenceCommand = TakeReference | ReleaseReference
 export type ReferenceState = {
   readonly holder: PaymentId | null
   /** The refused payments, each with the one that held the reference then. */
-  readonly refused: ReadonlyMap<PaymentId, PaymentId>
+  readonly refused: PersistentMap<PaymentId, PaymentId>
   /**
-   * The payments that let go of it. None of them takes it again: a slow second driver of a payment that has failed in
-   * the meantime would, and nobody would come by to release what it took.
+   * The payments that released it. None of them takes it again: a slow second driver of a payment that has failed in
+   * the meantime would take it, and nothing would release it after that.
    */
-  readonly released: ReadonlySet<PaymentId>
+  readonly released: PersistentSet<PaymentId>
 }
 
 const take = ({ payment_id }: TakeReference, state: ReferenceState): readonly ReferenceEvent[] => {
@@ -45,14 +46,14 @@ const evolve = (state: ReferenceState, event: ReferenceEvent): ReferenceState =>
     case 'ReferenceTaken':
       return { ...state, holder: event.data.payment_id }
     case 'ReferenceRefused':
-      return { ...state, refused: new Map(state.refused).set(event.data.payment_id, event.data.held_by) }
+      return { ...state, refused: state.refused.with(event.data.payment_id, event.data.held_by) }
     case 'ReferenceReleased':
-      return { ...state, holder: null, released: new Set(state.released).add(event.data.payment_id) }
+      return { ...state, holder: null, released: state.released.with(event.data.payment_id) }
   }
 }
 
 export const referenceDecider: Decider<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
-  initial: { holder: null, refused: new Map(), released: new Set() },
+  initial: { holder: null, refused: PersistentMap.of(), released: PersistentSet.of() },
   decide,
   evolve,
 }

@@ -1,5 +1,6 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
+import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
 /** Where delivery begins. `from_time`: RFC 3339, or null. */
@@ -53,7 +54,7 @@ export type SubscriptionState =
       readonly replays: number
       readonly isReplaying: boolean
       /** The hashes of the idempotency keys that replays were asked for with. */
-      readonly keys: readonly string[]
+      readonly keys: PersistentSet<string>
     }
   | { readonly status: 'deleted' }
 
@@ -75,7 +76,7 @@ const resume = ({ status }: Living): Decision =>
 
 // The same key again is the same replay, whose number the one who asks finds by the key.
 const replay = ({ type: _, ...where }: ReplaySubscription, { replays, keys }: Living): Decision =>
-  where.claim !== null && keys.includes(where.claim.key_hash)
+  where.claim !== null && keys.has(where.claim.key_hash)
     ? NOTHING
     : [{ type: 'SubscriptionReplayed', data: { replay: replays + 1, ...where } }]
 
@@ -106,7 +107,7 @@ const decide = (command: SubscriptionCommand, state: SubscriptionState): Decisio
 
 const evolve = (subscription: SubscriptionState, event: SubscriptionEvent): SubscriptionState => {
   if (event.type === 'SubscriptionCreated')
-    return { status: 'active', scopes: event.data.scopes, replays: 0, isReplaying: false, keys: [] }
+    return { status: 'active', scopes: event.data.scopes, replays: 0, isReplaying: false, keys: PersistentSet.of() }
   // A stored fact is never refused; there is nothing that it could change of what is not, or no longer, there.
   if (subscription.status === 'none' || subscription.status === 'deleted') return subscription
   switch (event.type) {
@@ -116,7 +117,7 @@ const evolve = (subscription: SubscriptionState, event: SubscriptionEvent): Subs
       return { ...subscription, status: 'active' }
     case 'SubscriptionReplayed': {
       const { replay: number, claim } = event.data
-      const keys = claim === null ? subscription.keys : [...subscription.keys, claim.key_hash]
+      const keys = claim === null ? subscription.keys : subscription.keys.with(claim.key_hash)
       return { ...subscription, replays: number, isReplaying: true, keys }
     }
     case 'SubscriptionReplayCompleted':

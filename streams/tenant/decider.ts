@@ -1,4 +1,5 @@
 import type { Decider } from '../decider.ts'
+import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { TenantEvent } from './events.ts'
 
 export type SuspendTenant = { type: 'SuspendTenant'; reason: string }
@@ -13,7 +14,7 @@ export type TenantCode = never
 /** How the tenant stands here, whatever its issuer says of it. `revoked` holds the scopes of each subject. */
 export type TenantState = {
   readonly isSuspended: boolean
-  readonly revoked: ReadonlyMap<string, ReadonlySet<string>>
+  readonly revoked: PersistentMap<string, PersistentSet<string>>
 }
 
 const isRevoked = ({ revoked }: TenantState, { subject, scope }: RevokeScope | RestoreScope): boolean =>
@@ -44,16 +45,16 @@ const evolve = (tenant: TenantState, event: TenantEvent): TenantState => {
     case 'ScopeRevoked':
     case 'ScopeRestored': {
       const { subject, scope } = event.data
-      const scopes = new Set(tenant.revoked.get(subject))
-      if (event.type === 'ScopeRevoked') scopes.add(scope)
-      else scopes.delete(scope)
-      return { ...tenant, revoked: new Map(tenant.revoked).set(subject, scopes) }
+      const before = tenant.revoked.get(subject) ?? PersistentSet.of<string>()
+      const scopes = event.type === 'ScopeRevoked' ? before.with(scope) : before.without(scope)
+      const revoked = scopes.size === 0 ? tenant.revoked.without(subject) : tenant.revoked.with(subject, scopes)
+      return { ...tenant, revoked }
     }
   }
 }
 
 export const tenantDecider: Decider<TenantState, TenantCommand, TenantEvent, TenantCode> = {
-  initial: { isSuspended: false, revoked: new Map() },
+  initial: { isSuspended: false, revoked: PersistentMap.of() },
   decide,
   evolve,
 }

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { routes } from '../../src/http/index.ts'
 import { type ErrorCode, Problem, statusOf } from '../../src/http/problem.ts'
 import { type AnyRoute, errorsOf } from '../../src/http/route.ts'
+import { PersistentMap } from '../../streams/persistentMap.ts'
 import { type Answer, type Client, clientOf } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { expiredToken } from '../support/forgedToken.ts'
@@ -49,7 +50,7 @@ describe('every error code of every endpoint', function () {
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
     await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0 }) })
     await start('suspended', {
-      services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: new Map() }) }),
+      services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
     await start('asApiKey', {

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { PersistentSet } from '../../streams/persistentMap.ts'
 import { apiKey } from '../../streams/apiKey/index.ts'
 import { scenario, stateAfter } from '../support/scenario.ts'
 import { apiKeyIssued, apiKeyRevoked, apiKeyRotated, claim, issueApiKey, keySecret, rotateApiKey } from './samples.ts'
@@ -44,7 +45,7 @@ describe('an API key', () => {
         scopes: ['orders:read'],
         quota: { requests: 10, window_seconds: 60 },
         lifetime_days: 30,
-        rotations: [],
+        rotations: PersistentSet.of(),
         current: keySecret(3, '2026-02-10T00:00:00.000Z'),
         previous: keySecret(2, '2026-01-18T00:00:00.000Z'),
       })
