@@ -78,7 +78,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
-    door: { stopping: stopping.signal },
+    admission: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
   const server = await listen(app, { host: config.host, port })

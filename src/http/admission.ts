@@ -1,12 +1,11 @@
 import type { Request as Incoming, RequestHandler, Response as Outgoing } from 'express'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Capacity, createCapacity, holdingOf } from './capacity.ts'
 import { Problem } from './problem.ts'
 import { sendProblem } from './respond.ts'
 
-/** Who is turned away at the door, before anything is looked at or paid for: there is no room. */
+/** Refuses requests before anything is looked at or paid for, when there is no capacity for them. */
 
-/** More at once than this would only wait in line; better to be told, and to come again. */
-const IN_FLIGHT_MAX = 1_000
 /** Begins to turn requests away well before the delay reaches 200 ms. */
 const LOOP_DELAY_MAX_MS = 100
 const LOOP_RESOLUTION_MS = 10
@@ -41,29 +40,32 @@ export type Admission = {
   readonly exempt: readonly string[]
   /** Whether the process has more than it can do; by the delay of its event loop when absent. */
   readonly isOverloaded?: () => boolean
+  readonly capacity?: Capacity
 }
 
-export const admission = ({ stopping, exempt, isOverloaded = watchLoop() }: Admission): RequestHandler => {
-  let inFlight = 0
-  const leave = (): void => {
-    inFlight -= 1
+/** The account of a request whose caller is not known yet, or never will be. */
+export const addressAccount = ({ socket }: Incoming): string => `address ${socket.remoteAddress ?? ''}`
+
+export const admission = ({
+  stopping,
+  exempt,
+  isOverloaded = watchLoop(),
+  capacity = createCapacity(),
+}: Admission): RequestHandler => {
+  const admit = (req: Incoming, res: Outgoing): void => {
+    if (stopping.aborted) throw new Problem('shutting_down', { headers: { Connection: 'close' } })
+    if (isOverloaded()) throw new Problem('overloaded')
+    const holding = holdingOf(capacity)
+    holding.work(addressAccount(req))
+    res.once('close', holding.leave)
+    res.locals['holding'] = holding
   }
-  const loadFault = (): Problem | undefined => {
-    if (stopping.aborted) return new Problem('shutting_down', { headers: { Connection: 'close' } })
-    return inFlight >= IN_FLIGHT_MAX || isOverloaded() ? new Problem('overloaded') : undefined
-  }
-  return (req: Incoming, res: Outgoing, next) => {
-    const fault = exempt.includes(req.path) ? undefined : loadFault()
-    if (fault) {
-      sendProblem(req, res, fault)
-      return
-    }
-    inFlight += 1
-    res.once('close', leave)
-    // Who listens for hours is not at work: a stream gives its place back when it begins.
-    res.locals['leave'] = () => {
-      res.off('close', leave)
-      leave()
+  return (req, res, next) => {
+    try {
+      if (!exempt.includes(req.path)) admit(req, res)
+    } catch (error) {
+      if (error instanceof Problem) return sendProblem(req, res, error)
+      throw error
     }
     next()
   }

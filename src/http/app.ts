@@ -7,7 +7,8 @@ import express, {
   type Response as Outgoing,
 } from 'express'
 import type { Log } from '../ports.ts'
-import { type Admission, admission } from './admission.ts'
+import { addressAccount, type Admission, admission } from './admission.ts'
+import { bodyArrived, continueTo } from './body.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { framingFault } from './framing.ts'
@@ -20,7 +21,7 @@ export type AppParts = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
-  readonly door: Omit<Admission, 'exempt'>
+  readonly admission: Omit<Admission, 'exempt'>
   /** The embedded issuer, mounted at its own path. */
   readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
 }
@@ -43,14 +44,14 @@ export const createApp = (parts: AppParts): RequestListener => {
 }
 
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-const routerOf = ({ routes, boundary, log, door, issuer }: AppParts): Express => {
+const routerOf = ({ routes, boundary, log, admission: admitted, issuer }: AppParts): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(admission({ ...door, exempt }))
-  if (issuer) app.use(issuer.path, issuer.handler)
+  app.use(admission({ ...admitted, exempt }))
+  if (issuer) app.use(issuer.path, bodyFirst, issuer.handler)
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
     app.all(path, (req, res) => {
@@ -72,6 +73,25 @@ const routerOf = ({ routes, boundary, log, door, issuer }: AppParts): Express =>
     )
   })
   return app
+}
+
+/** The largest form that the issuer takes is far below this. */
+const ISSUER_BODY_MAX_BYTES = 32 * 1024
+const ISSUER_BODY_DEADLINE_MS = 30_000
+
+/** The issuer reads bodies itself: it is not asked before the body is there, and holds no place until then. */
+const bodyFirst = async (req: Incoming, res: Outgoing, next: () => void): Promise<void> => {
+  try {
+    await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
+      caller: addressAccount(req),
+      deadlineMs: ISSUER_BODY_DEADLINE_MS,
+      holding: res.locals['holding'],
+      goOn: () => continueTo(req, res),
+    })
+  } catch (error) {
+    return sendProblem(req, res, error instanceof Problem ? error : new Problem('internal_error'))
+  }
+  next()
 }
 
 const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'

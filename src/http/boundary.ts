@@ -4,12 +4,15 @@ import type { z } from 'zod'
 import type { Context } from '../commands/handle.ts'
 import type { Principal } from '../identity/principal.ts'
 import { Unavailable } from '../ports.ts'
+import { addressAccount } from './admission.ts'
 import { audited } from './audit.ts'
-import { readBody } from './body.ts'
+import { continueTo, readBody } from './body.ts'
+import type { Holding } from './capacity.ts'
 import { ifMatch, ifNoneMatch } from './conditional.ts'
 import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
 import { type Authenticate, createGate } from './gate.ts'
+import { callerOf } from './limits.ts'
 import { Problem } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
 import { minPositionOf, preferenceOf } from './preference.ts'
@@ -49,7 +52,12 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     const accept = acceptedType(req, declared)
     const asked = headerOf(req, 'api-version') ?? OLDEST_VERSION
     if (isVersion(asked)) res.locals['apiVersion'] = asked
-    const sent = await readBody(req, declared, services.bodyDeadlineMs)
+    const sent = await readBody(req, declared, {
+      caller: principal ? callerOf(principal) : addressAccount(req),
+      deadlineMs: services.bodyDeadlineMs,
+      holding: holdingOf(res),
+      goOn: () => continueTo(req, res),
+    })
     // Behind 413 and 415, which win over every 400.
     const apiVersion = checkedVersion(asked)
     const body = declared.body && checked(declared.body, sent, '')
@@ -77,6 +85,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
 
   return async (req, res, declared) => {
     const principal = declared.scope === 'none' ? undefined : await gate.identify(req)
+    if (principal) holdingOf(res)?.work(callerOf(principal))
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
     const recheck = () => gate.recheck(req, declared)
@@ -91,6 +100,9 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     return audited(services.ledger, { operation: declared.operationId, resource: () => resource, context }, work)
   }
 }
+
+/** Absent where the path is answered under any load. */
+const holdingOf = ({ locals }: Outgoing): Holding | undefined => locals['holding'] as Holding | undefined
 
 /** What an audit record names: only what is an id, since anything may stand in a path. */
 const pathId = ({ params }: Incoming): string | null => {

@@ -23,6 +23,10 @@ export type LimitSettings = Readonly<Record<RatePolicy, RateLimit>>
 /** What is cheap is counted where it happens, what is expensive for all instances together. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
 
+/** One name for one caller: whatever is shared out among callers is shared out by it. */
+export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' | 'subject' | 'client'>): string =>
+  JSON.stringify([tenant, subject, client])
+
 const MS_PER_SECOND = 1_000
 export const secondsUntilReset = ({ resetMs }: Standing): number => Math.max(1, Math.ceil(resetMs / MS_PER_SECOND))
 
@@ -34,7 +38,7 @@ export const createLimits = (settings: LimitSettings, { local, shared }: Counter
   })
   return {
     count: async ({ tenant, subject, client, quota }, rateClass) => {
-      const key = JSON.stringify([tenant, subject, client])
+      const key = callerOf({ tenant, subject, client })
       const all = await standing(local, key, 'default', settings.default)
       if (isExceeded(all)) return [all]
       const own = rateClass === 'default' ? [] : [await standing(shared, key, rateClass, settings[rateClass])]

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Holding } from './capacity.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problem.ts'
 import { rateHeaders, type Standing } from './limits.ts'
 import type { Reply, Streamed } from './route.ts'
@@ -11,8 +12,8 @@ type Locals = {
   readonly apiVersion?: string
   /** How the caller stands with its limits. */
   readonly standings?: readonly Standing[]
-  /** Gives back the place among the requests that are at work. */
-  readonly leave?: () => void
+  /** The request's share of the capacity. */
+  readonly holding?: Holding
 }
 type Response = ServerResponse & { locals: Locals }
 
@@ -56,7 +57,8 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
-  res.locals.leave?.()
+  // A reader that listens for hours is not at work.
+  res.locals.holding?.leave()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
   }

@@ -166,7 +166,7 @@ const COMMON: readonly ErrorCode[] = [
   'not_acceptable',
   'internal_error',
 ]
-const UNDER_LOAD: readonly ErrorCode[] = ['overloaded', 'shutting_down']
+const UNDER_LOAD: readonly ErrorCode[] = ['overloaded', 'shutting_down', 'rate_limited']
 const AUTHENTICATED: readonly ErrorCode[] = [
   'unauthenticated',
   'token_invalid',

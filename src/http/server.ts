@@ -41,7 +41,9 @@ export const listen = async (
   })
   server.on('clientError', unreadable.answer)
   server.on('connect', refuseTunnel)
-  server.on('checkExpectation', (req, res) => server.emit('request', req, res))
+  // A body is asked for only when its head has passed every check (body.ts).
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (req, res) => server.emit('request', req, res))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())

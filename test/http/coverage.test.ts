@@ -44,8 +44,8 @@ describe('every error code of every endpoint', function () {
     await start('othersAreFirst', variants.othersAreFirst)
     await start('later', variants.later)
     await start('broken', variants.broken)
-    await start('overloaded', { door: { isOverloaded: () => true } })
-    await start('stopping', { door: { stopping: AbortSignal.abort() } })
+    await start('overloaded', { admission: { isOverloaded: () => true } })
+    await start('stopping', { admission: { stopping: AbortSignal.abort() } })
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
     await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0 }) })
@@ -53,6 +53,7 @@ describe('every error code of every endpoint', function () {
       services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
+    await start('crowded', variants.crowded)
     await start('asApiKey', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
     })
@@ -102,7 +103,7 @@ describe('every error code of every endpoint', function () {
       return ask({ api: api['keyless'] ?? '' })
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
-    rate_limited: ask => ask({ api: api['limited'] ?? '' }),
+    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) =>
       ask({ api: api[operationId === 'create_export' ? 'noExports' : 'asApiKey'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),

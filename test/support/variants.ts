@@ -14,6 +14,7 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { Admission } from '../../src/http/admission.ts'
+import { createCapacity } from '../../src/http/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import type { LimitSettings } from '../../src/http/limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
@@ -27,7 +28,7 @@ export type Wrong = {
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
-  readonly door?: Partial<Admission>
+  readonly admission?: Partial<Admission>
   readonly limits?: LimitSettings
   readonly services?: (right: Services) => Services
 }
@@ -50,6 +51,11 @@ const none = { requests: 0, windowSeconds: 60 }
 const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many }
 /** Every limit is used up before the first request. */
 export const limited: Wrong = { limits: { default: none, payments: none, exports: none, auth_failures: none } }
+
+/** Every caller holds its share of the places already. */
+export const crowded: Wrong = {
+  admission: { capacity: { ...createCapacity(), places: { take: () => 'share_used' } } },
+}
 
 const SECRET = Buffer.from('the cursors of every variant open each other')
 const PEPPER = 'the pepper of the keys of every variant'
@@ -84,7 +90,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     routes,
     boundary: createBoundary(services, wrong.authenticate ?? (async () => caller)),
     log: silent,
-    door: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.door },
+    admission: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.admission },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })
   return {
