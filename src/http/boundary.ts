@@ -13,7 +13,7 @@ import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
 import { type Authenticate, createGate } from './gate.ts'
 import { callerOf } from './limits.ts'
-import { Problem } from './problem.ts'
+import { Problem, type Violation } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
 import { minPositionOf, preferenceOf } from './preference.ts'
 import { isVersion, OLDEST_VERSION } from './versions/index.ts'
@@ -142,18 +142,19 @@ const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
   const given = new URL(req.url, 'http://localhost').searchParams
-  const names = [...new Set(given.keys())]
-  const unknown = names.filter(name => !Object.hasOwn(query?.shape ?? {}, name) || given.getAll(name).length > 1)
-  if (unknown.length > 0)
-    throw new Problem('unknown_parameter', {
-      errors: unknown.map(name => ({
-        pointer: `?${encodeURIComponent(name)}`,
-        code: given.getAll(name).length > 1 ? 'repeated_parameter' : 'unknown_parameter',
-        detail: 'This list has no such parameter, or it was given more than once.',
-      })),
-    })
+  // Counted in one pass: this is done before any limit applies.
+  const counts = new Map<string, number>()
+  for (const name of given.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))
+  if (wrong.length > 0) throw new Problem('unknown_parameter', { errors: wrong.map(wrongParameter) })
   return query && checked(query, Object.fromEntries(given), '?')
 }
+
+const wrongParameter = ([name, count]: readonly [name: string, count: number]): Violation => ({
+  pointer: `?${encodeURIComponent(name)}`,
+  code: count > 1 ? 'repeated_parameter' : 'unknown_parameter',
+  detail: 'This list has no such parameter, or it was given more than once.',
+})
 
 const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, never>['ifMatch'] => {
   if (!declared.ifMatch) return undefined

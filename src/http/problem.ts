@@ -140,21 +140,35 @@ export const retryOf = (code: ErrorCode, { afterSeconds: known }: ProblemExtras 
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
 }
 
+const ERRORS_LISTED_MAX = 20
+const POINTER_CHARS_MAX = 256
+
+/** The first violations, and how many there are in all: an answer never grows with what was sent. */
+const listed = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
+  const first = errors.slice(0, ERRORS_LISTED_MAX).map(one => ({ ...one, pointer: shortened(one.pointer) }))
+  if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }
+  return { errors: first, total: `There are ${errors.length} violations; the first ${ERRORS_LISTED_MAX} are listed.` }
+}
+
+const shortened = (pointer: string): string =>
+  pointer.length <= POINTER_CHARS_MAX ? pointer : `${pointer.slice(0, POINTER_CHARS_MAX)}…`
+
 export const documentOf = (
   { code, extras }: Problem,
   { instance, correlationId }: { instance: string; correlationId: string },
 ): ProblemDocument => {
   const [status, category, , title]: Entry = PROBLEMS[code]
+  const { errors, total } = extras.errors ? listed(extras.errors) : {}
   return {
     type: `/problems/${code}`,
     title,
     status,
-    detail: extras.detail ?? title,
+    detail: [extras.detail ?? title, total].filter(Boolean).join(' '),
     instance,
     code,
     category,
     correlation_id: extras.correlationId ?? correlationId,
     retry: retryOf(code, extras),
-    ...(extras.errors ? { errors: extras.errors } : {}),
+    ...(errors ? { errors } : {}),
   }
 }
