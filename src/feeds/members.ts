@@ -115,26 +115,58 @@ export const writeTogether = async (parts: MemberParts, members: readonly Member
   for (const member of behind) member.position = batch.position
 }
 
-/** The events of one stream, one by one, until one is poison: the rows that it and those behind it are parked as. */
-const sift = async (parts: MemberParts, member: Member, events: readonly StoredEvent[], batch: Batch) => {
-  for (const [index, event] of events.entries())
-    try {
-      await parts.database.transaction(sql => member.model.write(sql, [batch.decoded(event)]))
-    } catch (error) {
-      if (!isPoison(error)) throw error
-      return rowsOf(member, events.slice(index), now(parts), { reason: reasonOf(error), attempts: 1 })
-    }
+/** The error of an event that is to blame; everything else throws. Nothing of a write that failed is left behind. */
+const poisonIn = async (sql: Sql, member: Member, events: readonly StoredEvent[], batch: Batch): Promise<unknown> => {
+  await sql('savepoint apart')
+  try {
+    await member.model.write(sql, events.map(batch.decoded))
+    await sql('release savepoint apart')
+    return undefined
+  } catch (error) {
+    if (!isPoison(error)) throw error
+    await sql('rollback to savepoint apart')
+    return error
+  }
+}
+
+type Poisoned = { readonly events: readonly StoredEvent[]; readonly failure: Failure }
+
+/**
+ * Writes all that can be written: a half in which nothing is poison is one write. Of a stream with poison the events
+ * before it are written; the poison and those behind it are returned.
+ */
+const sift = async (
+  sql: Sql,
+  member: Member,
+  streams: readonly (readonly StoredEvent[])[],
+  batch: Batch,
+): Promise<readonly Poisoned[]> => {
+  if ((await poisonIn(sql, member, streams.flat(), batch)) === undefined) return []
+  const [first = [], ...others] = streams
+  if (others.length > 0) {
+    const middle = Math.ceil(streams.length / 2)
+    const earlier = await sift(sql, member, streams.slice(0, middle), batch)
+    return [...earlier, ...(await sift(sql, member, streams.slice(middle), batch))]
+  }
+  for (const [index, event] of first.entries()) {
+    const error = await poisonIn(sql, member, [event], batch)
+    if (error !== undefined) return [{ events: first.slice(index), failure: { reason: reasonOf(error), attempts: 1 } }]
+  }
   return []
 }
 
-/** Everything but the poison. Rows that are written before the checkpoint are known again when they come again. */
+/**
+ * Everything but the poison, in the one transaction that moves the checkpoint: the row lock of the checkpoint keeps a
+ * successor out until the end, and a reader sees the whole batch or nothing of it.
+ */
 const writeWithoutPoison = async (parts: MemberParts, member: Member, batch: Batch): Promise<void> => {
   const { flowing, waiting } = newsFor(member, batch)
   const rows = rowsOf(member, waiting, now(parts))
-  for (const events of Map.groupBy(flowing, ({ stream }) => stream).values())
-    rows.push(...(await sift(parts, member, events, batch)))
   await parts.database.transaction(async sql => {
     await moveCheckpoint(sql, [member.model.name], batch.position, batch.epoch)
+    const streams = [...Map.groupBy(flowing, ({ stream }) => stream).values()]
+    for (const { events, failure } of await sift(sql, member, streams, batch))
+      rows.push(...rowsOf(member, events, now(parts), failure))
     await park(sql, rows)
   })
   member.position = batch.position
@@ -180,7 +212,10 @@ const serveOne = async (
     return true
   } catch (error) {
     if (isPassing(error)) throw error
-    await database.transaction(sql => keepParked(sql, fact, reasonOf(error), 1))
+    await database.transaction(async sql => {
+      await moveCheckpoint(sql, [model.name], fact.position, epoch)
+      await keepParked(sql, fact, reasonOf(error), 1)
+    })
     return false
   }
 }

@@ -36,7 +36,9 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
   const { name, category, columns } = projection
   const names = Object.keys(columns)
   const changes = names.filter(column => column !== 'id').map(column => `${column} = excluded.${column}`)
-  const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}`
+  // The guard by revision keeps a writer that read the row before another one wrote it from setting it back.
+  const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}
+    where ${name}.revision < excluded.revision`
   const known = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
   return {
     name,

@@ -1,0 +1,105 @@
+import { expect } from 'chai'
+import { projections } from '../../projections/index.ts'
+import { Replaced } from '../../src/feeds/checkpoints.ts'
+import { decode } from '../../src/feeds/decode.ts'
+import { parkedSummary } from '../../src/feeds/parked.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels, rowsOf } from '../../src/feeds/readModels.ts'
+import type { Feed } from '../../src/feeds/run.ts'
+import type { Database, Sql } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { fillLog, rowsIn, startTestPostgres, type TestPostgres } from './kit.ts'
+
+describe('a projector that was replaced while it slept', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(3)
+    database = await postgres.ledgerDatabase()
+  })
+
+  const head = (): bigint => log.events.at(-1)?.position ?? 0n
+  const projector = (on: Database): Feed =>
+    projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
+  const poison = async (): Promise<string> => {
+    const last = log.events.findLast(({ stream }) => stream.startsWith('invoice-')) ?? expect.fail()
+    const event = { id: '00000000-0000-8000-a000-00000000dead', type: 'InvoiceVanished', data: {} }
+    await log.open().append(last.stream, [{ ...event, metadata: last.metadata }], last.revision)
+    return last.stream.slice('invoice-'.length)
+  }
+
+  /** The database of a process that sleeps after so many failed transactions, for as long as something else takes. */
+  const sleepingAfter = (failures: number, meanwhile: () => Promise<unknown>): Database => {
+    let left = failures
+    return {
+      ...database,
+      transaction: async work => {
+        if (left === 0) {
+          left = -1
+          await meanwhile()
+        }
+        try {
+          return await database.transaction(work)
+        } catch (error) {
+          left -= 1
+          throw error
+        }
+      },
+    }
+  }
+
+  it('writes nothing more of a batch with poison in it', async () => {
+    await poison()
+    // Its first failure is of all read models together, the second of the invoices alone.
+    const old = projector(sleepingAfter(2, () => projector(database).begin(2n)))
+    await old.begin(1n)
+    const outcome = await old.take(log.events, head(), 1n).catch((error: unknown) => error)
+    for (const table of ['invoices_v1', 'facts_v1', 'audit_v1'])
+      expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
+    expect(await parkedSummary(database.sql)).to.deep.equal([])
+    expect(outcome).to.be.instanceOf(Replaced)
+  })
+
+  it('sets no row back that its successor has written meanwhile', async () => {
+    const invoices = rowsOf(projections.invoices as never)
+    const events = log.events.filter(({ stream }) => stream.startsWith('invoice-')).map(event => decode(event).recorded)
+    const [first] = events
+    let isWritten = false
+    const slow: Sql = async (text, values) => {
+      if (text.startsWith('insert') && !isWritten) {
+        isWritten = true
+        await invoices.write(database.sql, events)
+      }
+      return database.sql(text, values)
+    }
+    await invoices.write(slow, first ? [first] : [])
+    const written = await rowsIn(database, 'invoices_v1')
+    await database.sql('truncate invoices_v1')
+    await invoices.write(database.sql, events)
+    expect(written).to.deep.equal(await rowsIn(database, 'invoices_v1'))
+  })
+
+  it('leaves a request for a parked key to its successor', async () => {
+    const key = await poison()
+    const first = projector(database)
+    await first.begin(1n)
+    await first.take(log.events, head(), 1n)
+    const requested = (): Promise<unknown> =>
+      database.sql('select requested, attempts from parked_facts where key = $1 order by delivery', [key])
+    // A process that begins asks for everything that waits, once more.
+    const old = projector(sleepingAfter(1, () => projector(database).begin(3n)))
+    await old.begin(2n)
+    const before = await requested()
+    const outcome = await old.alongside?.(new AbortController().signal).catch((error: unknown) => error)
+    expect(await requested()).to.deep.equal(before)
+    expect(outcome).to.be.instanceOf(Replaced)
+  })
+})
