@@ -2,25 +2,69 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import type { Query } from '../page.ts'
 import type { FactRow } from './projection.ts'
 
+/**
+ * A place in the feed of facts. A fact stands at its position, `seq` 0, unless it became visible after facts with later
+ * positions; then it stands behind those, and `seq` grows with each that came late. So nothing ever appears before a place
+ * that a reader has come to.
+ */
+export type FeedPlace = { readonly arrival: bigint; readonly seq: bigint }
+
+/** The place before everything that arrives at this position or behind it. */
+export const placeBefore = (position: bigint): FeedPlace => ({ arrival: position - 1n, seq: 0n })
+
+export const isBehind = (place: FeedPlace, other: FeedPlace): boolean =>
+  place.arrival > other.arrival || (place.arrival === other.arrival && place.seq > other.seq)
+
 export type FactsRequest = {
   readonly tenant: string
-  /** Facts behind this position. */
-  readonly after: bigint
+  readonly after: FeedPlace
   readonly limit: number
   readonly type?: string | undefined
   readonly subject?: string | undefined
   readonly from_time?: string | undefined
 }
 
-/** In the order of the log. */
-export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Query<FactRow> => {
-  const values: unknown[] = [tenant, after, limit]
-  const where = ['tenant_id = $1', 'position > $2']
+/** A fact that was asked for; the last row is none, and tells how far was looked, and whether that is short of the tail. */
+export type FactsPageRow = FeedPlace & { readonly event: CloudEvent | null; readonly is_cut: boolean | null }
+
+/**
+ * So many facts of the tenant are looked at for one page: with a filter that fits few of them it may be empty, and the
+ * next one begins behind those that were looked at.
+ */
+const LOOKED_AT_MAX = 2_000
+
+/** A feed ends where the projector has come to: what is beyond is not settled. */
+const SETTLED = `(select position from checkpoints where name = 'facts_v1')`
+
+/** A fact that came late stands at its arrival alone; at its position it is passed over. */
+const feedOf = (ofTenant: boolean, members: readonly string[]): string => `
+  (select f.position as arrival, 0::bigint as seq, f.position, ${members.map(name => `f.${name}`).join(', ')},
+      exists (select from late_facts l where l.position = f.position) as is_elsewhere
+    from facts_v1 f where ${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1 and f.position <= ${SETTLED}
+    order by f.position limit $3)
+  union all
+  (select l.arrival, l.seq, l.position, ${members.map(name => `f.${name}`).join(', ')}, false as is_elsewhere
+    from late_facts l join facts_v1 f on f.position = l.position
+    where ${ofTenant ? 'l.tenant_id = $4 and' : ''} (l.arrival, l.seq) > ($1, $2) and l.arrival <= ${SETTLED}
+    order by l.arrival, l.seq limit $3)
+  order by arrival, seq limit $3`
+
+/** In the order of arrival: that of the log, but for facts that came late. The rows are as of one moment. */
+export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Query<FactsPageRow> => {
+  const isFiltered = Object.values(filters).some(filter => filter !== undefined)
+  const values: unknown[] = [after.arrival, after.seq, isFiltered ? LOOKED_AT_MAX : limit, tenant, limit]
+  const where = ['not is_elsewhere']
   if (filters.type !== undefined) where.push(`type = $${values.push(filters.type)}`)
   if (filters.subject !== undefined) where.push(`subject = $${values.push(filters.subject)}`)
   if (filters.from_time !== undefined) where.push(`at >= $${values.push(filters.from_time)}::timestamptz`)
   return {
-    text: `select position, event from facts_v1 where ${where.join(' and ')} order by position limit $3`,
+    text: `with looked as materialized (${feedOf(true, ['type', 'subject', 'at'])}),
+      found as (select * from looked where ${where.join(' and ')} order by arrival, seq limit $5)
+      select found.arrival, found.seq, facts_v1.event, null::boolean as is_cut
+        from found join facts_v1 on facts_v1.position = found.position
+      union all
+      (select arrival, seq, null, (select count(*) from looked) >= $3 from looked order by arrival desc, seq desc limit 1)
+      order by arrival, seq, is_cut nulls first`,
     values,
   }
 }

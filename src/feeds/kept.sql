@@ -64,3 +64,19 @@ create table if not exists subscription_deliveries (
   acl text check (acl in ('granted', 'not_enforced', 'none')),
   updated_at timestamptz not null default now()
 );
+-- Facts that became visible after facts with later positions: their keys were parked. They are kept in the order in which
+-- they came, so that a reader who has passed their positions is still given them, and so is one who reads a rebuilt table.
+create table if not exists late_facts (
+  position bigint primary key,
+  tenant_id text not null,
+  -- Where they stand in the feed: behind every fact that anybody could have read when they came.
+  arrival bigint not null,
+  -- The number of the late arrival; it orders those of one place.
+  seq bigint not null unique
+);
+create index if not exists late_facts_tenant on late_facts (tenant_id, arrival, seq);
+-- The furthest position that a reader of the facts can have reached, before a rebuild too. One row.
+create table if not exists facts_head (
+  id integer primary key check (id = 1),
+  position bigint not null
+);

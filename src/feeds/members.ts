@@ -195,6 +195,9 @@ const storedAgain = async (
   throw new Error(`${stream} has no event ${revision} any more.`)
 }
 
+const writeOf = (model: ReadModel): NonNullable<ReadModel['writeLate']> =>
+  model.writeLate ?? ((sql, event) => model.write(sql, [event]))
+
 const serveOne = async (
   parts: MemberParts,
   { model }: Member,
@@ -206,7 +209,7 @@ const serveOne = async (
     const event = fact.requested === 'discard' ? undefined : await storedAgain(parts, fact)
     await database.transaction(async sql => {
       await moveCheckpoint(sql, [model.name], fact.position, epoch)
-      if (event) await model.write(sql, [decode(event).recorded])
+      if (event) await writeOf(model)(sql, decode(event).recorded)
       await release(sql, fact)
     })
     return true

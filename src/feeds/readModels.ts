@@ -1,8 +1,10 @@
+import { facts } from '../../projections/facts/projection.ts'
 import { journals, projections } from '../../projections/index.ts'
 import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Sql } from '../ports.ts'
+import { inOrderOfArrival } from './arrivals.ts'
 
 /** A table that a feed keeps: its name is its checkpoint's too. */
 export type ReadModel = {
@@ -10,6 +12,8 @@ export type ReadModel = {
   readonly categories: readonly string[]
   /** Writes what the events change. Seeing an event twice changes nothing; a gap throws. */
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
+  /** Writes an event that was parked until now, where that differs. The row of the checkpoint is locked. */
+  readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
 }
 
 const isJson = (type: string): boolean => type === 'json'
@@ -66,8 +70,8 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
   }
 }
 
-/** Every read model of the house. Each projection fits its own events, which is all that its feed gives it. */
+/** Every read model. Each projection fits its own events, which is all that its feed gives it. */
 export const readModels: readonly ReadModel[] = [
   ...Object.values(projections).map(projection => rowsOf(projection as never)),
   ...Object.values(journals).map(journal => entriesOf(journal as never)),
-]
+].map(model => (model.name === facts.name ? inOrderOfArrival(model) : model))

@@ -1,13 +1,15 @@
 import { z } from 'zod'
-import { factsPage } from '../../projections/facts/queries.ts'
-import type { FactRow } from '../../projections/facts/projection.ts'
-import { cloudEventSchema, FACT_TYPES } from '../../streams/facts.ts'
+import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
+import { type CloudEvent, cloudEventSchema, FACT_TYPES } from '../../streams/facts.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
 import { Problem } from './problem.ts'
 import { type AnyRoute, type Call, type Reply, route, type Streamed } from './route.ts'
 import { pageQuery, positionSchema, textSchema, timeSchema } from './schemas.ts'
 
-/** The published facts over HTTP: what Kafka carries, with the same ids, in the order of the log. */
+/**
+ * The published facts over HTTP: the same as Kafka carries, with the same ids, in the order of their arrival. That is the
+ * order of the log, but for facts of keys that were parked: they come late, behind what was there before them.
+ */
 
 const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })
 
@@ -15,7 +17,9 @@ const query = z.object({
   ...pageQuery,
   type: z.enum(FACT_TYPES).optional(),
   subject: textSchema.optional(),
-  from_position: positionSchema.optional().meta({ description: 'Begin at this position of the log.' }),
+  from_position: positionSchema
+    .optional()
+    .meta({ description: 'Begin at this position of the log; facts of earlier ones that came late are told too.' }),
   from_time: timeSchema.optional(),
 })
 type EventsCall = Call<undefined, z.output<typeof query>, undefined>
@@ -23,8 +27,12 @@ type EventsCall = Call<undefined, z.output<typeof query>, undefined>
 const eventsPageSchema = z.object({
   items: z.array(eventSchema),
   page: z.object({
-    next_cursor: z.string().meta({ description: 'Always there: at the tail it waits for what is to come.' }),
-    has_more: z.boolean(),
+    next_cursor: z.string().meta({
+      description: 'Always there. A reader that follows it misses no fact; at the tail it waits for those to come.',
+    }),
+    has_more: z.boolean().meta({
+      description: 'Also true of a page without items, where many facts did not fit the filters: go on at the cursor.',
+    }),
     as_of_position: z.string(),
   }),
 })
@@ -36,34 +44,48 @@ const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
   subject: subject ?? null,
 })
 
-const cursorSchema = z.object({ after: z.string() })
+const cursorSchema = z.object({ after: z.string(), seq: z.string().default('0') })
+
+const seal = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
+  call.cursors.seal(bindingOf(call), { after: String(arrival), seq: String(seq) })
 
 /** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
-const startOf = (call: EventsCall, cursor: string | undefined): bigint => {
-  if (cursor !== undefined) return BigInt(cursorSchema.parse(call.cursors.open(bindingOf(call), cursor)).after)
-  return BigInt(call.query.from_position ?? 0) - 1n
+const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
+  if (cursor === undefined) return placeBefore(BigInt(call.query.from_position ?? 0))
+  const { after, seq } = cursorSchema.parse(call.cursors.open(bindingOf(call), cursor))
+  return { arrival: BigInt(after), seq: BigInt(seq) }
 }
 
-const read = (
-  { database, principal, query: { type, subject, from_time } }: EventsCall,
-  after: bigint,
-  limit: number,
-) => {
-  const { text, values } = factsPage({ tenant: principal.tenant, after, limit, type, subject, from_time })
-  return database.sql<FactRow>(text, values)
+type Found = FeedPlace & { readonly event: CloudEvent }
+type Part = {
+  readonly facts: readonly Found[]
+  /** How far was looked: where the next part begins. */
+  readonly end: FeedPlace
+  readonly hasMore: boolean
+}
+
+/** The next facts. A part without any still moves the place on, behind those that did not fit the filters. */
+const read = async (call: EventsCall, after: FeedPlace, limit: number): Promise<Part> => {
+  const { type, subject, from_time } = call.query
+  const { tenant } = call.principal
+  const { text, values } = factsPage({ tenant, after, limit: limit + 1, type, subject, from_time })
+  const rows = await call.database.sql<FactsPageRow>(text, values)
+  const found = rows.filter((row): row is FactsPageRow & Found => row.event !== null)
+  const facts = found.slice(0, limit)
+  const last = found.length > limit ? facts.at(-1) : rows.at(-1)
+  return { facts, end: last ?? after, hasMore: found.length > limit || rows.at(-1)?.is_cut === true }
 }
 
 const page = async (call: EventsCall): Promise<Reply> => {
   const after = startOf(call, call.query.cursor)
+  // Read first: the page is at least as new as it says.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
-  const rows = await read(call, after, call.query.limit + 1)
-  const items = rows.slice(0, call.query.limit)
-  const next = call.cursors.seal(bindingOf(call), { after: String(items.at(-1)?.position ?? after) })
+  const { facts, end, hasMore } = await read(call, after, call.query.limit)
   return {
     status: 200,
     body: {
-      items: items.map(({ event }) => event),
-      page: { next_cursor: next, has_more: rows.length > items.length, as_of_position: asOf.toString() },
+      items: facts.map(({ event }) => event),
+      page: { next_cursor: seal(call, end), has_more: hasMore, as_of_position: asOf.toString() },
     },
   }
 }
@@ -90,14 +112,12 @@ const stream = (call: EventsCall): Streamed => {
         if (refused) return send(`: ended: ${refused}\n\n`)
         checkedAt = world.now()
       }
-      const rows = await read(call, after, STREAM_PAGE)
-      for (const { position, event } of rows) {
-        const id = call.cursors.seal(bindingOf(call), { after: String(position) })
-        await send(`id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-        after = position
-      }
-      if (rows.length > 0) quietSince = world.now()
-      else await world.sleep(POLL_MS, signal)
+      const { facts, end, hasMore } = await read(call, after, STREAM_PAGE)
+      for (const fact of facts)
+        await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${JSON.stringify(fact.event)}\n\n`)
+      after = end
+      if (facts.length > 0) quietSince = world.now()
+      if (!hasMore) await world.sleep(POLL_MS, signal)
       if (world.now() - quietSince < COMMENT_EVERY_MS) continue
       await send(': still here\n\n')
       quietSince = world.now()
@@ -129,7 +149,12 @@ const listEvents = route({
   rateClass: 'default',
   query,
   offers: ['application/json', SSE],
-  responses: { 200: { description: 'The facts, oldest first.', schema: eventsPageSchema } },
+  responses: {
+    200: {
+      description: 'The facts, oldest first; one that was held back stands where it came.',
+      schema: eventsPageSchema,
+    },
+  },
   errors: ['cursor_invalid', 'cursor_expired'],
   handle: async call => {
     const events: EventsCall = { ...call, params: undefined, body: undefined }

@@ -9,7 +9,7 @@ import type { Feed } from '../../src/feeds/run.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { fillLog, rowsIn, startTestPostgres, type TestPostgres } from './kit.ts'
+import { beginRun, feedAll, fillLog, rowsIn, startTestPostgres, type TestPostgres } from './kit.ts'
 
 describe('a projector that was replaced while it slept', function () {
   this.timeout(60_000)
@@ -59,9 +59,9 @@ describe('a projector that was replaced while it slept', function () {
   it('writes nothing more of a batch with poison in it', async () => {
     await poison()
     // Its first failure is of all read models together, the second of the invoices alone.
-    const old = projector(sleepingAfter(2, () => projector(database).begin(2n)))
-    await old.begin(1n)
-    const outcome = await old.take(log.events, head(), 1n).catch((error: unknown) => error)
+    const old = projector(sleepingAfter(2, () => beginRun(projector(database), 2n)))
+    const run = await beginRun(old)
+    const outcome = await run.take(log.events, head()).catch((error: unknown) => error)
     for (const table of ['invoices_v1', 'facts_v1', 'audit_v1'])
       expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
     expect(await parkedSummary(database.sql)).to.deep.equal([])
@@ -89,16 +89,14 @@ describe('a projector that was replaced while it slept', function () {
 
   it('leaves a request for a parked key to its successor', async () => {
     const key = await poison()
-    const first = projector(database)
-    await first.begin(1n)
-    await first.take(log.events, head(), 1n)
+    await feedAll(projector(database), log)
     const requested = (): Promise<unknown> =>
       database.sql('select requested, attempts from parked_facts where key = $1 order by delivery', [key])
     // A process that begins asks for everything that waits, once more.
-    const old = projector(sleepingAfter(1, () => projector(database).begin(3n)))
-    await old.begin(2n)
+    const old = projector(sleepingAfter(1, () => beginRun(projector(database), 3n)))
+    const run = await beginRun(old, 2n)
     const before = await requested()
-    const outcome = await old.alongside?.(new AbortController().signal).catch((error: unknown) => error)
+    const outcome = await run.alongside?.().catch((error: unknown) => error)
     expect(await requested()).to.deep.equal(before)
     expect(outcome).to.be.instanceOf(Replaced)
   })

@@ -1,0 +1,150 @@
+import { expect } from 'chai'
+import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/parked.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import { runFeeds } from '../../src/feeds/run.ts'
+import type { Database, StoredEvent } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createReports, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from './kit.ts'
+
+const TENANT = 'acme'
+const BEGINNING = placeBefore(0n)
+const PAGE = 7
+
+type Read = { readonly ids: string[]; readonly at: FeedPlace }
+
+describe('a reader of the facts, whatever the projector has to park,', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(6)
+    database = await postgres.ledgerDatabase()
+  })
+
+  /** Follows the cursor from a place to the tail, as GET /events and its stream do. */
+  const readFrom = async (from: FeedPlace): Promise<Read> => {
+    const ids: string[] = []
+    for (let at = from; ; ) {
+      const { text, values } = factsPage({ tenant: TENANT, after: at, limit: PAGE })
+      const rows = await database.sql<FactsPageRow>(text, values)
+      if (rows.length === 0) return { ids, at }
+      ids.push(...rows.flatMap(({ event }) => (event ? [event.id] : [])))
+      at = rows.at(-1) ?? at
+    }
+  }
+  const projector = (on = database) =>
+    projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
+  /** The ids of all facts, in the order of the log, by a projector that meets no poison. */
+  const allFacts = async (of: MemoryLog): Promise<string[]> => {
+    const whole = database
+    database = await postgres.ledgerDatabase()
+    await feedAll(projector(), of)
+    const { ids } = await readFrom(BEGINNING)
+    database = whole
+    return ids
+  }
+  const keyOf = ({ stream }: StoredEvent): string => stream.slice(stream.indexOf('-') + 1)
+  /** Of an invoice that has two facts: approved and paid. */
+  const victim = (): StoredEvent => log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
+  /** A type that this build does not know, in the midst of a stream: what follows it is parked as well. */
+  const poisoned = (stream: string): MemoryLog => {
+    const at = log.events.findIndex(event => event.stream === stream && event.revision === 1n)
+    const events = log.events.with(at, { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' })
+    return { ...log, events }
+  }
+  const factsOf = async (stream: string): Promise<string[]> => {
+    const ids = new Set(log.events.filter(event => event.stream === stream).map(({ id }) => id))
+    return (await allFacts(log)).filter(id => ids.has(id))
+  }
+  /** The operator's replay of what waits, once the cause is mended. */
+  const replay = async (key: string): Promise<void> => {
+    const stop = new AbortController()
+    const parts = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
+    const running = runFeeds('arrivals', [projector()], parts, stop.signal)
+    await until(async () => (await parkedOf(database.sql, 'facts_v1', key)).length === 0)
+    stop.abort()
+    await running
+  }
+
+  it('sees every fact that flows, in the order of the log, while a batch with poison is written', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    const expected = (await allFacts(log)).filter(id => !own.includes(id))
+    let read: Read = { ids: [], at: BEGINNING }
+    const follow = async (): Promise<void> => {
+      const next = await readFrom(read.at)
+      read = { ids: [...read.ids, ...next.ids], at: next.at }
+    }
+    // A reader looks whenever a transaction has ended, whether it was committed or not.
+    const watched: Database = {
+      ...database,
+      transaction: work => database.transaction(work).finally(follow),
+    }
+    await feedAll(projector(watched), poisoned(stream))
+    await follow()
+    expect(read.ids).to.deep.equal(expected)
+  })
+
+  it('is given what was parked when it is replayed, at the tail, in the order of its key', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await replay(keyOf(victim()))
+    const late = await readFrom(early.at)
+    expect(own.length).to.be.greaterThan(1)
+    expect(late.ids).to.deep.equal(own)
+    // Who begins later is given the same in the same order, each once.
+    expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...late.ids])
+  })
+
+  it('goes on from the same place after the table was made anew', async () => {
+    const { stream } = victim()
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await replay(keyOf(victim()))
+    const whole = await readFrom(BEGINNING)
+    await database.sql('truncate facts_v1')
+    await database.sql('update checkpoints set position = -1')
+    const half = log.events.length / 2
+    await feedAll(projector(), { ...log, events: log.events.slice(0, half) }, 9)
+    // What came late is not shown before everything that stood before it.
+    expect((await readFrom(early.at)).ids).to.deep.equal([])
+    await feedAll(projector(), log, 9)
+    expect((await readFrom(early.at)).ids).to.deep.equal(whole.ids.slice(early.ids.length))
+    expect((await readFrom(BEGINNING)).ids).to.deep.equal(whole.ids)
+  })
+
+  it('misses nothing that was replayed while the table was made anew', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await database.sql('truncate facts_v1')
+    await database.sql('update checkpoints set position = -1')
+    const last = log.events.findLast(event => event.stream === stream)?.position ?? 0n
+    // The replay comes while the new table holds no more than the facts up to the parked ones.
+    const half = { ...poisoned(stream), events: poisoned(stream).events.slice(0, Number(last)) }
+    await feedAll(projector(), half)
+    const stop = new AbortController()
+    const run = await projector().begin(2n, stop.signal)
+    const serving = run.alongside?.()
+    await until(async () => (await parkedSummary(database.sql)).length === 0)
+    stop.abort()
+    await serving
+    expect(await positionOf(database.sql, 'facts_v1')).to.equal(last)
+    await feedAll(projector(), log, 9, 3n)
+    expect((await readFrom(early.at)).ids).to.deep.equal(own)
+  })
+})
