@@ -38,7 +38,7 @@ describe('the projector', function () {
       models,
       (name, error) => void leftBehind.push([name, error]),
     )
-  const head = (): bigint => BigInt(log.events.length)
+  const head = (): bigint => log.head()
   const allTables = async (): Promise<unknown[]> =>
     Promise.all([
       ...TABLES.map(table => rowsIn(database, table)),
@@ -103,7 +103,7 @@ describe('the projector', function () {
     const half = log.events.slice(0, 60)
     await first.take(half, half.at(-1)?.position ?? 0n)
     const second = await beginRun(projector(), 2n)
-    expect(second.after).to.equal(60n)
+    expect(second.after).to.equal(half.at(-1)?.position)
     await second.take(log.events.slice(60), head())
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
@@ -112,7 +112,8 @@ describe('the projector', function () {
 
   it('begins where the model stands that is furthest behind, and gives the others nothing twice', async () => {
     const begun = await beginRun(projector())
-    await begun.take(log.events.slice(0, 60), 60n)
+    const taken = log.events[59]?.position ?? 0n
+    await begun.take(log.events.slice(0, 60), taken)
     await database.sql('truncate orders_v1')
     await database.sql(`update checkpoints set position = -1 where name = 'orders_v1'`)
     const earliest = new Map<string, bigint>()
@@ -126,9 +127,9 @@ describe('the projector', function () {
       }),
     )
     await feedAll(projector(watched), log)
-    expect(earliest.get('orders_v1')).to.equal(1n)
+    expect(earliest.get('orders_v1')).to.equal(log.events[0]?.position)
     for (const name of ['invoices_v1', 'payments_v1', 'facts_v1'])
-      expect(earliest.get(name) ?? 0n, name).to.satisfy((position: bigint) => position > 60n)
+      expect(earliest.get(name) ?? 0n, name).to.satisfy((position: bigint) => position > taken)
     expect(await rowsIn(database, 'orders_v1')).to.have.length(12)
   })
 

@@ -55,7 +55,7 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
       const wanted = log.events.filter(
         ({ position, stream }) => position > taken && feed.categories.some(name => stream.startsWith(`${name}-`)),
       )
-      taken = BigInt(log.events.length)
+      taken = log.head()
       await run.take(wanted, taken)
     },
     stop: async () => {

@@ -25,7 +25,7 @@ describe('the settlement process', function () {
 
   const typesOf = ({ id: paymentId }: NewPayment) => typesIn(log.events, `payment-${paymentId}`)
   const checkpoint = () => positionOf(database.sql, 'settlement')
-  const head = (): bigint => BigInt(log.events.length)
+  const head = (): bigint => log.head()
   /** What a request leaves that dies right after its claim. */
   const claimOnly = async (payment: NewPayment): Promise<bigint> => {
     const { id: paymentId, claim, metadata, waitMs: _, ...terms } = payment

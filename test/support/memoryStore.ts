@@ -21,10 +21,18 @@ export type OnStep = (step: Step) => Promise<void> | void
 /** One log in memory. Each client has steps of its own, so that several processes can be played on it. */
 export type MemoryLog = {
   readonly events: readonly StoredEvent[]
+  /** The position of the newest event; zero before there is one. */
+  readonly head: () => bigint
   readonly open: (onStep?: OnStep) => EventStore
 }
 
 const APPEND_BYTES_MAX = 1_048_576
+/** Positions are byte offsets with gaps, as in EventStoreDB: the first event does not begin at zero. */
+const LOG_BEGINS = 256n
+const FRAME_BYTES = 90
+
+const bytesOf = ({ stream, type, data, metadata }: StoredEvent): bigint =>
+  BigInt(FRAME_BYTES + Buffer.byteLength(stream + type + JSON.stringify(data) + JSON.stringify(metadata)))
 
 class AppendTooLarge extends Error {
   readonly type = 'maximum-append-size-exceeded'
@@ -41,20 +49,27 @@ const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expec
 export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
   const log: StoredEvent[] = []
   const streams = new Map<string, StoredEvent[]>()
+  let end = LOG_BEGINS
+  const head = (): bigint => log.at(-1)?.position ?? 0n
   let moved = Promise.withResolvers<void>()
 
   const record = (name: string, stream: StoredEvent[], sent: readonly NewEvent[]): Appended => {
     for (const event of sent) {
-      const position = BigInt(log.length + 1)
-      const place = { stream: name, revision: BigInt(stream.length), position, storedAt: new Date(now()).toISOString() }
+      const place = {
+        stream: name,
+        revision: BigInt(stream.length),
+        position: end,
+        storedAt: new Date(now()).toISOString(),
+      }
       const stored = { ...structuredClone(event), ...place }
+      end += bytesOf(stored)
       log.push(stored)
       stream.push(stored)
     }
     streams.set(name, stream)
     moved.resolve()
     moved = Promise.withResolvers()
-    return { ok: true, revision: BigInt(stream.length - 1), position: BigInt(log.length) }
+    return { ok: true, revision: BigInt(stream.length - 1), position: head() }
   }
 
   const append = (name: string, sent: readonly NewEvent[], expected: ExpectedRevision): Appended => {
@@ -67,19 +82,19 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
   }
 
   async function* subscribe({ after, categories, without, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
-    let next = after === 'start' ? 0 : Number(after)
     let told = after === 'start' ? 0n : after
+    let next = log.findLastIndex(({ position }) => position <= told) + 1
     for (let live = false; !signal.aborted; live = true) {
       const stop = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
       for (; next < log.length && !signal.aborted; next += 1) {
         const event = log[next]
-        if (event === undefined || without?.includes(event.type)) continue
+        if (event === undefined || event.position <= told || without?.includes(event.type)) continue
         if (categories && !categories.includes(partsOf(event.stream).category)) continue
         told = event.position
         yield { kind: 'event', event }
       }
       if (signal.aborted) return
-      const position = BigInt(next)
+      const position = head()
       if (position > told) yield { kind: 'checkpoint', position: (told = position) }
       if (!live) yield { kind: 'caught_up' }
       if (next === log.length) await Promise.race([moved.promise, stop])
@@ -88,6 +103,7 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
 
   return {
     events: log,
+    head,
     open: (onStep = () => undefined) => ({
       append: async (stream, sent, expected) => {
         await onStep({ at: 'append', stream })
@@ -100,7 +116,7 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
         yield* read(streams.get(stream) ?? [], options)
       },
       subscribe,
-      head: () => Promise.resolve(BigInt(log.length)),
+      head: () => Promise.resolve(head()),
       close: () => Promise.resolve(),
     }),
   }

@@ -5,6 +5,7 @@ import {
   type ProposedEvent,
   type StoredRecord,
   TOMBSTONE_REVISION,
+  endOf,
   isMetastream,
   metastreamOf,
   originalOf,
@@ -25,7 +26,7 @@ export type Commit = {
   readonly failed?: true
 }
 
-export type Committed = { readonly session: WriterSession; readonly streams: Streams; readonly head: bigint }
+export type Committed = { readonly session: WriterSession; readonly streams: Streams; readonly end: bigint }
 
 /** Decides the requests in order and commits all their events in one transaction. Never throws. */
 export const commitBatch = async (log: Committed, requests: readonly WriteRequest[]): Promise<Commit> => {
@@ -33,7 +34,7 @@ export const commitBatch = async (log: Committed, requests: readonly WriteReques
   try {
     const entries = await entriesOf(log, requests)
     const history = await historyOf(log.session, requests, entries)
-    staged = stage(log.head, requests, { entries, history })
+    staged = stage(log.end, requests, { entries, history })
   } catch {
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
   }
@@ -82,8 +83,9 @@ type Draft = {
   readonly added: StoredRecord[]
 }
 
-const stage = (head: bigint, requests: readonly WriteRequest[], known: Context): Staged => {
+const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): Staged => {
   const records: StoredRecord[] = []
+  let position = end
   const drafts = new Map<string, Draft>()
   const createdTicks = ticksOf(Date.now())
   const draftOf = (stream: string): Draft => {
@@ -92,7 +94,8 @@ const stage = (head: bigint, requests: readonly WriteRequest[], known: Context):
     return draft
   }
   const add = (stream: string, revision: bigint, event: ProposedEvent): StoredRecord => {
-    const record = { ...event, position: head + BigInt(records.length) + 1n, stream, revision, createdTicks }
+    const record = { ...event, position, stream, revision, createdTicks }
+    position = endOf(record)
     const draft = draftOf(stream)
     draft.head = revision
     draft.added.push(record)
@@ -166,7 +169,7 @@ const systemEvent = (type: string, json: string): ProposedEvent => ({
   metadata: Buffer.alloc(0),
 })
 
-const insert = async ({ session, head }: Committed, records: readonly StoredRecord[]): Promise<void> => {
+const insert = async ({ session }: Committed, records: readonly StoredRecord[]): Promise<void> => {
   const dataAt: number[] = []
   let at = 1
   for (const { data, metadata } of records) {
@@ -175,7 +178,7 @@ const insert = async ({ session, head }: Committed, records: readonly StoredReco
   }
   const column = <K extends keyof StoredRecord>(name: K): StoredRecord[K][] => records.map(record => record[name])
   await session.query('insert', INSERT, [
-    head,
+    column('position'),
     column('stream'),
     column('revision'),
     column('id'),

@@ -1,6 +1,6 @@
 /** An event as the log keeps it. */
 export type StoredRecord = {
-  /** Its place in the log of all streams: 1, 2, 3 … without a gap. */
+  /** Its place in the log of all streams: where it begins, in bytes. Only positions of events mean anything. */
   readonly position: bigint
   readonly stream: string
   /** Its place in its stream, from zero; `TOMBSTONE_REVISION` for the tombstone. */
@@ -35,6 +35,13 @@ export const metastreamOf = (stream: string): string => `$$${stream}`
 export const isMetastream = (stream: string): boolean => stream.startsWith('$$')
 /** The reverse of `metastreamOf`. */
 export const originalOf = (metastream: string): string => metastream.slice(2)
+
+/** An event of the real server's log: a frame of so many bytes around the stream's name, the type, data and metadata. */
+const FRAME_BYTES = 90
+
+/** Where the event behind this one begins. Positions are byte offsets, as in the real server, so nothing can count by them. */
+export const endOf = (record: StoredRecord): bigint =>
+  record.position + BigInt(FRAME_BYTES + Buffer.byteLength(record.stream) + sizeOf(record))
 
 export const sizeOf = (event: ProposedEvent): number =>
   event.data.length + event.metadata.length + Buffer.byteLength(event.type)

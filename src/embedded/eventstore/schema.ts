@@ -46,16 +46,17 @@ export const SELECT_BY_ID = `
 
 /**
  * All payloads travel as one binary value, `$8`, and are cut out of it here: text arrays of bytea would be written in
- * hexadecimal, twice the size, and parsed on both sides. `$1` is the position before the first event, `$9` the time.
+ * hexadecimal, twice the size, and parsed on both sides. `$9` is the time.
  */
 export const INSERT = `
   insert into events (${COLUMNS})
-  select $1::bigint + ordinality, stream, revision, event_id, type, is_json,
+  select position, stream, revision, event_id, type, is_json,
          substr($8::bytea, data_at, data_bytes), substr($8::bytea, data_at + data_bytes, metadata_bytes), $9::bigint
-  from unnest($2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::int[], $10::int[], $11::int[])
-    with ordinality as t(stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes, ordinality)`
+  from unnest(
+    $1::bigint[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::int[], $10::int[], $11::int[]
+  ) as t(position, stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes)`
 
-export const SELECT_LAST_POSITION = 'select coalesce(max(position), 0) as position from events'
+export const SELECT_LAST = `select ${COLUMNS} from events order by position desc limit 1`
 
 /** `$1` stream, `$2` and `$3` the bounds, both inclusive, `$4` how many. */
 export const SELECT_STREAM = {

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { Refusal } from '../refusal.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
-import { SCHEMA, SELECT_ALL, SELECT_LAST_POSITION, SELECT_STREAM } from './schema.ts'
+import { SCHEMA, SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
 
 /** Any number that nothing else on this database locks with. */
 const NODE_LOCK = 0x65_73_64_62
@@ -30,7 +30,8 @@ export class NodeAlreadyRunning extends Refusal {
 
 /** The one session that may write: the lock that excludes a second node belongs to it, and ends with it. */
 export type WriterSession = {
-  readonly lastPosition: bigint
+  /** The newest event when the session began. */
+  readonly last: StoredRecord | undefined
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
   /** Resolves when the connection is gone. */
   readonly lost: Promise<void>
@@ -54,8 +55,8 @@ export const openWriterSession = async (connectionString: string): Promise<Write
   try {
     await lockNode(client)
     await client.query(SCHEMA)
-    const [row] = await query<{ position: bigint }>('last_position', SELECT_LAST_POSITION, [])
-    return { lastPosition: row?.position ?? 0n, query, lost, end: () => client.end() }
+    const [row] = await query<EventRow>('last', SELECT_LAST, [])
+    return { last: row && recordOf(row), query, lost, end: () => client.end() }
   } catch (error) {
     await client.end().catch(() => undefined)
     throw error

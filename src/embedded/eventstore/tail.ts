@@ -1,7 +1,9 @@
 import type { StoredRecord } from './record.ts'
-import { sizeOf } from './record.ts'
+import { endOf, sizeOf } from './record.ts'
 
 const TAIL_EVENTS_MAX = 20_000
+/** Before it stands, in the real server's log, what it writes when it is made. */
+const LOG_BEGINS = 256n
 const TAIL_BYTES_MAX = 32 * 1024 * 1024
 
 /** The newest events in memory, from which live subscribers are served. Whoever falls behind it pages from Postgres. */
@@ -9,18 +11,35 @@ export type Tail = {
   /** The position of the newest committed event; zero when there is none. */
   head(): bigint
   append(records: readonly StoredRecord[]): void
-  /** Forgets everything and starts over behind `head`. */
-  reset(head: bigint): void
+  /** Where the next event will begin. */
+  end(): bigint
+  /** Forgets everything and starts over behind the newest event, if there is one. */
+  reset(newest: StoredRecord | undefined): void
   /** The events behind `position`, `limit` at most; undefined when they are no longer, or not yet, in memory. */
   after(position: bigint, limit: number): readonly StoredRecord[] | undefined
   /** Resolves once the head is beyond `position`, or the signal aborts. */
   beyond(position: bigint, signal: AbortSignal): Promise<void>
 }
 
+/** The index of the first event behind `position`, by halving: subscribers ask for it with every page. */
+const firstBehind = (records: readonly StoredRecord[], position: bigint): number => {
+  let low = 0
+  let high = records.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((records[middle]?.position ?? 0n) > position) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
 export const openTail = (): Tail => {
   let records: StoredRecord[] = []
   let bytes = 0
   let head = 0n
+  let end = LOG_BEGINS
+  /** All events behind this position are in memory. */
+  let floor = 0n
   const waiting = new Set<() => void>()
 
   const wake = (): void => {
@@ -31,32 +50,40 @@ export const openTail = (): Tail => {
   // Half is dropped at once, so that the array is not moved for every event.
   const trim = (): void => {
     if (records.length <= TAIL_EVENTS_MAX && bytes <= TAIL_BYTES_MAX) return
-    records = records.slice(Math.ceil(records.length / 2))
+    const dropped = Math.ceil(records.length / 2)
+    floor = records[dropped - 1]?.position ?? floor
+    records = records.slice(dropped)
     bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
   }
 
   return {
     head: () => head,
+    end: () => end,
     append: added => {
       for (const record of added) {
         records.push(record)
         bytes += sizeOf(record)
-        head = record.position
+      }
+      const newest = records.at(-1)
+      if (newest !== undefined) {
+        head = newest.position
+        end = endOf(newest)
       }
       trim()
       wake()
     },
-    reset: newHead => {
+    reset: newest => {
       records = []
       bytes = 0
-      head = newHead
+      head = newest?.position ?? 0n
+      end = newest === undefined ? LOG_BEGINS : endOf(newest)
+      floor = head
       wake()
     },
     after: (position, limit) => {
       if (position >= head) return []
-      const first = records[0]
-      if (first === undefined || position + 1n < first.position) return undefined
-      const index = Number(position + 1n - first.position)
+      if (position < floor) return undefined
+      const index = firstBehind(records, position)
       return records.slice(index, index + limit)
     },
     beyond: (position, signal) =>

@@ -62,7 +62,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   // old session is free only once Postgres has ended it.
   const adopt = (opened: WriterSession): void => {
     streams.clear()
-    tail.reset(opened.lastPosition)
+    tail.reset(opened.last)
     session = opened
     void opened.lost.then(() => {
       if (session === opened) session = undefined
@@ -93,7 +93,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   const attempt = async (current: WriterSession | undefined, batch: readonly Pending[]): Promise<Commit> => {
     const requests = batch.map(pending => pending.request)
     if (current === undefined) return failed(requests, 'none')
-    const commit = await commitBatch({ session: current, streams, head: tail.head() }, requests)
+    const commit = await commitBatch({ session: current, streams, end: tail.end() }, requests)
     if (commit.failed === true) streams.clear()
     return commit
   }
