@@ -72,8 +72,9 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   const ledger = createLedger(store, realWorld(config.crashAt))
   const feeds = await startFeeds(config, { database, store, ledger, log }, releasers)
   const port = config.port === 0 ? await freePort(config.host) : config.port
+  const publicUrl = config.publicUrl ?? `http://localhost:${port}`
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { port, issuer, database, ledger, log, feeds }, releasers)
+  await startHttp(config, { port, issuer, publicUrl, database, ledger, log, feeds }, releasers)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,

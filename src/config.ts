@@ -29,6 +29,8 @@ export type Config = {
   readonly kafka?: KafkaConfig
   readonly issuer?: string
   readonly audience: string
+  /** Under which callers know the service, without a slash at its end; the address that it prints when absent. */
+  readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
   /** Whether who created an invoice of this amount, in minor units, may not be the one who approves it. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
@@ -109,6 +111,12 @@ const rateLimits = list.transform((rules, context) => {
 /** A shorter pepper may be guessed by whoever has the hashes. */
 const PEPPER_CHARS_MIN = 32
 
+/** Paths are told from the root, so the address ends with the port. */
+const publicUrl = z
+  .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
+  .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
+  .transform(text => new URL(text).origin)
+
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -127,6 +135,7 @@ const environment = z.object({
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
+  PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
@@ -206,6 +215,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     manifestEveryMs: given.MANIFEST_EVERY,
     logLevel: given.LOG_LEVEL,
+    ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
     ...(kafka === undefined ? {} : { kafka }),

@@ -29,6 +29,7 @@ import type { FeedStates, Inside } from './feeds.ts'
 export type HttpParts = Omit<Inside, 'store'> & {
   readonly port: number
   readonly issuer: string
+  readonly publicUrl: string
   readonly feeds: FeedStates
 }
 
@@ -39,7 +40,7 @@ const TOPIC_WAIT_MS = 3_000
 
 /** Every role says how it is; only the api role says more. */
 export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
-  const { port, issuer, database, ledger, log, feeds } = parts
+  const { port, issuer, publicUrl, database, ledger, log, feeds } = parts
   const isApi = config.roles.includes('api')
   const { audience } = config
   const revocations = await openRevocations({
@@ -67,7 +68,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     idempotencyRetentionMs: config.idempotencyRetentionMs,
     bodyDeadlineMs: BODY_DEADLINE_MS,
     needsFourEyes: config.needsFourEyes,
-    audience,
+    publicUrl,
     issuer: { url: issuer, metadata: embedded?.metadata },
     health: () => health(database, ledger, feeds),
   }
@@ -78,6 +79,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
+    publicUrl,
     admission: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
@@ -90,11 +92,11 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
 
 const openIssuer = (
   { dataDir, audience }: Config,
-  { issuer, database, log }: HttpParts,
+  { issuer, publicUrl, database, log }: HttpParts,
   revocations: Revocations,
 ): Promise<Issuer> => {
   const onError = (error: unknown): void => log.error({ error }, 'the embedded issuer failed')
-  return createIssuer({ issuer, audience, dataDir, database, revocations, onError })
+  return createIssuer({ issuer, audience, resource: publicUrl, dataDir, database, revocations, onError })
 }
 
 type Known = {

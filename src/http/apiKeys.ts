@@ -15,7 +15,7 @@ import { noApiKeys } from './authentication.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
 import { claimFor } from './idempotency.ts'
-import { Problem } from './problem.ts'
+import { insufficientScope } from './problem.ts'
 import { answer, answerCreated, changedHeaders, PRIVATE, visible } from './resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
 import { createdQuery, pageQuery, pageSchema } from './schemas.ts'
@@ -36,8 +36,7 @@ const newNonce = ({ ledger }: AnyCall): string => Buffer.from(ledger.world.rando
 /** Nobody gets by a key what they may not have themselves: neither by making one, nor by renewing another's. */
 const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
   const lacking = scopes.filter(scope => !held.has(scope))
-  if (lacking.length > 0)
-    throw new Problem('insufficient_scope', { detail: `You cannot give what you lack: ${lacking.join(', ')}.` })
+  if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
 }
 
 const byId = z.object({ id: idSchema('key') })

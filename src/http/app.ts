@@ -1,17 +1,13 @@
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import express, {
-  type Express,
-  type Request as Incoming,
-  type RequestHandler,
-  type Response as Outgoing,
-} from 'express'
+import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
 import type { Log } from '../ports.ts'
 import { addressAccount, type Admission, admission } from './admission.ts'
 import { bodyArrived, continueTo } from './body.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { framingFault } from './framing.ts'
+import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { Problem } from './problem.ts'
 import { sendProblem, sendReply } from './respond.ts'
 import type { AnyRoute } from './route.ts'
@@ -23,7 +19,9 @@ export type AppParts = {
   readonly log: Log
   readonly admission: Omit<Admission, 'exempt'>
   /** The embedded issuer, mounted at its own path. */
-  readonly issuer?: { readonly path: string; readonly handler: RequestHandler }
+  readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
+  /** The address under which callers know the service. */
+  readonly publicUrl: string
 }
 
 /** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
@@ -33,7 +31,7 @@ export const createApp = (parts: AppParts): RequestListener => {
   return (req, res) => {
     // Behind what could be read in two ways stands what may not have been meant for a request.
     if (distrusted.has(req.socket)) return undefined
-    const locals = { correlationId: correlationIdOf(req), startedAt: performance.now() }
+    const locals = { correlationId: correlationIdOf(req), startedAt: performance.now(), publicUrl: parts.publicUrl }
     const answering = Object.assign(res, { locals })
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
@@ -51,7 +49,7 @@ const routerOf = ({ routes, boundary, log, admission: admitted, issuer }: AppPar
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
   app.use(admission({ ...admitted, exempt }))
-  if (issuer) app.use(issuer.path, bodyFirst, issuer.handler)
+  if (issuer) app.use(issuer.path, bodyFirst, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
     app.all(path, (req, res) => {
@@ -65,6 +63,7 @@ const routerOf = ({ routes, boundary, log, admission: admitted, issuer }: AppPar
     sendProblem(req, res, new Problem('route_not_found'))
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
+    if (error instanceof Problem) return sendProblem(req, res, error)
     // Express itself throws only for what it could not read: a path that does not decode, for one.
     sendProblem(
       req,
@@ -80,7 +79,7 @@ const ISSUER_BODY_MAX_BYTES = 32 * 1024
 const ISSUER_BODY_DEADLINE_MS = 30_000
 
 /** The issuer reads bodies itself: it is not asked before the body is there, and holds no place until then. */
-const bodyFirst = async (req: Incoming, res: Outgoing, next: () => void): Promise<void> => {
+const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
       caller: addressAccount(req),
@@ -89,7 +88,7 @@ const bodyFirst = async (req: Incoming, res: Outgoing, next: () => void): Promis
       goOn: () => continueTo(req, res),
     })
   } catch (error) {
-    return sendProblem(req, res, error instanceof Problem ? error : new Problem('internal_error'))
+    return next(error instanceof Problem ? error : new Problem('internal_error'))
   }
   next()
 }

@@ -47,7 +47,8 @@ const HEADERS: Readonly<Record<string, string>> = {
   'Retry-After': 'Seconds to wait before the next try.',
   'RateLimit-Policy': 'The limits that the request counts for: name, requests (q), seconds (w).',
   RateLimit: 'How they stand: what is left (r), seconds until the window ends (t).',
-  'WWW-Authenticate': 'The scheme to authenticate with.',
+  'WWW-Authenticate':
+    'Bearer, where a token is had from (resource_metadata), and the error if a credential was sent (RFC 6750).',
 }
 const EVERY = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options']
 

@@ -69,5 +69,5 @@ const checkPermission = (principal: Principal, { scope, orScopes = [], kinds }: 
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
   const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
-  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.` })
+  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.`, scopes: [scope] })
 }

@@ -9,7 +9,7 @@ import { handle } from '../commands/handle.ts'
 import { Unavailable } from '../ports.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
-import { documentOf, isErrorCode, Problem } from './problem.ts'
+import { documentOf, insufficientScope, isErrorCode, Problem } from './problem.ts'
 import { PRIVATE, problemOf, readOne, visible } from './resource.ts'
 import { replayView } from './replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
@@ -138,7 +138,7 @@ const readOperation = route({
     if (row === undefined) return readUnrecorded(call, params.id)
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
-      throw new Problem('insufficient_scope', { detail: 'An export needs the scope exports:read.' })
+      throw insufficientScope(['exports:read'], 'An export needs the scope exports:read.')
     return answerKnown(call, body, etag)
   },
 })
@@ -155,12 +155,12 @@ const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: Operati
   if ((await ledger.loader.load(paymentEntity, paymentId)).row === undefined) {
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
-      throw new Problem('insufficient_scope', { detail: 'A replay needs the scope events:subscribe.' })
+      throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
     return answerKnown(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
   }
   const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
   if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))
-    throw new Problem('insufficient_scope', { detail: 'A payment needs the scope payments:read.' })
+    throw insufficientScope(['payments:read'], 'A payment needs the scope payments:read.')
   return reply
 }
 

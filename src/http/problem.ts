@@ -110,6 +110,8 @@ export type ProblemExtras = {
   readonly headers?: Readonly<Record<string, string>>
   /** When a retry is worth it, if that is known better than the table knows it. */
   readonly afterSeconds?: number
+  /** The scopes that would have sufficed, for WWW-Authenticate. */
+  readonly scopes?: readonly string[]
   /** A refusal that was recorded is told again in the words of the first time. */
   readonly correlationId?: string
 }
@@ -126,6 +128,10 @@ export class Problem extends Error {
     this.extras = extras
   }
 }
+
+/** The refusal of a caller who lacks these scopes. */
+export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
+  new Problem('insufficient_scope', { detail, scopes })
 
 const NOT_RETRYABLE: readonly RetryStrategy[] = ['do_not_retry', 'reauthenticate', 'refresh_and_resubmit']
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Holding } from './capacity.ts'
+import { challengeOf } from './challenge.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problem.ts'
 import { rateHeaders, type Standing } from './limits.ts'
 import type { Reply, Streamed } from './route.ts'
@@ -10,6 +11,8 @@ import { OLDEST_VERSION } from './versions/index.ts'
 type Locals = {
   readonly correlationId?: string
   readonly apiVersion?: string
+  /** The address under which callers know the service. */
+  readonly publicUrl?: string
   /** How the caller stands with its limits. */
   readonly standings?: readonly Standing[]
   /** The request's share of the capacity. */
@@ -25,6 +28,19 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'X-Content-Type-Options': 'nosniff',
   ...(locals.standings ? rateHeaders(locals.standings) : {}),
 })
+
+/**
+ * Puts the common headers on an answer that others write. They are added when the answer begins, because a library may
+ * drop the headers that were set before it failed.
+ */
+export const setCommonHeaders = (res: Response): void => {
+  const begin = res.writeHead.bind(res) as (...given: readonly unknown[]) => Response
+  const writeHead = (...given: readonly unknown[]): Response => {
+    for (const [name, value] of Object.entries(commonHeaders(res))) if (!res.hasHeader(name)) res.setHeader(name, value)
+    return begin(...given)
+  }
+  Object.assign(res, { writeHead })
+}
 
 const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : JSON.stringify(body))
 
@@ -80,12 +96,13 @@ export const sendProblem = (req: IncomingMessage, res: Response, problem: Proble
   const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
   const status = statusOf(problem.code)
   const { after_seconds } = retryOf(problem.code, problem.extras)
+  const challenge = challengeOf(problem, res.locals.publicUrl)
   res.writeHead(status, {
     ...commonHeaders(res),
     'Content-Type': 'application/problem+json',
     'Content-Length': bytes.length,
     ...(after_seconds === undefined ? {} : { 'Retry-After': String(after_seconds) }),
-    ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
+    ...(challenge === undefined ? {} : { 'WWW-Authenticate': challenge }),
     ...problem.extras.headers,
   })
   res.end(req.method === 'HEAD' ? undefined : bytes)

@@ -39,7 +39,8 @@ export type Services = {
   readonly bodyDeadlineMs: number
   /** Whether the policy of the tenant wants a second pair of eyes on an invoice of this amount, in minor units. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
-  readonly audience: string
+  /** The address under which callers know the service: the resource of RFC 8707 and RFC 9728. */
+  readonly publicUrl: string
   /** `metadata` when the issuer is our own. */
   readonly issuer: {
     readonly url: string

@@ -4,7 +4,7 @@ import type { DeliveryStart, SubscriptionCommand } from '../../streams/subscript
 import { subscriptionEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { allowanceBy } from '../commands/subscriptions.ts'
-import { Problem } from './problem.ts'
+import { insufficientScope, Problem } from './problem.ts'
 import { changedHeaders, problemOf, visible } from './resource.ts'
 import type { Call } from './route.ts'
 import type { Start } from './subscriptionShapes.ts'
@@ -16,11 +16,10 @@ type AnyCall = Call<unknown, unknown, unknown>
 /** Nobody is sent what they may not read: neither what they subscribe to, nor what somebody else has subscribed to. */
 export const permitTypes = async ({ principal, standings }: AnyCall, scopes: readonly string[]): Promise<void> => {
   const lacking = scopes.filter(scope => !principal.scopes.has(scope))
-  if (lacking.length > 0) throw new Problem('insufficient_scope', { detail: `These facts need ${lacking.join(', ')}.` })
+  if (lacking.length > 0) throw insufficientScope(lacking, `These facts need ${lacking.join(', ')}.`)
   const { tenant: tenant_id, subject: created_by } = principal
   const allowance = await allowanceBy(standings)({ tenant_id, created_by, scopes })
-  if (!allowance.allowed)
-    throw new Problem('insufficient_scope', { detail: 'A scope that these facts need was revoked.' })
+  if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts need was revoked.')
 }
 
 /** What it was created on must still hold: whoever goes on with it cannot give it what its creator has lost. */

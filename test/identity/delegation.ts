@@ -31,7 +31,7 @@ export const openDelegation = async () => {
   }
   const secret = newSecret()
   const web = await client({ client_id: 'web', public: true })
-  const second = await client({ client_id: 'second', public: true, redirect_uris: ['http://127.0.0.1:4998/callback'] })
+  const second = await client({ client_id: 'second', public: true, redirect_uris: ['http://127.0.0.1:4998/second'] })
   const server = await client({ client_id: 'server', client_secret: secret })
   const workload = `workload-${mark}`
   await addClient(dataDir, { client_id: workload, tenant, scope: SCOPE, client_secret: secret })

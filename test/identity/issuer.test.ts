@@ -123,7 +123,7 @@ describe('identity: the embedded issuer', () => {
     expect(decodeJwt(body.access_token)).to.include({ tenant: 'acme', aud: TEST_AUDIENCE, sub: 'dev-acme' })
     const elsewhere = await ask({ scope: 'orders:read', resource: 'https://other.test' }, { authorization })
     expect(elsewhere.body).to.have.property('error', 'invalid_target')
-    const named = await ask({ scope: 'orders:read', resource: TEST_AUDIENCE }, { authorization })
+    const named = await ask({ scope: 'orders:read', resource: new URL(running.url).origin }, { authorization })
     expect(named.status).to.equal(200)
   })
 

@@ -23,7 +23,8 @@ const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?
   ['a redirect URI with a query', { redirect_uri: `${CALLBACK}?next=1` }],
   ['a redirect URI with an empty query', { redirect_uri: `${CALLBACK}?` }],
   ['a redirect URI with a fragment', { redirect_uri: `${CALLBACK}#x` }],
-  ['a redirect URI on another port', { redirect_uri: CALLBACK.replace('4999', '5999') }],
+  ['a redirect URI on another port with another path', { redirect_uri: CALLBACK.replace('4999/', '5999/other/') }],
+  ['a redirect URI on a port that is none', { redirect_uri: CALLBACK.replace('4999', '99999') }],
   ['a redirect URI on https', { redirect_uri: CALLBACK.replace('http:', 'https:') }],
   ['a redirect URI by the other name of this host', { redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') }],
   ['a redirect URI with a host before the at sign', { redirect_uri: 'http://127.0.0.1:4999@evil.test/callback' }],
@@ -33,7 +34,7 @@ const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?
   ['a redirect URI that is a script', { redirect_uri: 'javascript:alert(1)' }],
   ['a redirect URI that is a page itself', { redirect_uri: 'data:text/html,x' }],
   ['a redirect URI without a scheme', { redirect_uri: '//evil.test/callback' }],
-  ['a redirect URI of another application', { redirect_uri: 'http://127.0.0.1:4998/callback' }],
+  ['a redirect URI of another application', { redirect_uri: 'http://127.0.0.1:4998/second' }],
   ['a redirect URI given twice', {}, `&redirect_uri=${encodeURIComponent('http://evil.test/')}`],
 ]
 
@@ -191,7 +192,7 @@ describe('identity: the authorization code, abused', function () {
     const { left, status } = await d.browser().get(d.authorizeUrl({ client_id: d.clients.workload }))
     expect([left, status]).to.deep.equal([undefined, 400])
     const posted = await fetch(d.authorizeUrl(), { method: 'POST', redirect: 'manual' })
-    expect(posted.status).to.equal(404)
+    expect([posted.status, posted.headers.get('allow')]).to.deep.equal([405, 'GET'])
   })
 
   for (const [name, error, status, change] of refusedRedemptions)

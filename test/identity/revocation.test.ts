@@ -181,7 +181,7 @@ describe('identity: what is taken back', function () {
       const embedded = await createIssuer({ issuer: url, audience: AUDIENCE, dataDir, database })
       server.on('request', (request, response) => {
         request.url = (request.url ?? '').replace(/^\/oauth/, '')
-        embedded.handler(request, response)
+        embedded.handler(request, response, () => response.destroy())
       })
       return { url, embedded }
     }
@@ -204,7 +204,7 @@ describe('identity: what is taken back', function () {
       const mine = await d.tokens()
       const honest = d.redemption(await d.grant())
       const second = await createIssuer({ issuer: d.issuer, audience: AUDIENCE, dataDir: d.dataDir, database })
-      server = createServer((request, response) => second.handler(request, response))
+      server = createServer((request, response) => second.handler(request, response, () => response.destroy()))
       await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
       const ask = (fields: Record<string, string>): Promise<Response> =>
         fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/token`, {

@@ -81,7 +81,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,
     needsFourEyes: (_, currency) => currency === 'CHF',
-    audience: 'payment-ledger',
+    publicUrl: addresses.api,
     issuer: { url: addresses.issuer, metadata: undefined },
     health: async () => ({ ready: true, checks: {} }),
   }
@@ -90,6 +90,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     routes,
     boundary: createBoundary(services, wrong.authenticate ?? (async () => caller)),
     log: silent,
+    publicUrl: addresses.api,
     admission: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.admission },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })

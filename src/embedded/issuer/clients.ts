@@ -13,7 +13,10 @@ const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** The tenants that a fresh data directory has a client and users for. */
 export const DEFAULT_TENANTS = ['acme', 'globex'] as const
 
-/** What is compared letter by letter has one way to be written. In clear only to this machine: RFC 8252, section 7.3. */
+/**
+ * A redirect URI has one way to be written, because it is compared letter by letter but for the port of a loopback address.
+ * In clear only to this machine: RFC 8252, section 7.3.
+ */
 export const isRedirectUri = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.href !== text || text.includes('#') || url.username !== '' || url.password !== '') return false
@@ -122,6 +125,11 @@ export const rotateClientSecret = async (dataDir: string, id: string): Promise<s
   return secret
 }
 
+const isLoopback = (uri: string): boolean => {
+  const { protocol, hostname } = new URL(uri)
+  return protocol === 'http:' && LOOPBACK.has(hostname)
+}
+
 const authMethodOf = (client: DevClient): 'none' | 'private_key_jwt' | 'client_secret_basic' => {
   if ('public' in client) return 'none'
   return 'jwks' in client ? 'private_key_jwt' : 'client_secret_basic'
@@ -134,6 +142,8 @@ export const metadataOf = (client: DevClient): ClientMetadata => {
     client_id,
     client_name: name,
     tenant,
+    // A native application listens on whatever port is free: RFC 8252, section 7.3, ignores the port of a loopback address.
+    ...(redirect_uris?.some(isLoopback) ? { application_type: 'native' as const } : {}),
     scope: redirect_uris ? `openid ${scope}` : scope,
     ...('client_secret' in client ? { client_secret: client.client_secret } : {}),
     ...('jwks' in client ? { jwks: client.jwks } : {}),

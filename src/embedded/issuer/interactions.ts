@@ -8,13 +8,13 @@ import { errorPage } from './pages/error.ts'
 import { loginPage, type LoginView } from './pages/login.ts'
 import { type Page, sendPage } from './pages/page.ts'
 import { isPassword } from './passwords.ts'
-import { INTERACTION_ROUTE, resourceOf } from './provider.ts'
+import { INTERACTION_ROUTE, resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
 export type InteractionParts = {
   readonly provider: Provider
   readonly issuer: string
-  readonly audience: string
+  readonly resource: string
   readonly users: () => Promise<readonly DevUser[]>
   readonly formKey: string
   readonly throttle: LoginThrottle
@@ -123,12 +123,11 @@ const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<u
     accountId: user.username,
     clientId: textOf(interaction.params['client_id']),
   })
-  const resource = resourceOf(parts.audience)
   grant.addOIDCScope(['openid', ...granted].join(' '))
-  grant.addResourceScope(resource, granted.join(' '))
+  for (const resource of resourceSpellings(parts.resource)) grant.addResourceScope(resource, granted.join(' '))
   if (withheld.length > 0) {
     grant.rejectOIDCScope(withheld.join(' '))
-    grant.rejectResourceScope(resource, withheld.join(' '))
+    for (const resource of resourceSpellings(parts.resource)) grant.rejectResourceScope(resource, withheld.join(' '))
   }
   return finish(step, { consent: { grantId: await grant.save() } })
 }

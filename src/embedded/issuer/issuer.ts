@@ -8,6 +8,7 @@ import { openClients } from './clients.ts'
 import { loadCookieKey } from './cookieKey.ts'
 import { openDatabaseRecords } from './databaseRecords.ts'
 import { type DevGrant, signDevToken } from './devToken.ts'
+import { answerFailures } from './failures.ts'
 import { serveInteraction } from './interactions.ts'
 import { createLoginThrottle } from './loginThrottle.ts'
 import { createMemoryRecords } from './memoryRecords.ts'
@@ -28,6 +29,8 @@ export type IssuerOptions = {
   /** The issuer's URL. Its path is where the handler is mounted: `http://localhost:8080/oauth`. */
   readonly issuer: string
   readonly audience: string
+  /** The base URL of the service, which clients name as `resource` (RFC 8707). Where the issuer is, when absent. */
+  readonly resource?: string
   readonly dataDir: string
   /** Where codes, sessions and refresh tokens are remembered; in memory, until the process ends, without it. */
   readonly database?: Database
@@ -37,14 +40,18 @@ export type IssuerOptions = {
   readonly onError?: (error: unknown) => void
 }
 
-export type IssuerHandler = (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
+export type IssuerHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void
 
 export type KeySet = { readonly keys: readonly PublicKey[] }
 
 export type Issuer = {
   /**
-   * Serves login, tokens, revocation and keys below the mount path and calls `next` for everything else, or answers 404
-   * without it. It reads request bodies itself, so it goes before any body parser.
+   * Serves login, tokens, revocation and keys below the mount path and calls `next` for everything else: with an Error
+   * that has `allow` when the path has other methods. It reads request bodies itself, so it goes before any body parser.
    */
   readonly handler: IssuerHandler
   readonly metadata: IssuerMetadata
@@ -57,10 +64,22 @@ type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const RESUME = /^\/auth\/[A-Za-z0-9_-]{1,64}$/
 
-/** Only what is meant to be open is passed on: the provider has more routes than the contract. */
-const isProvided = (method: string, path: string): boolean => {
-  if (path === ROUTES.token || path === ROUTES.revocation) return true
-  return method === 'GET' && (path === ROUTES.authorization || RESUME.test(path))
+/** The methods of the paths that are open; undefined for the others. The provider has more routes than the contract. */
+const methodsOf = (path: string): readonly string[] | undefined => {
+  // OPTIONS is the preflight of pages that run in a browser.
+  if (path === ROUTES.token || path === ROUTES.revocation) return ['POST', 'OPTIONS']
+  if (path === ROUTES.jwks) return ['GET', 'HEAD']
+  return path === ROUTES.authorization || RESUME.test(path) ? ['GET'] : undefined
+}
+
+class MethodNotAllowed extends Error {
+  readonly allow: string
+
+  constructor(methods: readonly string[]) {
+    super('The path does not have this method.')
+    this.name = 'MethodNotAllowed'
+    this.allow = methods.join(', ')
+  }
 }
 
 const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0] ?? ''
@@ -101,6 +120,7 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options
+  const { resource = new URL(issuer).origin } = options
   refuseOddIssuer(issuer)
   const { revoke } = options.revocations ?? createRevocations()
   const [ring, clients, users, cookieKey, records] = await Promise.all([
@@ -115,8 +135,8 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const current = followKey(
     async () => (await ring.current()).signing,
     key => {
-      const provider = createProvider({ issuer, audience, key, adapter, users: users.current, cookieKey })
-      provider.on('server_error', (_, error: unknown) => onError(error))
+      const provider = createProvider({ issuer, audience, resource, key, adapter, users: users.current, cookieKey })
+      answerFailures(provider, onError)
       // Its types do not know that Koa emits this one; with a listener of ours Koa does not print the error itself.
       const koa: EventEmitter = provider
       koa.on('error', onError)
@@ -126,16 +146,18 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   )
   // An unfit key is told now, and not to the first caller.
   await current()
-  const pages = { issuer, audience, users: users.current, formKey: cookieKey, throttle: createLoginThrottle(), onError }
+  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle: createLoginThrottle(), onError }
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
     const { provider, serve } = await current()
-    if (pathOf(request) === ROUTES.jwks && (request.method === 'GET' || request.method === 'HEAD')) {
+    const path = pathOf(request)
+    const methods = methodsOf(path)
+    if (methods === undefined) return await serveInteraction(request, response, { ...pages, provider })
+    if (!methods.includes(request.method ?? '')) throw new MethodNotAllowed(methods)
+    if (path === ROUTES.jwks) {
       sendKeys(response, { keys: await keys() })
       return true
     }
-    if (!isProvided(request.method ?? '', pathOf(request)))
-      return await serveInteraction(request, response, { ...pages, provider })
     response.setHeader('cache-control', 'no-store')
     response.setHeader('x-content-type-options', 'nosniff')
     void serve(request, response)
@@ -144,15 +166,10 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
 
   const handler: IssuerHandler = (request, response, next) => {
     const fail = (error: unknown): void => {
-      onError(error)
-      if (!response.headersSent) response.writeHead(500, { 'cache-control': 'no-store' }).end()
+      if (!(error instanceof MethodNotAllowed)) onError(error)
+      next(error)
     }
-    const goOn = (isServed: boolean): void => {
-      if (isServed) return
-      if (next) next()
-      else response.writeHead(404, { 'cache-control': 'no-store' }).end()
-    }
-    void serve(request, response).then(goOn).catch(fail)
+    void serve(request, response).then(isServed => (isServed ? undefined : next()), fail)
   }
 
   return {

@@ -36,6 +36,8 @@ export const INTERACTION_ROUTE = '/interaction'
 export type ProviderOptions = {
   readonly issuer: string
   readonly audience: string
+  /** The resource that tokens are for (RFC 8707): the base URL of the service. */
+  readonly resource: string
   readonly key: SigningKey
   readonly adapter: AdapterFactory
   readonly users: () => Promise<readonly DevUser[]>
@@ -43,9 +45,8 @@ export type ProviderOptions = {
   readonly cookieKey: string
 }
 
-/** A resource indicator (RFC 8707) must be a URI, an audience need not be one. */
-export const resourceOf = (audience: string): string =>
-  URL.canParse(audience) && !audience.includes('#') ? audience : `urn:audience:${encodeURIComponent(audience)}`
+/** The ways to write the resource: a client whose URL library adds a slash to an origin means the same. */
+export const resourceSpellings = (resource: string): readonly string[] => [resource, `${resource}/`]
 
 const setOf = (scope: unknown): ReadonlySet<string> => new Set(typeof scope === 'string' ? scope.split(' ') : [])
 
@@ -61,12 +62,12 @@ const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {
 }
 
 /** Every grant has one resource, this service: a client that asks for another is refused, one that asks for none gets it. */
-const resourceIndicators = (audience: string) => ({
+const resourceIndicators = ({ audience, resource: ours }: ProviderOptions) => ({
   enabled: true,
-  defaultResource: () => resourceOf(audience),
+  defaultResource: (_: unknown, __: unknown, oneOf?: readonly string[]) => oneOf?.[0] ?? ours,
   useGrantedResource: () => true,
   getResourceServerInfo: (ctx: KoaContextWithOIDC, resource: string): ResourceServer => {
-    if (resource !== resourceOf(audience) && resource !== audience) throw new errors.InvalidTarget()
+    if (!resourceSpellings(ours).includes(resource)) throw new errors.InvalidTarget()
     return { audience, scope: scopeFor(ctx), accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }
   },
 })
@@ -136,17 +137,17 @@ const clientBasedCORS: Configuration['clientBasedCORS'] = (_, origin, client) =>
 
 const isPage = ({ oidc }: KoaContextWithOIDC): boolean => ['authorization', 'resume'].includes(oidc.route)
 
-const configure = ({ issuer, audience, key, adapter, users, cookieKey }: ProviderOptions): Configuration => ({
-  adapter,
+const configure = (options: ProviderOptions): Configuration => ({
+  adapter: options.adapter,
   allowOmittingSingleRegisteredRedirectUri: false,
-  jwks: { keys: [{ ...key }] },
+  jwks: { keys: [{ ...options.key }] },
   clientAuthMethods: [...CLIENT_AUTH_METHODS],
   clientDefaults: { id_token_signed_response_alg: 'ES256' } satisfies Partial<ClientMetadata>,
   clockTolerance: CLOCK_TOLERANCE_SECONDS,
   cookies: {
-    keys: [cookieKey],
+    keys: [options.cookieKey],
     names: { session: 'ledger_session', interaction: 'ledger_interaction', resume: 'ledger_resume' },
-    long: { httpOnly: true, sameSite: 'lax', path: new URL(issuer).pathname },
+    long: { httpOnly: true, sameSite: 'lax', path: new URL(options.issuer).pathname },
     short: { httpOnly: true, sameSite: 'lax' },
   },
   enabledJWA: {
@@ -161,16 +162,16 @@ const configure = ({ issuer, audience, key, adapter, users, cookieKey }: Provide
     devInteractions: { enabled: false },
     dPoP: { enabled: false },
     pushedAuthorizationRequests: { enabled: false },
-    resourceIndicators: resourceIndicators(audience),
+    resourceIndicators: resourceIndicators(options),
     revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
     rpInitiatedLogout: { enabled: false },
     userinfo: { enabled: false },
   },
   clientBasedCORS,
-  findAccount: findAccount(users),
+  findAccount: findAccount(options.users),
   interactions: {
     policy: createPolicy(),
-    url: (_, { uid }) => `${new URL(issuer).pathname}${INTERACTION_ROUTE}/${uid}`,
+    url: (_, { uid }) => `${new URL(options.issuer).pathname}${INTERACTION_ROUTE}/${uid}`,
   },
   issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
   pkce: { required: () => true },
