@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { fold, type ResourceRow } from '../../projections/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
@@ -5,6 +6,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { EventStore, ExpectedRevision } from '../ports.ts'
 import type { Entity } from './entities.ts'
+import { heapBytesOf } from './heapSize.ts'
 import { recordedOf } from './recorded.ts'
 
 /** One stream folded: for the decision, and for the reader. */
@@ -16,8 +18,11 @@ export type Loaded<S, R> = {
   readonly position: bigint
 }
 
-/** Old entries leave first. Enough for every stream that is busy at one time, whatever the size of the ledger. */
-const CACHED_STREAMS_MAX = 10_000
+/**
+ * The budget of the cache, by the estimate of heapSize.ts: streams differ in size by a factor of thousands, so a number of
+ * them would be no bound. Enough for some 50,000 payments or 500 orders of the largest size; the least recently used leave.
+ */
+const CACHED_BYTES_MAX = 128 * 1024 * 1024
 
 /** Reads streams, and remembers how far it has read: a stream that did not move costs one empty read. */
 export type Loader = {
@@ -59,19 +64,19 @@ export const nothingLoaded = <S, C, E extends AnyEvent, Code extends string, R e
   entity: Entity<S, C, E, Code, R>,
 ): Loaded<S, R> => ({ state: entity.aggregate.decider.initial, row: undefined, revision: 'no_stream', position: 0n })
 
-export const createLoader = (store: EventStore): Loader => {
-  const cache = new Map<string, Loaded<unknown, ResourceRow>>()
+/** A stream that alone exceeds the budget is not kept: each reading of it begins at its first event. */
+export const createLoader = (store: EventStore, cachedBytesMax = CACHED_BYTES_MAX): Loader => {
+  const cache = new LRUCache<string, Loaded<unknown, ResourceRow>>({
+    maxSize: cachedBytesMax,
+    sizeCalculation: (loaded, stream) => heapBytesOf(stream) + heapBytesOf(loaded),
+  })
 
   const remember = (stream: string, loaded: Loaded<unknown, ResourceRow>): void => {
-    const known = cache.get(stream)
+    const known = cache.peek(stream)
     // Two requests may finish in the other order than they began: the newer state stays.
     if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
       return
-    cache.delete(stream)
     cache.set(stream, loaded)
-    if (cache.size <= CACHED_STREAMS_MAX) return
-    const oldest = cache.keys().next()
-    if (!oldest.done) cache.delete(oldest.value)
   }
 
   const loader: Loader = {

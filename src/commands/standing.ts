@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { Unavailable } from '../ports.ts'
 import { tenantEntity } from './entities.ts'
@@ -33,15 +34,12 @@ export type Standings = (tenant: string) => Promise<TenantState> | TenantState
  * store does not answer, what was known last goes on counting; of a tenant that nothing is known of it throws Unavailable.
  */
 export const createStandings = ({ loader, world }: Ledger, monotonicNow = () => world.monotonicMs()): Standings => {
-  const known = new Map<string, Known>()
+  const known = new LRUCache<string, Known>({ max: KEPT_MAX })
 
   const read = async (tenant: string): Promise<Known> => {
     const { state } = await loader.load(tenantEntity, tenantIdOf(tenant))
     const fresh: Known = { state, readAtMs: monotonicNow(), reading: undefined }
-    known.delete(tenant)
     known.set(tenant, fresh)
-    const oldest = known.size > KEPT_MAX ? known.keys().next() : undefined
-    if (oldest && !oldest.done) known.delete(oldest.value)
     return fresh
   }
 

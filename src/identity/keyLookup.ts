@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import type { ApiKeyState } from '../../streams/apiKey/index.ts'
 import type { ApiKeyId } from '../../streams/ids.ts'
-import { createLru } from './lru.ts'
 
 /** A key as its stream has it, and whom it speaks for. */
 export type IssuedKey = { readonly tenant: string; readonly subject: string; readonly key: ApiKeyState }
@@ -48,8 +48,8 @@ export type KeyLookup = {
  * wait in a line of their own, and what is remembered of them never takes the room of a key that is in use.
  */
 export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyLookup => {
-  const known = createLru<Reading>(KNOWN_MAX)
-  const unknown = createLru<Reading>(UNKNOWN_MAX)
+  const known = new LRUCache<string, Reading>({ max: KNOWN_MAX })
+  const unknown = new LRUCache<string, Reading>({ max: UNKNOWN_MAX })
   const underWay = new Map<string, Promise<Reading>>()
   const asStranger = turnstile(STRANGERS_AT_ONCE_MAX)
 

@@ -1,17 +1,19 @@
 import { hash } from 'node:crypto'
 import jwt from 'jsonwebtoken'
+import { LRUCache } from 'lru-cache'
 import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
 import { readCompactToken, type TokenHeader } from './compactToken.ts'
 import { type FetchJwks, jwksOverHttp } from './jwksOverHttp.ts'
 import { flawOf } from './keyFlaws.ts'
 import { openKeySet, type VerificationKey } from './keySet.ts'
-import { createLru } from './lru.ts'
 import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './refusals.ts'
 import type { Revocations } from './revocations.ts'
 import { UnfitSetting } from './unfitSetting.ts'
 
 const MAX_CACHED_TOKENS = 10_000
+/** Of the tokens' text: the claims that are kept of one are at most as long. Tokens may be as long as a header. */
+const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export type TokenVerifierOptions = {
   /** Compared with `iss` character by character. */
@@ -103,7 +105,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   if (reached && keys.size() === 0)
     throw new UnfitSetting('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
 
-  const verified = createLru<Verified>(MAX_CACHED_TOKENS)
+  const verified = new LRUCache<string, Verified>({ max: MAX_CACHED_TOKENS, maxSize: CACHED_CHARACTERS_MAX })
   const nowSeconds = (): number => Math.floor(now() / 1000)
 
   const verifyAnew = async (token: string, since: number): Promise<Verified | TokenFault> => {
@@ -137,7 +139,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     if (typeof outcome === 'string') return refuse(outcome)
     const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
     if (fault) return refuse(fault)
-    if (!known) verified.set(digest, outcome)
+    if (!known) verified.set(digest, outcome, { size: token.length })
     const revoked = options.isRevoked?.(outcome.claims) ?? false
     return (typeof revoked === 'boolean' ? revoked : await revoked) ? refuse('revoked') : outcome.claims.principal
   }

@@ -43,7 +43,7 @@ export const rooms: readonly Room[] = [
   {
     name: 'commands',
     files: /^src\/commands\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/commands/.+', 'zod', 'node:crypto', TELEMETRY_API],
+    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/commands/.+', 'zod', 'lru-cache', 'node:crypto', TELEMETRY_API],
   },
   {
     name: 'feeds',
@@ -71,7 +71,18 @@ export const rooms: readonly Room[] = [
   {
     name: 'identity',
     files: /^src\/identity\//,
-    may: [...STREAMS, PORTS, 'src/identity/.+', 'zod', 'jsonwebtoken', 'jwks-rsa', 'jose', NODE, TELEMETRY_API],
+    may: [
+      ...STREAMS,
+      PORTS,
+      'src/identity/.+',
+      'zod',
+      'lru-cache',
+      'jsonwebtoken',
+      'jwks-rsa',
+      'jose',
+      NODE,
+      TELEMETRY_API,
+    ],
   },
   ...(
     [

@@ -1,12 +1,16 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import { invoiceEntity } from '../../src/commands/entities.ts'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/handle.ts'
+import { heapBytesOf } from '../../src/commands/heapSize.ts'
 import { createLoader, type Loader } from '../../src/commands/loader.ts'
 import { newEventOf } from '../../src/commands/recorded.ts'
-import { Unavailable } from '../../src/ports.ts'
+import { type JsonObject, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
+import type { OrderEvent } from '../../streams/order/index.ts'
 import { recordedAs } from '../projections/histories.ts'
-import { applied, id, invoiceApproved, invoiceRaised, payInvoice } from '../streams/samples.ts'
+import { applied, id, invoiceApproved, invoiceRaised, orderCreated, payInvoice } from '../streams/samples.ts'
 import { growthOfCost } from '../support/cost.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -24,6 +28,31 @@ const paidInParts = async (log: MemoryLog, count: number, of = INVOICE): Promise
   const store = log.open()
   for (let at = 0; at < events.length; at += BATCH)
     await store.append(`invoice-${of}`, events.slice(at, at + BATCH), at === 0 ? 'no_stream' : BigInt(at - 1))
+}
+
+const LINES = 200
+/** An order near the largest that a body can hold. */
+const largeOrder = async (log: MemoryLog, n: number): Promise<void> => {
+  const lines = Array.from({ length: LINES }, (_, line) => ({
+    sku: `sku-${n}-${line}`,
+    description: `${line}`.padEnd(200, '漢'),
+    quantity: 1,
+    unit_amount: 100n,
+  }))
+  const [event] = recordedAs<OrderEvent>(id('ord', n), [{ ...orderCreated, data: { ...orderCreated.data, lines } }])
+  if (event) await log.open().append(`order-${event.id}`, [newEventOf(orderEntity.aggregate.codec, event)], 'no_stream')
+}
+
+/** As from a real store, each reading makes texts of its own. */
+async function* parsedAgain(events: AsyncIterable<StoredEvent>): AsyncGenerator<StoredEvent> {
+  for await (const event of events) yield { ...event, data: JSON.parse(JSON.stringify(event.data)) as JsonObject }
+}
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+const heapInUse = (): number => {
+  collectGarbage()
+  return process.memoryUsage().heapUsed
 }
 
 const paidOf = async (loader: Loader): Promise<bigint> => {
@@ -74,5 +103,49 @@ describe('the loader', () => {
     expect(await paidOf(ledger.loader)).to.equal(10n)
     expect(await handle(ledger, invoiceEntity, INVOICE, request)).to.deep.include({ ok: true, revision: 12n })
     expect(await paidOf(ledger.loader)).to.equal(11n)
+  })
+
+  describe('keeps streams by their bytes', () => {
+    const BUDGET_BYTES = 4 * 1024 * 1024
+    const ORDERS = 120
+    let log: MemoryLog
+
+    beforeEach(async () => {
+      log = createMemoryLog()
+      for (let n = 1; n <= ORDERS; n += 1) await largeOrder(log, n)
+    })
+
+    const keptOf = (loader: Loader): number[] =>
+      Array.from({ length: ORDERS }, (_, n) => n + 1).filter(n => loader.lastSeen(orderEntity, id('ord', n)))
+
+    it('those used last, and no more than the budget has room for', async () => {
+      const loader = createLoader(log.open(), BUDGET_BYTES)
+      let bytes = 0
+      for (let n = 1; n <= ORDERS; n += 1) bytes += heapBytesOf(await loader.load(orderEntity, id('ord', n)))
+      const kept = keptOf(loader)
+      expect(bytes).to.be.above(3 * BUDGET_BYTES)
+      expect(kept.length * (bytes / ORDERS)).to.be.within(BUDGET_BYTES / 2, BUDGET_BYTES)
+      expect(kept).to.deep.equal(Array.from({ length: kept.length }, (_, n) => ORDERS - kept.length + n + 1))
+    })
+
+    it('and reads one that alone exceeds the budget from its beginning, as often as it is asked for', async () => {
+      const loader = createLoader(log.open(), 1_000)
+      for (let times = 0; times < 2; times += 1)
+        expect((await loader.load(orderEntity, id('ord'))).row).to.include({ id: id('ord'), revision: 0n })
+      expect(keptOf(loader)).to.deep.equal([])
+    })
+
+    it('which are at least those that they take of the heap', async () => {
+      const store = { ...log.open(), readStream: (stream: string) => parsedAgain(log.open().readStream(stream)) }
+      // The first reading makes what is made once: shapes, strings of names, compiled code.
+      await createLoader(store).load(orderEntity, id('ord'))
+      const before = heapInUse()
+      const held = await Promise.all(
+        Array.from({ length: ORDERS }, (_, n) => createLoader(store).load(orderEntity, id('ord', n + 1))),
+      )
+      const taken = heapInUse() - before
+      const estimated = held.reduce((sum, loaded) => sum + heapBytesOf(loaded), 0)
+      expect(estimated).to.be.within(taken, 6 * taken)
+    })
   })
 })

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { createLru } from '../../src/identity/lru.ts'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokens.ts'
 import {
   claimsFor,
@@ -97,14 +96,5 @@ describe('identity: the token verifier', () => {
     expect([...outcomes.keys()]).to.deep.equal(['ok'])
     expect(outcomes.get('ok')).to.be.above(500)
     verifier.close()
-  })
-
-  it('keeps no more than its bound of tokens, and forgets the one used longest ago', () => {
-    const lru = createLru<number>(2)
-    lru.set('a', 1)
-    lru.set('b', 2)
-    lru.get('a')
-    lru.set('c', 3)
-    expect([lru.get('a'), lru.get('b'), lru.get('c')]).to.deep.equal([1, undefined, 3])
   })
 })
