@@ -98,14 +98,14 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const typed = (form.get('username') ?? '').trim().toLowerCase()
   const username = USERNAME.test(typed) ? typed : ''
   const attempt = { username, address: request.socket.remoteAddress ?? '' }
-  const retryAfterSeconds = parts.throttle.begin(attempt)
+  const retryAfterSeconds = await parts.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
   const { tenant } = await frameOf(step)
   const user = (await parts.users()).find(one => one.username === username && one.tenant === tenant)
   const speaksForItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
   if (!isRight || speaksForItself) return showLogin(step, { username, problem: 'wrong' })
-  parts.throttle.succeed(attempt)
+  await parts.throttle.succeed(attempt)
   if (interaction.session && interaction.session.accountId !== username) await leaveSession(step)
   return finish(step, { login: { accountId: username, amr: ['pwd'] } })
 }

@@ -6,11 +6,12 @@ import type { Database } from '../../ports.ts'
 import { createAdapters } from './adapters.ts'
 import { openClients } from './clients.ts'
 import { loadCookieKey } from './cookieKey.ts'
+import { openDatabaseLoginThrottle } from './databaseLoginThrottle.ts'
 import { openDatabaseRecords } from './databaseRecords.ts'
 import { type DevGrant, signDevToken } from './devToken.ts'
 import { answerFailures } from './failures.ts'
 import { serveInteraction } from './interactions.ts'
-import { createLoginThrottle } from './loginThrottle.ts'
+import { createMemoryLoginThrottle } from './loginThrottle.ts'
 import { createMemoryRecords } from './memoryRecords.ts'
 import { describeIssuer, type IssuerMetadata } from './metadata.ts'
 import { createProvider, ROUTES } from './provider.ts'
@@ -32,7 +33,7 @@ export type IssuerOptions = {
   /** The base URL of the service, which clients name as `resource` (RFC 8707). Where the issuer is, when absent. */
   readonly resource?: string
   readonly dataDir: string
-  /** Where codes, sessions and refresh tokens are remembered; in memory, until the process ends, without it. */
+  /** Where codes, sessions, refresh tokens and failed logins are remembered; in memory, until the process ends, without it. */
   readonly database?: Database
   /** Told what is revoked; the verifier of the API asks the same list. */
   readonly revocations?: Pick<Revocations, 'revoke'>
@@ -123,12 +124,13 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { resource = new URL(issuer).origin } = options
   refuseOddIssuer(issuer)
   const { revoke } = options.revocations ?? createRevocations()
-  const [ring, clients, users, cookieKey, records] = await Promise.all([
+  const [ring, clients, users, cookieKey, records, throttle] = await Promise.all([
     openKeyRing(dataDir, onError),
     openClients(dataDir, onError),
     openUsers(dataDir, onError),
     loadCookieKey(dataDir),
     database ? openDatabaseRecords(database) : createMemoryRecords(),
+    database ? openDatabaseLoginThrottle(database) : createMemoryLoginThrottle(),
   ])
   const adapter = createAdapters({ records, clients: clients.current, revoke })
   const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring.current())
@@ -146,7 +148,7 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   )
   // An unfit key is told now, and not to the first caller.
   await current()
-  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle: createLoginThrottle(), onError }
+  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle, onError }
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
     const { provider, serve } = await current()

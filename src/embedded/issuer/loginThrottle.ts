@@ -1,56 +1,70 @@
-/** How often a login may fail before nobody is listened to for a while. Kept in memory: it is about minutes. */
+/** How often a login may fail before further attempts are refused for a while. */
 
-const WINDOW_MS = 300_000
-const PER_USER_MAX = 10
+export const WINDOW_SECONDS = 300
+export const PER_USER_MAX = 10
 /** Of many people behind one address, some type wrongly. */
-const PER_ADDRESS_MAX = 100
-const KEYS_MAX = 10_000
+export const PER_ADDRESS_MAX = 100
 
 export type Attempt = { readonly username: string; readonly address: string }
 
 export type LoginThrottle = {
   /**
    * Seconds to wait when there were too many, else nothing. Counts the attempt as failed before it is known to be: a
-   * hundred guesses at once are a hundred.
+   * hundred guesses at once are a hundred. An attempt that is refused is not counted.
    */
-  begin(attempt: Attempt): number | undefined
+  begin(attempt: Attempt): Promise<number | undefined>
   /** It was the right password: the attempt was no failure, and those of the user before it are forgiven. */
-  succeed(attempt: Attempt): void
+  succeed(attempt: Attempt): Promise<void>
 }
 
-type Window = { failures: number; readonly endsAt: number }
+export const keysOf = ({ username, address }: Attempt) => ({ user: `user ${username}`, address: `address ${address}` })
 
-export const createLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
+type Window = { failures: number; readonly endsAtMs: number }
+
+const WINDOW_MS = WINDOW_SECONDS * 1_000
+
+/**
+ * For an issuer without a database. A window ends with its time and is never evicted before: an attacker who tries other
+ * names would choose what is evicted. The memory is bounded all the same, because each window costs the hashing of a
+ * password, of which this process does some tens in a second.
+ */
+export const createMemoryLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
+  /** In the order of their ends, because all are equally long. */
   const windows = new Map<string, Window>()
+
+  const removeEnded = (): void => {
+    for (const [key, { endsAtMs }] of windows) {
+      if (endsAtMs > monotonicNow()) return
+      windows.delete(key)
+    }
+  }
 
   const windowOf = (key: string): Window => {
     const known = windows.get(key)
-    if (known && known.endsAt > monotonicNow()) return known
-    windows.delete(key)
-    const oldest = windows.size >= KEYS_MAX ? windows.keys().next() : undefined
-    if (oldest && !oldest.done) windows.delete(oldest.value)
-    const fresh = { failures: 0, endsAt: monotonicNow() + WINDOW_MS }
+    if (known) return known
+    const fresh = { failures: 0, endsAtMs: monotonicNow() + WINDOW_MS }
     windows.set(key, fresh)
     return fresh
   }
 
-  const keysOf = ({ username, address }: Attempt) => ({ user: `user ${username}`, address: `address ${address}` })
-
   return {
-    begin: attempt => {
+    begin: async attempt => {
+      removeEnded()
       const keys = keysOf(attempt)
       const [user, address] = [windowOf(keys.user), windowOf(keys.address)]
       const full = [
-        user.failures >= PER_USER_MAX ? user : undefined,
-        address.failures >= PER_ADDRESS_MAX ? address : undefined,
+        ...(user.failures >= PER_USER_MAX ? [user] : []),
+        ...(address.failures >= PER_ADDRESS_MAX ? [address] : []),
       ]
-      const until = Math.max(...full.map(window => window?.endsAt ?? 0))
-      if (until > 0) return Math.max(1, Math.ceil((until - monotonicNow()) / 1_000))
+      if (full.length > 0) {
+        const untilMs = Math.max(...full.map(({ endsAtMs }) => endsAtMs))
+        return Math.max(1, Math.ceil((untilMs - monotonicNow()) / 1_000))
+      }
       user.failures++
       address.failures++
       return undefined
     },
-    succeed: attempt => {
+    succeed: async attempt => {
       const keys = keysOf(attempt)
       windows.delete(keys.user)
       const address = windows.get(keys.address)

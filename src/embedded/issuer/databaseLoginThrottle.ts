@@ -1,0 +1,93 @@
+import type { Database, Sql } from '../../ports.ts'
+import {
+  type Attempt,
+  keysOf,
+  type LoginThrottle,
+  PER_ADDRESS_MAX,
+  PER_USER_MAX,
+  WINDOW_SECONDS,
+} from './loginThrottle.ts'
+import { fingerprintOf } from './records.ts'
+
+/** Any two processes that start at once agree on who creates the table by this number. */
+const TABLE_LOCK = 5_170_206
+const CREATE_TABLE = `create table if not exists issuer_login_failures_v1
+  (fingerprint text primary key, failures integer not null, ends_at timestamptz not null)`
+/** The count with this attempt in it. The row stays locked until the transaction ends, so that attempts are counted one by one. */
+const COUNT = `insert into issuer_login_failures_v1 as known (fingerprint, failures, ends_at)
+  values ($1, 1, now() + make_interval(secs => $2))
+  on conflict (fingerprint) do update set
+    failures = case when known.ends_at <= now() then 1 else known.failures + 1 end,
+    ends_at = case when known.ends_at <= now() then excluded.ends_at else known.ends_at end
+  returning failures, greatest(1, ceil(extract(epoch from ends_at - now())))::float8 as seconds`
+const FORGET = 'delete from issuer_login_failures_v1 where fingerprint = $1'
+const GIVE_BACK = 'update issuer_login_failures_v1 set failures = greatest(0, failures - 1) where fingerprint = $1'
+const SWEEP = `delete from issuer_login_failures_v1 where fingerprint in
+  (select fingerprint from issuer_login_failures_v1 where ends_at <= now() limit 1000 for update skip locked)`
+const SWEEP_EVERY_MS = 60_000
+
+type Counted = { readonly failures: number; readonly seconds: number }
+
+/** Ends the transaction of an attempt that is refused, so that nothing of it is counted. */
+class TooMany extends Error {
+  readonly seconds: number
+
+  constructor(seconds: number) {
+    super('There were too many attempts.')
+    this.name = 'TooMany'
+    this.seconds = seconds
+  }
+}
+
+/** The address goes first everywhere: attempts that wait for each other's rows in one order cannot deadlock. */
+const countBoth = async (sql: Sql, attempt: Attempt): Promise<void> => {
+  const { user, address } = keysOf(attempt)
+  const full: Counted[] = []
+  for (const [key, max] of [
+    [address, PER_ADDRESS_MAX],
+    [user, PER_USER_MAX],
+  ] as const) {
+    const [counted] = await sql<Counted>(COUNT, [fingerprintOf(key), WINDOW_SECONDS])
+    if (counted && counted.failures > max) full.push(counted)
+  }
+  if (full.length > 0) throw new TooMany(Math.max(...full.map(({ seconds }) => seconds)))
+}
+
+/**
+ * Counts for all instances together, in Postgres. Every window is kept until its time is over, however many others are
+ * tried meanwhile. Rejects with the database's error: without the database there is no login either.
+ */
+export const openDatabaseLoginThrottle = async (database: Database): Promise<LoginThrottle> => {
+  await database.transaction(async sql => {
+    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
+    await sql(CREATE_TABLE)
+  })
+  let sweptAtMs = Number.NEGATIVE_INFINITY
+
+  /** Nothing waits for it; what fails now is done the next time. */
+  const sweep = (): void => {
+    if (performance.now() - sweptAtMs < SWEEP_EVERY_MS) return
+    sweptAtMs = performance.now()
+    void database.sql(SWEEP).catch(() => undefined)
+  }
+
+  return {
+    begin: async attempt => {
+      sweep()
+      try {
+        await database.transaction(sql => countBoth(sql, attempt))
+        return undefined
+      } catch (error) {
+        if (error instanceof TooMany) return error.seconds
+        throw error
+      }
+    },
+    succeed: async attempt => {
+      const { user, address } = keysOf(attempt)
+      await database.transaction(async sql => {
+        await sql(GIVE_BACK, [fingerprintOf(address)])
+        await sql(FORGET, [fingerprintOf(user)])
+      })
+    },
+  }
+}
