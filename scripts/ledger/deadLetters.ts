@@ -114,7 +114,7 @@ const carryOut = (order: Order, { json }: Json): Promise<void> =>
     const done = before.length - facts.length
     if (json) printJson({ delivery, key, [what === 'replay' ? 'replayed' : 'discarded']: done, waiting: facts.length })
     else print(`${what === 'replay' ? 'Replayed' : 'Discarded'} ${done}; ${facts.length} of ${key} wait.`)
-    if (isPending) throw new Refusal('No publisher has taken the order yet; the next one that starts carries it out.')
+    if (isPending) throw new Refusal('No running process has carried it out yet; the next one that starts does.')
     if (done < meant.length) throw new Refusal(`It failed again: ${facts[0]?.reason}`)
   })
 
@@ -137,7 +137,7 @@ const subcommand = (name: string, description: string): Command =>
 const ofKey = (name: string, description: string): Command =>
   subcommand(name, description)
     .argument('<key>', 'the id of the aggregate, as list shows it')
-    .option('--delivery <name>', 'the publisher, or the id of a subscription', PUBLISHER)
+    .option('--delivery <name>', 'the publisher, a subscription, a read model or a process', PUBLISHER)
 
 export const deadLettersCommand = new Command('dead-letters')
   .description('Facts that could not be delivered, and every later one of their keys.')
@@ -157,6 +157,7 @@ export const deadLettersCommand = new Command('dead-letters')
   .addHelpText(
     'after',
     '\nA fact is parked when it fails ten times: it cannot be made, or the broker refuses it for its size. A broker that\n' +
-      'is down parks nothing. replay and discard are carried out by the active publisher and are on record at\n' +
-      'GET /audit-records. Exit code 1 when what was asked could not be done.',
+      'is down parks nothing. An event that a build cannot read is parked in the read models (payments_v1), processes\n' +
+      '(settlement, fulfilment, exports) and the publisher that follow it. replay and discard are carried out by the\n' +
+      'process that runs the delivery and are on record at GET /audit-records. Exit code 1 when it could not be done.',
   )

@@ -59,8 +59,8 @@ export const startFeeds = async (config: Config, inside: Inside, releasers: Rele
     ])
   if (config.roles.includes('worker'))
     run('worker', [
-      feedOf(settlement(ledger), database, world, onFailure),
-      feedOf(fulfilment(ledger), database, world, onFailure),
+      feedOf(settlement(ledger), { database, ledger, onFailure }),
+      feedOf(fulfilment(ledger), { database, ledger, onFailure }),
       exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
       manifestsFeed({ database, ledger, everyMs: config.manifestEveryMs }),
     ])

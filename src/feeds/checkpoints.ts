@@ -1,5 +1,11 @@
 import type { Sql } from '../ports.ts'
 
+/**
+ * A position that the store has told, or the beginning of the log. No other may reach a subscription: positions of
+ * EventStoreDB are byte offsets, and one that is no event's own (the one before an event's, say) is refused.
+ */
+export type Place = bigint | 'start'
+
 /** Where each feed has got to. The epoch is that of the holder: whoever was replaced can no longer write. */
 const TABLE = `
   create table if not exists checkpoints (
@@ -22,7 +28,7 @@ export const createCheckpoints = async (sql: Sql): Promise<void> => {
 }
 
 /** The position to go on from, or `start`; from now on only this epoch, or a newer one, may move it. */
-export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Promise<bigint | 'start'> => {
+export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Promise<Place> => {
   const [row] = await sql<{ position: bigint }>(
     `insert into checkpoints (name, position, epoch) values ($1, -1, $2)
      on conflict (name) do update set epoch = excluded.epoch where checkpoints.epoch <= excluded.epoch
@@ -34,19 +40,19 @@ export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Pro
 }
 
 /**
- * Part of the transaction whose work it records. A checkpoint never goes back. Throws Replaced, and so undoes that work,
- * in an old epoch.
+ * Part of the transaction whose work it records. A checkpoint never goes back, so that with `start` it moves nothing and
+ * only finds out whether this process is still the one. Throws Replaced, and so undoes that work, in an old epoch.
  */
 export const moveCheckpoint = async (
   sql: Sql,
   names: readonly string[],
-  position: bigint,
+  position: Place,
   epoch: bigint,
 ): Promise<void> => {
   const moved = await sql(
     `update checkpoints set position = greatest(position, $2), updated_at = now()
       where name = any($1::text[]) and epoch = $3 returning name`,
-    [names, position, epoch],
+    [names, position === 'start' ? -1n : position, epoch],
   )
   if (moved.length < names.length) throw new Replaced(names.join(', '))
 }

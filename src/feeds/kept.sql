@@ -51,6 +51,12 @@ create table if not exists parked_facts (
 alter table parked_facts add column if not exists announced boolean not null default false;
 create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
   where not announced and delivery <> 'publisher';
+-- Parked events that an operator has discarded and a process may read again, until its checkpoint has passed them.
+create table if not exists discarded_events (
+  delivery text not null,
+  position bigint not null,
+  primary key (delivery, position)
+);
 -- How far each subscription has been delivered.
 create table if not exists subscription_deliveries (
   subscription_id text primary key,

@@ -79,6 +79,13 @@ export const parkedKeys = async (sql: Sql, delivery: string): Promise<Set<string
     ),
   )
 
+/** The keys that wait, each from the position of the first event that waits. */
+export const parkedFrom = async (sql: Sql, delivery: string): Promise<Map<string, bigint>> => {
+  const text = 'select key, min(position) as position from parked_facts where delivery = $1 group by key'
+  const rows = await sql<{ key: string; position: bigint }>(text, [delivery])
+  return new Map(rows.map(({ key, position }) => [key, position]))
+}
+
 export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
   const asked = 'select distinct key from parked_facts where delivery = $1 and requested is not null'
   return (await sql<{ key: string }>(asked, [delivery])).map(({ key }) => key)
@@ -93,6 +100,25 @@ export const parkedOf = (sql: Sql, delivery: string, key: string): Promise<Reque
 
 export const release = async (sql: Sql, { delivery, position }: ParkedFact): Promise<void> => {
   await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
+}
+
+/** Lets go of a fact for good, for a reader whose checkpoint may still be before it: it leaves the fact out from now on. */
+export const discard = async (sql: Sql, fact: ParkedFact): Promise<void> => {
+  const values = [fact.delivery, fact.position]
+  await sql('insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing', values)
+  await release(sql, fact)
+}
+
+/** Of those that were discarded the ones behind this position, and forgets the others. */
+export const discardedPositions = async (
+  sql: Sql,
+  delivery: string,
+  after: bigint | 'start',
+): Promise<ReadonlySet<bigint>> => {
+  const passed = after === 'start' ? -1n : after
+  await sql('delete from discarded_events where delivery = $1 and position <= $2', [delivery, passed])
+  const text = 'select position from discarded_events where delivery = $1'
+  return new Set((await sql<{ position: bigint }>(text, [delivery])).map(({ position }) => position))
 }
 
 /** The replay came no further than this fact: it, and those behind it, go on waiting. */

@@ -12,6 +12,7 @@ import {
 } from './members.ts'
 import type { ReadModel } from './readModels.ts'
 import type { Feed, Run } from './run.ts'
+import { createTurns } from './turns.ts'
 
 /**
  * One reading of the log fills every read model: each event comes over the wire once and is decoded once. Each model has
@@ -34,16 +35,6 @@ const createPause = ({ world }: MemberParts) => {
     const untilMs = world.monotonicMs() + pauseMs
     pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
     return untilMs
-  }
-}
-
-/** What the loop writes and what an operator has replayed must not cross. */
-const createTurns = () => {
-  let last: Promise<unknown> = Promise.resolve()
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
   }
 }
 
@@ -87,6 +78,7 @@ type Begun = {
 
 const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, onLeftBehind }: Begun): Run => {
   const { world } = parts
+  // What the loop writes and what an operator has replayed must not cross.
   const inTurn = createTurns()
   let members = all
   let retryAtMs = Number.POSITIVE_INFINITY

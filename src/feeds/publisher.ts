@@ -10,9 +10,6 @@ import { openDelivery, type Outgoing } from './delivery.ts'
 import { type ParkedFact, placeOf } from './parked.ts'
 import type { Feed } from './run.ts'
 
-/** No position is as early. */
-const BEGINNING = -1n
-
 // One list with GET /events, so that what can be read there is what the topics hold.
 const ANALYST_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
   topic: topicOf(category),
@@ -88,7 +85,7 @@ export const publisherOf = ({ database, bus, store, world }: PublisherParts): Fe
     begin: async (epoch, signal) => {
       const after = await takeCheckpoint(database.sql, PUBLISHER, epoch)
       // Moves nothing, but finds out whether this process is still the one.
-      const fence = (sql: Sql): Promise<void> => moveCheckpoint(sql, [PUBLISHER], BEGINNING, epoch)
+      const fence = (sql: Sql): Promise<void> => moveCheckpoint(sql, [PUBLISHER], 'start', epoch)
       const delivery = await openDelivery(PUBLISHER, { database, bus, world, find, fence })
       return {
         after,

@@ -1,6 +1,6 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
-import { Replaced } from './checkpoints.ts'
+import { type Place, Replaced } from './checkpoints.ts'
 
 /**
  * Feeds are the subscribers of the log. Feeds of one name run in one process at a time, and each of them is in one of
@@ -34,7 +34,7 @@ export type Feed = {
 /** One run of a feed. It holds all that is known in it, and the next run has nothing of it. */
 export type Run = {
   /** Where to go on. */
-  readonly after: bigint | 'start'
+  readonly after: Place
   /**
    * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
    * error other than Unavailable says that the feed cannot go on from here.

@@ -6,12 +6,12 @@ import type { OperationCode, OperationCommand, OperationEvent, OperationState } 
 import { operationEntity } from '../commands/entities.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../commands/exportFiles.ts'
 import { type Handled, handle } from '../commands/handle.ts'
-import { moveCheckpoint, takeCheckpoint } from '../feeds/checkpoints.ts'
-import { decode } from '../feeds/decode.ts'
 import type { Feed } from '../feeds/run.ts'
 import { Unavailable } from '../ports.ts'
 import { type ExportParts, makeFile, untilReflected } from './exports/file.ts'
 import { sources } from './exports/sources.ts'
+import { type Receiver, openIntake } from './intake.ts'
+import { createOpenWork } from './openWork.ts'
 import { contextOf } from './process.ts'
 
 /**
@@ -101,8 +101,8 @@ const every = (periodMs: number, parts: ExportParts, work: (parts: ExportParts) 
   const { world } = parts.ledger
   let dueAtMs = 0
   return async (): Promise<void> => {
-    if (world.now() < dueAtMs) return
-    dueAtMs = world.now() + periodMs
+    if (world.monotonicMs() < dueAtMs) return
+    dueAtMs = world.monotonicMs() + periodMs
     await work(parts).catch((error: unknown) => {
       if (!(error instanceof Unavailable)) throw error
     })
@@ -118,72 +118,70 @@ const ENDS: ReadonlySet<OperationEvent['type']> = new Set([
   'OperationExpired',
 ])
 
-/** What is open, and who is at it. */
-const createJobs = (parts: ExportParts) => {
+type Jobs = Receiver & {
+  readonly startDue: (stop: AbortSignal) => void
+  /** Resolves when no attempt is under way any more. */
+  readonly allEnded: () => Promise<void>
+}
+
+/** What is open in one run, and the attempts at it. */
+const createJobs = (parts: ExportParts): Jobs => {
   const { world } = parts.ledger
-  const open = new Map<string, Job>()
+  const open = createOpenWork<Job>()
   // A job that ended is no longer open, and may need a moment more to notice.
   const running = new Map<Job, Promise<void>>()
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {
       await attemptOnce(parts, job.request, AbortSignal.any([stop, job.ended.signal]))
-      open.delete(job.request.id)
+      open.end(job.request.id)
     } catch {
-      // Whatever it was, only the log says that it has ended: what has not is tried again.
-      job.dueAtMs = world.now() + RETRY_MS
+      // Only the log says that it has ended: any that has not is tried again, however this attempt ended.
+      job.dueAtMs = world.monotonicMs() + RETRY_MS
     }
     running.delete(job)
   }
 
   return {
-    take: (recorded: Recorded<OperationEvent>): void => {
-      const known = open.get(recorded.id)
-      if (isRequest(recorded) && known === undefined)
-        open.set(recorded.id, { request: recorded, ended: new AbortController(), dueAtMs: 0 })
+    open,
+    take: (taken, origin) => {
+      const recorded = taken as Recorded<OperationEvent>
+      if (isRequest(recorded))
+        open.begin(recorded.id, { request: recorded, ended: new AbortController(), dueAtMs: 0 }, origin)
       if (!ENDS.has(recorded.event.type)) return
-      known?.ended.abort()
-      open.delete(recorded.id)
+      open.get(recorded.id)?.ended.abort()
+      open.end(recorded.id)
     },
-    oldest: (): Request | undefined => open.values().next().value?.request,
-    startDue: (stop: AbortSignal): void => {
-      for (const job of open.values()) {
+    startDue: stop => {
+      for (const [, job] of open.entries()) {
         if (running.size >= AT_ONCE_MAX) return
-        if (!running.has(job) && job.dueAtMs <= world.now()) running.set(job, run(job, stop))
+        if (!running.has(job) && job.dueAtMs <= world.monotonicMs()) running.set(job, run(job, stop))
       }
     },
-    allEnded: async (): Promise<void> => {
+    allEnded: async () => {
       await Promise.all(running.values())
     },
   }
 }
 
-export const exportsFeed = (parts: ExportParts): Feed => {
-  const { database } = parts
-  return {
-    name: NAME,
-    categories: ['operation'],
-    begin: async (epoch, signal) => {
-      const jobs = createJobs(parts)
-      return {
-        after: await takeCheckpoint(database.sql, NAME, epoch),
-        take: async (events, position) => {
-          for (const event of events) jobs.take(decode(event).recorded as Recorded<OperationEvent>)
-          const oldest = jobs.oldest()
-          await moveCheckpoint(database.sql, [NAME], oldest ? oldest.position - 1n : position, epoch)
-        },
-        alongside: () => work(parts, jobs, signal),
-      }
-    },
-  }
-}
+export const exportsFeed = (parts: ExportParts): Feed => ({
+  name: NAME,
+  categories: ['operation'],
+  begin: async (epoch, signal) => {
+    const { database, ledger } = parts
+    const { store, world } = ledger
+    const jobs = createJobs(parts)
+    const { after, take, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
+    return { after, take, alongside: () => work(parts, { jobs, serve }, signal) }
+  },
+})
 
-type Jobs = ReturnType<typeof createJobs>
+type Working = { readonly jobs: Jobs; readonly serve: () => Promise<void> }
 
-const work = async (parts: ExportParts, jobs: Jobs, signal: AbortSignal): Promise<void> => {
+const work = async (parts: ExportParts, { jobs, serve }: Working, signal: AbortSignal): Promise<void> => {
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
-  const regular = [every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
+  const regular = [serve, every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
   try {
     while (!signal.aborted) {
       jobs.startDue(either)

@@ -1,10 +1,11 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import type { Context } from '../commands/handle.ts'
-import { moveCheckpoint, takeCheckpoint } from '../feeds/checkpoints.ts'
-import { decode } from '../feeds/decode.ts'
+import type { Context, Ledger } from '../commands/handle.ts'
+import { reasonOf } from '../feeds/parked.ts'
 import type { Feed } from '../feeds/run.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'
+import { openIntake, type Receiver } from './intake.ts'
+import { createOpenWork } from './openWork.ts'
 
 /** Something that an event has begun and another event will end. */
 export type Task = {
@@ -23,7 +24,7 @@ export type Process = {
   readonly ends: (recorded: Recorded<AnyEvent>) => string | undefined
 }
 
-type Open = { readonly task: Task; readonly position: bigint; readonly dueAtMs: number }
+type Open = { readonly task: Task; dueAtMs: number }
 
 const TICK_MS = 250
 const AT_ONCE_MAX = 16
@@ -41,30 +42,33 @@ export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: 
   }
 }
 
+type OnFailure = (key: string, error: unknown) => void
+
+export type ProcessParts = {
+  readonly database: Database
+  readonly ledger: Pick<Ledger, 'store' | 'world'>
+  /** Told of a task that could not be finished; it is tried again. */
+  readonly onFailure: OnFailure
+}
+
 /**
  * Reads the log, keeps the tasks that are begun and not ended, and ends those whose grace is over. All its memory is in
  * the log: the checkpoint stays behind the oldest open task, so that a restart finds every one of them again.
  */
-export const feedOf = (
-  process: Process,
-  database: Database,
-  world: World,
-  onFailure: (key: string, error: unknown) => void,
-): Feed => ({
+export const feedOf = (process: Process, { database, ledger, onFailure }: ProcessParts): Feed => ({
   name: process.name,
   categories: process.categories,
   begin: async (epoch, signal) => {
+    const { store, world } = ledger
     const tasks = createTasks(process, world, onFailure)
+    const { after, take, serve } = await openIntake({ name: process.name, database, store, world, epoch }, tasks)
     return {
-      after: await takeCheckpoint(database.sql, process.name, epoch),
-      take: async (events, position) => {
-        for (const event of events) tasks.take(decode(event).recorded)
-        const oldest = tasks.oldest()
-        await moveCheckpoint(database.sql, [process.name], oldest ? oldest.position - 1n : position, epoch)
-      },
+      after,
+      take,
       alongside: async () => {
         while (!signal.aborted) {
           await world.sleep(TICK_MS, signal)
+          await serve()
           await tasks.finishDue(signal)
         }
       },
@@ -72,31 +76,35 @@ export const feedOf = (
   },
 })
 
+type Tasks = Receiver & {
+  /** Throws Unavailable, and only when none of those that were due is under way any more. */
+  readonly finishDue: (signal: AbortSignal) => Promise<void>
+}
+
 /** The open tasks of one run. */
-const createTasks = (process: Process, world: World, onFailure: (key: string, error: unknown) => void) => {
-  const open = new Map<string, Open>()
-  const finishOne = async ([key, { task, position }]: [string, Open]): Promise<void> => {
+const createTasks = (process: Process, world: World, onFailure: OnFailure): Tasks => {
+  const open = createOpenWork<Open>()
+  const finishOne = async ([key, item]: readonly [string, Open]): Promise<void> => {
     try {
-      await task.finish()
-      open.delete(key)
+      await item.task.finish()
+      open.end(key)
     } catch (error) {
       if (error instanceof Unavailable) throw error
       // A task that cannot be finished must not keep the others from it: told, and tried again later.
       onFailure(key, error)
-      open.set(key, { task, position, dueAtMs: world.now() + FAILED_RETRY_MS })
+      if (!open.giveUp(key, reasonOf(error))) item.dueAtMs = world.monotonicMs() + FAILED_RETRY_MS
     }
   }
   return {
-    take: (recorded: Recorded<AnyEvent>): void => {
+    open,
+    take: (recorded, origin) => {
       const task = process.begins(recorded)
-      if (task) open.set(task.key, { task, position: recorded.position, dueAtMs: world.now() + task.graceMs })
+      if (task) open.begin(task.key, { task, dueAtMs: world.monotonicMs() + task.graceMs }, origin)
       const ended = process.ends(recorded)
-      if (ended !== undefined) open.delete(ended)
+      if (ended !== undefined) open.end(ended)
     },
-    oldest: (): Open | undefined => open.values().next().value,
-    /** Throws Unavailable, and only when none of those that were due is under way any more. */
-    finishDue: async (signal: AbortSignal): Promise<void> => {
-      const due = [...open].filter(([, { dueAtMs }]) => dueAtMs <= world.now())
+    finishDue: async signal => {
+      const due = open.entries().filter(([, { dueAtMs }]) => dueAtMs <= world.monotonicMs())
       for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE_MAX)
         await allOf(due.slice(next, next + AT_ONCE_MAX).map(finishOne))
     },

@@ -1,8 +1,9 @@
+import { partsOf } from '../../streams/aggregate.ts'
 import { moveCheckpoint, positionOf, Replaced, takeCheckpoint } from '../feeds/checkpoints.ts'
-import { decode } from '../feeds/decode.ts'
+import { parkedKeys } from '../feeds/parked.ts'
 import type { Feed } from '../feeds/run.ts'
 import { type Line, linesUpTo } from '../feeds/subscribed.ts'
-import { Unavailable } from '../ports.ts'
+import { type StoredEvent, Unavailable } from '../ports.ts'
 import { announceDeadLetters } from './subscriptions/deadLetters.ts'
 import { createLines, type Lines } from './subscriptions/lines.ts'
 import type { SubscriptionParts } from './subscriptions/parts.ts'
@@ -18,6 +19,7 @@ import { NAME } from './subscriptions/watch.ts'
  * is not delivered because a projection is late.
  */
 
+const ROWS = 'subscriptions_v1'
 const ROUND_MS = 200
 /** What the look at the database said is good for so long: a pause stops the delivery within a second. */
 const FRESH_MS = 400
@@ -28,18 +30,29 @@ const FAILURES_MAX = 2
 
 type Rounds = {
   readonly parts: SubscriptionParts
-  /** The revision of the newest event of a subscription, as far as its row does not have it yet. */
-  readonly newest: Map<string, bigint>
+  /** The newest event of a subscription, as long as its row does not have it. */
+  readonly newest: Map<string, Pick<StoredEvent, 'revision' | 'position'>>
   /** Until when a subscription rests. */
   readonly resting: Map<string, number>
   /** When each had its last turn. */
   readonly turns: Map<string, number>
 }
 
-const isOutOfDate = ({ newest }: Rounds, { id, revision }: Line): boolean => {
-  const known = newest.get(id)
-  if (known !== undefined && known <= revision) newest.delete(id)
-  return known !== undefined && known > revision
+/**
+ * Those whose row will have an event that it does not have yet. An event that the read model has passed without taking it
+ * is not among them, once it is no longer parked: an operator has discarded it.
+ */
+const outOfDate = async (
+  { newest, parts: { database } }: Rounds,
+  lines: readonly Line[],
+): Promise<ReadonlySet<string>> => {
+  for (const { id, revision } of lines) if ((newest.get(id)?.revision ?? 0n) <= revision) newest.delete(id)
+  const late = lines.filter(({ id }) => newest.has(id))
+  if (late.length === 0) return new Set()
+  const passed = await positionOf(database.sql, ROWS)
+  const parked = await parkedKeys(database.sql, ROWS)
+  for (const { id } of late) if ((newest.get(id)?.position ?? 0n) <= passed && !parked.has(id)) newest.delete(id)
+  return new Set(newest.keys())
 }
 
 const isBrokers = (error: unknown): boolean => error instanceof Unavailable && error.part === 'fact bus'
@@ -80,10 +93,12 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
     const readAtMs = ledger.world.monotonicMs()
     const reached = await positionOf(database.sql, 'facts_v1')
     let more = false
-    for (const line of inTurn(await linesUpTo(database.sql, reached), turns)) {
+    const all = await linesUpTo(database.sql, reached)
+    const late = await outOfDate(rounds, all)
+    for (const line of inTurn(all, turns)) {
       if (signal.aborted) return false
       if (ledger.world.monotonicMs() - readAtMs > FRESH_MS) return true
-      if (isOutOfDate(rounds, line) || (resting.get(line.id) ?? 0) > ledger.world.monotonicMs()) continue
+      if (late.has(line.id) || (resting.get(line.id) ?? 0) > ledger.world.monotonicMs()) continue
       more = (await attend(line, reached)) || more
     }
     await announceDeadLetters(parts, lines.open())
@@ -103,10 +118,9 @@ export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
       return {
         after: await takeCheckpoint(sql, NAME, epoch),
         take: async (events, position) => {
-          for (const stored of events) {
-            const { id, revision } = decode(stored).recorded
-            rounds.newest.set(id, revision)
-          }
+          // Not even decoded: an event that this build cannot read concerns its own subscription, whose row parks it.
+          for (const { stream, revision, position: at } of events)
+            rounds.newest.set(partsOf(stream).id, { revision, position: at })
           await moveCheckpoint(sql, [NAME], position, epoch)
         },
         alongside: async () => {

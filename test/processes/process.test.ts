@@ -65,7 +65,7 @@ describe('a process', function () {
     failures = []
     troubles = new Map()
     process = await drive(
-      feedOf(watching, database, world, (key, error) => void failures.push([key, error])),
+      feedOf(watching, { database, ledger, onFailure: (key, error) => void failures.push([key, error]) }),
       log,
     )
   })

@@ -58,7 +58,12 @@ describe('a process whose run is broken off', function () {
     const reports = createReports()
     const stop = new AbortController()
     const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
-    const running = runFeeds('tests', [feedOf(process, database, realWorld(), () => undefined)], parts, stop.signal)
+    const running = runFeeds(
+      'tests',
+      [feedOf(process, { database, ledger, onFailure: () => undefined })],
+      parts,
+      stop.signal,
+    )
 
     try {
       await create(1)

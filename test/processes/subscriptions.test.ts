@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { subscriptionEntity } from '../../src/commands/entities.ts'
+import { orderEntity, subscriptionEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { type Allowance, newSubscriptionId, placesOf } from '../../src/commands/subscriptions.ts'
 import { parkedOf, requestParked } from '../../src/feeds/parked.ts'
@@ -15,7 +15,7 @@ import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { context } from '../commands/kit.ts'
 import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createSubscription } from '../streams/samples.ts'
+import { createOrder, createSubscription, id as orderId } from '../streams/samples.ts'
 
 const IDLE = 300
 const IDLE_STATEMENTS_A_SECOND_MAX = 30
@@ -116,6 +116,11 @@ describe('the delivery of subscriptions', function () {
       [types],
     )
     return rows.map(({ id }) => id)
+  }
+  /** Facts that come later. */
+  const fillMore = async (): Promise<void> => {
+    const command = { ...createOrder, claim: null }
+    await handle(ledger, orderEntity, orderId('ord', 77), { command, context: context(), isNew: true })
   }
   const delivered = async (id: string, types = BOTH): Promise<void> =>
     until(async () => {
@@ -229,5 +234,22 @@ describe('the delivery of subscriptions', function () {
     await until(async () => (await parkedOf(database.sql, id, key)).length === 0)
     expect(sentTo(id)).to.have.length(count + 1)
     expect(sentTo(id).at(-1)?.key).to.equal(key)
+  })
+
+  it('goes on for the others when a build cannot read an event of one, and for that one when it is discarded', async () => {
+    const id = await subscribe()
+    await delivered(id)
+    const stream = `subscription-${id}`
+    const created = log.events.find(event => event.stream === stream)
+    const poison = { id: '00000000-0000-8000-a000-00000000beef', type: 'SubscriptionVanished', data: {} }
+    await log.open().append(stream, [{ ...poison, metadata: created?.metadata ?? {} }], 0n)
+    await until(async () => (await parkedOf(database.sql, 'subscriptions_v1', id)).length === 1)
+    await fillMore()
+    const other = await subscribe()
+    await delivered(other)
+    expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
+    expect(sentTo(id).length).to.be.lessThan((await journal()).length)
+    await requestParked(database.sql, { delivery: 'subscriptions_v1', key: id }, 'discard')
+    await delivered(id)
   })
 })

@@ -38,14 +38,15 @@ export const untilReflected = async (
 
 /** Tells how far it has come, now and then. */
 const progressOf = ({ database, ledger: { world } }: ExportParts, { id, attempt }: Attempt, total: bigint) => {
-  const beganAtMs = world.now()
+  const beganAtMs = world.monotonicMs()
   let toldAtMs = beganAtMs
   let tick = 0
   return async (done: bigint): Promise<void> => {
-    const now = world.now()
+    const now = world.monotonicMs()
     if (tick > 0 && now - toldAtMs < PROGRESS_EVERY_MS) return
     toldAtMs = now
-    const rate = now > beganAtMs ? (done * 1_000n) / BigInt(now - beganAtMs) : 0n
+    const tookMs = Math.round(now - beganAtMs)
+    const rate = tookMs > 0 ? (done * 1_000n) / BigInt(tookMs) : 0n
     const eta_seconds = rate > 0n ? (total - done + rate - 1n) / rate : null
     const progress: Progress = { attempt, tick: ++tick, done, total, rate, eta_seconds }
     await saveProgress(database.sql, id, progress)

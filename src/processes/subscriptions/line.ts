@@ -15,7 +15,10 @@ import type { SubscriptionParts } from './parts.ts'
 /** A batch is a request to the broker, and what one subscription takes before the next has its turn. */
 const BATCH_MAX = 500
 const SERVE_RETRY_MS = 1_000
-/** No position is as early: nothing moves to it, but whoever was replaced finds out. */
+/**
+ * No position is as early: nothing moves to it, and a process that was replaced finds out. Positions of deliveries are
+ * compared with rows of the journal in SQL and never reach the store, so that those between two events are fine here.
+ */
 const BEGINNING = -1n
 
 export type OpenLine = {

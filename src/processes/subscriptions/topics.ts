@@ -9,6 +9,7 @@ import type { SubscriptionParts } from './parts.ts'
 const PARTITIONS = 3
 const DEAD_LETTER_PARTITIONS = 1
 
+/** Its position is an exclusive bound in SQL: the one before the first that is wanted need not be any event's own. */
 export const checkpointOf = ({ id, replay, replays, position, from_position }: Line, epoch: bigint): Checkpoint => ({
   id,
   epoch,

@@ -1,0 +1,231 @@
+import { expect } from 'chai'
+import { operationEntity, orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { parkedSummary, requestParked } from '../../src/feeds/parked.ts'
+import { type Feed, runFeeds } from '../../src/feeds/run.ts'
+import type { Database, JsonObject, StoredEvent } from '../../src/ports.ts'
+import { exportsFeed } from '../../src/processes/exports.ts'
+import { feedOf, type Process } from '../../src/processes/process.ts'
+import { realWorld } from '../../src/world.ts'
+import { context } from '../commands/kit.ts'
+import { createReports, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { createOrder, id, requestExport } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+describe('how a process takes in the log', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+  let ledger: Ledger
+  let reports: Reports
+  let stop: AbortController
+  let running: Promise<void>
+  let finished: string[]
+  let broken: Set<string>
+
+  /** A created order begins a task, which its deletion ends. */
+  const watching: Process = {
+    name: 'watching',
+    categories: ['order'],
+    begins: ({ id: key, event }) =>
+      event.type === 'OrderCreated'
+        ? {
+            key,
+            graceMs: 0,
+            finish: async () => {
+              if (broken.has(key)) throw new Error('It cannot be finished.')
+              finished.push(key)
+            },
+          }
+        : undefined,
+    ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
+  }
+  const watch = (): Feed => feedOf(watching, { database, ledger, onFailure: () => undefined })
+  const start = (feed = watch()): void => {
+    stop = new AbortController()
+    reports = createReports()
+    const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
+    running = runFeeds('tests', [feed], parts, stop.signal)
+  }
+  const end = async (): Promise<void> => {
+    stop.abort()
+    await running
+  }
+  const createOne = (n: number) =>
+    handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+  const cancel = (n: number) =>
+    handle(ledger, orderEntity, id('ord', n), { command: { type: 'CancelOrder', reason: 'R' }, context: context() })
+  const reached = async (name = 'watching'): Promise<bigint> => {
+    const [row] = await database.sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
+    return row?.position ?? -1n
+  }
+  const caughtUp = () => until(() => reports.states.at(-1)?.position === (log.events.at(-1)?.position ?? 0n))
+  const errors = () => reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))
+  const waiting = async () => (await parkedSummary(database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
+  const ask = (n: number, what: 'replay' | 'discard', only?: bigint) =>
+    requestParked(database.sql, { delivery: 'watching', key: id('ord', n) }, what, only)
+  /** The event as no build can read it; `mend` makes it what it was, as a newer build would read it. */
+  const spoil = (stored: StoredEvent): { mend: () => void } => {
+    const { data } = stored
+    Object.assign(stored, { data: { nothing: 'known' } satisfies JsonObject })
+    return { mend: () => void Object.assign(stored, { data }) }
+  }
+  const newest = (): StoredEvent => {
+    const stored = log.events.at(-1)
+    if (stored === undefined) throw new Error('The log is empty.')
+    return stored
+  }
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    log = createMemoryLog()
+    ledger = createLedger(log.open(), realWorld())
+    finished = []
+    broken = new Set()
+  })
+  afterEach(() => end())
+
+  describe('keeps positions that a store takes', () => {
+    it('while a task is open: that of the last event before the oldest, or the beginning', async () => {
+      broken = new Set([id('ord', 1)])
+      await createOne(1)
+      start()
+      await caughtUp()
+      expect(await reached()).to.equal(-1n)
+      await end()
+      start()
+      await caughtUp()
+      broken = new Set([id('ord', 3)])
+      await until(() => finished.includes(id('ord', 1)))
+      await createOne(2)
+      await createOne(3)
+      await createOne(4)
+      await caughtUp()
+      await until(() => finished.includes(id('ord', 4)))
+      await cancel(4)
+      await caughtUp()
+      expect(await reached()).to.equal(log.events[1]?.position)
+      await end()
+      start()
+      await caughtUp()
+      expect(errors()).to.deep.equal([])
+    })
+
+    it('while an export is open', async () => {
+      await createOne(1)
+      start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+      const operation = id('op', 1)
+      await handle(ledger, operationEntity, operation, { command: requestExport, context: context(), isNew: true })
+      await createOne(2)
+      await caughtUp()
+      expect(await reached('exports')).to.be.oneOf([-1n, log.events[0]?.position])
+      await end()
+      start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+      await caughtUp()
+      expect(errors()).to.deep.equal([])
+    })
+  })
+
+  describe('parks an event that it cannot read', () => {
+    it('with every later one of its key, and goes on with all others', async () => {
+      await createOne(1)
+      spoil(newest())
+      await createOne(2)
+      await cancel(1)
+      start()
+      await until(() => finished.includes(id('ord', 2)))
+      await caughtUp()
+      expect(await waiting()).to.deep.equal([[id('ord', 1), 2]])
+      expect(finished).to.deep.equal([id('ord', 2)])
+      expect(errors()).to.deep.equal([])
+    })
+
+    it('takes it when an operator has it replayed and it can be read by now', async () => {
+      await createOne(1)
+      const { mend } = spoil(newest())
+      start()
+      await caughtUp()
+      mend()
+      await ask(1, 'replay')
+      await until(async () => (await waiting()).length === 0)
+      expect(finished).to.deep.equal([id('ord', 1)])
+      await createOne(2)
+      await until(() => finished.includes(id('ord', 2)))
+    })
+
+    it('keeps it, with the reason, when what it began cannot be finished', async () => {
+      await createOne(1)
+      const { mend } = spoil(newest())
+      broken.add(id('ord', 1))
+      start()
+      await caughtUp()
+      mend()
+      await ask(1, 'replay')
+      await until(async () => (await parkedSummary(database.sql))[0]?.reason === 'Error: It cannot be finished.')
+      broken.clear()
+      await ask(1, 'replay')
+      await until(async () => (await waiting()).length === 0)
+      expect(finished).to.deep.equal([id('ord', 1)])
+    })
+
+    it('tries it again when a run begins: it may be a newer build', async () => {
+      await createOne(1)
+      const { mend } = spoil(newest())
+      start()
+      await caughtUp()
+      await end()
+      mend()
+      start()
+      await until(() => finished.includes(id('ord', 1)))
+      await until(async () => (await waiting()).length === 0)
+    })
+
+    it('leaves it out for good when it is discarded, also when a later run reads it again', async () => {
+      broken.add(id('ord', 1))
+      await createOne(1)
+      await createOne(2)
+      spoil(newest())
+      await createOne(3)
+      start()
+      await until(() => finished.includes(id('ord', 3)))
+      await ask(2, 'discard')
+      await until(async () => (await waiting()).length === 0)
+      await end()
+      expect(await reached()).to.equal(-1n)
+      start()
+      await caughtUp()
+      expect(await waiting()).to.deep.equal([])
+      await end()
+      broken.clear()
+      start()
+      await until(() => finished.includes(id('ord', 1)))
+      await createOne(4)
+      await until(async () => (await reached()) === log.events[2]?.position)
+      await end()
+      start()
+      await caughtUp()
+      expect(await database.sql('select * from discarded_events')).to.deep.equal([])
+    })
+
+    it('takes what came before it in its key, when a later run reads that again', async () => {
+      broken.add(id('ord', 1))
+      await createOne(1)
+      await cancel(1)
+      spoil(newest())
+      start()
+      await caughtUp()
+      await end()
+      broken.clear()
+      start()
+      await until(() => finished.includes(id('ord', 1)))
+      expect(await waiting()).to.deep.equal([[id('ord', 1), 1]])
+    })
+  })
+})
