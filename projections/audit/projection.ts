@@ -26,9 +26,13 @@ export type AuditRow = {
   readonly client: string
   readonly authority: string
   readonly correlation_id: string
+  /** How many decisions the record stands for. */
+  readonly count: number
 }
 
-type Verdict = Pick<AuditRow, 'decision' | 'operation' | 'check_name' | 'code' | 'resource'>
+type Verdict = Pick<AuditRow, 'decision' | 'operation' | 'check_name' | 'code' | 'resource'> & {
+  readonly count?: number
+}
 type VerdictMap<E extends AnyEvent> = {
   readonly [T in E['type']]: 'not_sensitive' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
 }
@@ -63,8 +67,8 @@ const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
 const ON_ACCESS: VerdictMap<AccessEvent> = {
   AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),
   AccessDenied: ({ event: { data } }) => {
-    const { check, ...told } = data
-    return { ...told, decision: 'denied', check_name: check }
+    const { check, count = 1, ...told } = data
+    return { ...told, decision: 'denied', check_name: check, count }
   },
 }
 const ON_INVOICE: VerdictMap<InvoiceEvent> = {
@@ -150,7 +154,7 @@ const verdictOf = (recorded: Recorded<AnyEvent>): Verdict | undefined => {
 }
 
 export const audit: Journal<AnyEvent, AuditRow> = {
-  name: 'audit_v1',
+  name: 'audit_v2',
   categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'subscription'],
   columns: {
     id: 'text',
@@ -166,6 +170,7 @@ export const audit: Journal<AnyEvent, AuditRow> = {
     client: 'text',
     authority: 'text',
     correlation_id: 'text',
+    count: 'integer',
   },
   key: ['id'],
   rows: recorded => {
@@ -174,6 +179,6 @@ export const audit: Journal<AnyEvent, AuditRow> = {
     const { eventId, position, metadata } = recorded
     const { tenant, subject, client, authority, correlationId, at } = metadata
     const who = { tenant_id: tenant, subject, client, authority, correlation_id: correlationId }
-    return [{ id: eventId, position, created_at: at, ...who, ...verdict }]
+    return [{ id: eventId, position, created_at: at, ...who, count: 1, ...verdict }]
   },
 }

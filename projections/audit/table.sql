@@ -1,4 +1,4 @@
-create table audit_v1 (
+create table audit_v2 (
   -- The event that the record was made of.
   id text primary key,
   position bigint not null,
@@ -12,7 +12,9 @@ create table audit_v1 (
   subject text not null,
   client text not null,
   authority text not null,
-  correlation_id text not null
+  correlation_id text not null,
+  -- How many decisions the record stands for.
+  count integer not null
 );
-create index audit_v1_page on audit_v1 (tenant_id, created_at desc, id desc);
-create index audit_v1_correlation on audit_v1 (tenant_id, correlation_id);
+create index audit_v2_page on audit_v2 (tenant_id, created_at desc, id desc);
+create index audit_v2_correlation on audit_v2 (tenant_id, correlation_id);

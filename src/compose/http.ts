@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
+import { createDenials } from '../commands/denials.ts'
 import type { Ledger } from '../commands/handle.ts'
 import { createStandings } from '../commands/standing.ts'
 import type { Config } from '../config.ts'
@@ -50,6 +51,8 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
   const embedded = isApi && !config.issuer ? await openIssuer(config, parts, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
+  const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
+  releasers.add(denials.close)
   const services: Services = {
     ledger,
     stopping: stopping.signal,
@@ -63,6 +66,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     }),
     keySecrets,
     standings: createStandings(ledger),
+    denials,
     exportsAtOnceMax: config.exportsAtOnceMax,
     topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
     idempotencyRetentionMs: config.idempotencyRetentionMs,

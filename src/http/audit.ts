@@ -3,7 +3,7 @@ import type { AuditRow } from '../../projections/audit/projection.ts'
 import { auditPage } from '../../projections/audit/queries.ts'
 import { ACCESS_CHECKS, type AccessCheck } from '../../streams/access/index.ts'
 import { isId } from '../../streams/ids.ts'
-import { recordAccess } from '../commands/access.ts'
+import type { Denials } from '../commands/denials.ts'
 import {
   apiKeyEntity,
   invoiceEntity,
@@ -51,25 +51,30 @@ export type Attempted = {
   readonly context: Context
 }
 
+type Recording = { readonly ledger: Ledger; readonly denials: Denials }
+
 /** Passes on what the work answers or throws; a refusal of right or state is on record before the caller learns of it. */
-export const audited = async <T>(ledger: Ledger, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
+export const audited = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof Problem) await recordDenial(ledger, attempted, error)
+    if (error instanceof Problem) await recordDenial(services, attempted, error)
     throw error
   }
 }
 
-const recordDenial = async (ledger: Ledger, { operation, resource, context }: Attempted, denied: Problem) => {
+const recordDenial = async (
+  { ledger, denials }: Recording,
+  { operation, resource, context }: Attempted,
+  denied: Problem,
+): Promise<void> => {
   // Refused after the claim: the stream says so itself.
   if (denied.extras.correlationId !== undefined) return
   const named = resource()
   const isTenants = denied.code === 'resource_not_found' && named !== null
   const check = isTenants && (await isAnothers(ledger, named, context.tenant)) ? 'tenant' : CHECKS[denied.code]
   if (check === undefined) return
-  const command = { type: 'DenyAccess' as const, operation, resource: named, check, code: denied.code }
-  await recordAccess(ledger, command, context)
+  await denials.record({ operation, resource: named, check, code: denied.code }, context)
 }
 
 const recordSchema = z
@@ -87,6 +92,10 @@ const recordSchema = z
     authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
     correlation_id: z.string(),
     position: z.string().meta({ description: 'Of the event in the log.' }),
+    count: z
+      .int()
+      .min(1)
+      .meta({ description: 'How many decisions the record stands for: refusals that say the same are counted.' }),
   })
   .meta({ id: 'AuditRecord' })
 
@@ -118,7 +127,7 @@ const listAuditRecords = route({
   },
   isList: true,
   errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
-  handle: call => readPage(call, { name: 'audit_v1', page: auditPage, render }),
+  handle: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
 })
 
 export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

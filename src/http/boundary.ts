@@ -97,7 +97,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       return inTime(declared, () => declared.handle({ ...call, principal: admitted, context, recheck } as never))
     }
     if (context === undefined || !declared.sensitive) return work()
-    return audited(services.ledger, { operation: declared.operationId, resource: () => resource, context }, work)
+    return audited(services, { operation: declared.operationId, resource: () => resource, context }, work)
   }
 }
 

@@ -9,10 +9,10 @@ import type { AnyRoute, Services } from './route.ts'
 /** Says who is calling, or throws the Problem that says why not. */
 export type Authenticate = (req: Incoming) => Promise<Principal>
 
-/** Who comes in: who it is, what it may, and whether it has had its share. */
+/** Identifies the caller, and decides what it may do here and how often. */
 export type Gate = {
   readonly identify: Authenticate
-  /** The caller with what it may do here. Throws Problem: 403 before 429, though what is forbidden is counted too. */
+  /** The caller with what it may do here. Throws Problem: 429 before 403, and what is forbidden is counted too. */
   readonly admit: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
   /** Once more, for what goes on after the first answer; nothing is counted. */
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
@@ -45,10 +45,10 @@ export const createGate = ({ limits, standings }: Services, authenticate: Authen
       const counted = await limits.count(principal, declared.rateClass)
       res.locals['standings'] = counted
       res.locals['tenant'] = principal.tenant
-      const effective = await permit(principal, declared)
+      // First, since a refusal for want of a right is an audit record: beyond its limits a caller causes no more work.
       const exceeded = exceededBy(counted)
       if (exceeded) throw exceeded
-      return effective
+      return permit(principal, declared)
     },
     recheck: async (req, declared) => {
       await permit(await authenticate(req), declared)

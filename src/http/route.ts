@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
+import type { Denials } from '../commands/denials.ts'
 import type { Standings } from '../commands/standing.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
@@ -28,6 +29,7 @@ export type Services = {
   readonly cursors: Cursors
   readonly limits: Limits
   readonly standings: Standings
+  readonly denials: Denials
   /** Undefined where the setting is missing without which there are no API keys. */
   readonly keySecrets: ApiKeySecrets | undefined
   /** How many exports a caller may have under way. */

@@ -3,7 +3,7 @@ import type { AccessCheck, AccessEvent } from './events.ts'
 
 type Asked = { readonly operation: string; readonly resource: string | null }
 export type GrantAccess = Asked & { type: 'GrantAccess' }
-export type DenyAccess = Asked & { type: 'DenyAccess'; check: AccessCheck; code: string }
+export type DenyAccess = Asked & { type: 'DenyAccess'; check: AccessCheck; code: string; count?: number }
 export type AccessCommand = GrantAccess | DenyAccess
 
 export type AccessCode = 'concurrent_modification'
@@ -15,8 +15,9 @@ const decide = (command: AccessCommand, access: AccessState): readonly AccessEve
   if (access.status === 'recorded') return reject('concurrent_modification')
   const { operation, resource } = command
   if (command.type === 'GrantAccess') return [{ type: 'AccessGranted', data: { operation, resource } }]
-  const { check, code } = command
-  return [{ type: 'AccessDenied', data: { operation, resource, check, code } }]
+  const { check, code, count } = command
+  const counted = count === undefined ? {} : { count }
+  return [{ type: 'AccessDenied', data: { operation, resource, check, code, ...counted } }]
 }
 
 export const accessDecider: Decider<AccessState, AccessCommand, AccessEvent, AccessCode> = {

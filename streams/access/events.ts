@@ -13,9 +13,15 @@ const asked = {
 }
 
 export const accessEvents = {
-  /** Somebody was let see something sensitive, and no other event says so. */
+  /** Access to something sensitive, of which no other event tells. */
   AccessGranted: z.object(asked),
   /** `code` is what the caller was told, `check` the reason, which is the auditor's alone. */
-  AccessDenied: z.object({ ...asked, check: z.enum(ACCESS_CHECKS), code: z.string() }),
+  AccessDenied: z.object({
+    ...asked,
+    check: z.enum(ACCESS_CHECKS),
+    code: z.string(),
+    /** How many denials the record stands for; one when absent. */
+    count: z.int().min(2).optional(),
+  }),
 }
 export type AccessEvent = EventOf<typeof accessEvents>

@@ -71,6 +71,7 @@ describe('audit records', function () {
       client: 'ledger-cli',
       authority: 'invoice:approve',
       correlation_id: approved.headers.get('x-correlation-id'),
+      count: 1,
     })
     expect(created_at).to.equal(approved.body.approved_at)
     expect(position).to.equal(approved.headers.get('ledger-position'))

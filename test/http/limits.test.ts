@@ -88,10 +88,11 @@ describe('rate limits', function () {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
-  it('tell of what is forbidden before they tell of too much', async () => {
+  it('come before what is forbidden, which would be written into the log', async () => {
     const authenticate = async () => ({ ...caller, scopes: new Set<string>() })
-    const client = clientOf(await instance({ default: of(0) }, { authenticate }))
+    const client = clientOf(await instance({ default: of(1) }, { authenticate }))
     expect((await client.get('/orders')).body.code).to.equal('insufficient_scope')
+    expect((await client.get('/orders')).body.code).to.equal('rate_limited')
   })
 
   it('come before the body is looked at', async () => {

@@ -2,6 +2,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
 import { createLocalCounter } from '../../src/adapters/rates.ts'
 import { createStandings } from '../../src/commands/standing.ts'
+import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
   type Authenticate,
@@ -68,6 +69,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
   const database = wrong.database?.(realDatabase) ?? realDatabase
   const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
   const stopping = new AbortController()
+  const denials = createDenials(ledger, () => undefined)
   const right: Services = {
     ledger,
     database,
@@ -76,6 +78,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     limits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
     keySecrets: createApiKeySecrets('dev', PEPPER),
     standings: createStandings(ledger),
+    denials,
     exportsAtOnceMax: 1_000,
     topicWaitMs: 0,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
@@ -99,6 +102,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     close: async () => {
       stopping.abort()
       await server.close(DRAIN_MS)
+      await denials.close()
       await realStore.close()
       await realDatabase.close()
     },

@@ -3,8 +3,8 @@ import { send } from '../../support/wire.ts'
 import { type BadInputStage, type Case, refusesAll, type Told } from './cases.ts'
 
 /**
- * Requests with more than one thing wrong: what is told is what the contract checks first. Framing, route, 401, 403 and 404,
- * 429, 413 and 415, 400, the key's replay, 428 and 412, 409.
+ * Requests with more than one thing wrong: what is told is what the contract checks first. Framing, route, 401,
+ * 429, 403 and 404, 413 and 415, 400, the key's replay, 428 and 412, 409.
  */
 
 const TENANT = 'bad-input-order-of-checks'

@@ -1,0 +1,104 @@
+import { expect } from 'chai'
+import { createDenials, type Denial } from '../../src/commands/denials.ts'
+import { createLedger } from '../../src/commands/handle.ts'
+import { type EventStore, Unavailable } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import { createMemoryLog } from '../support/memoryStore.ts'
+import { id } from '../streams/samples.ts'
+import { context } from './kit.ts'
+
+describe('refusals of one caller', () => {
+  /** A world whose windows end when the test says so. */
+  const start = (wrong: (real: EventStore) => Partial<EventStore> = () => ({})) => {
+    const real = createMemoryLog().open()
+    const appended: { resource: unknown; count: unknown }[] = []
+    const store: EventStore = {
+      ...real,
+      append: async (stream, events, expected) => {
+        const outcome = await (wrong(real).append ?? real.append)(stream, events, expected)
+        for (const { data } of events) appended.push({ resource: data['resource'], count: data['count'] ?? 1 })
+        return outcome
+      },
+    }
+    let end = Promise.withResolvers<void>()
+    const endWindow = async (): Promise<void> => {
+      const { resolve } = end
+      end = Promise.withResolvers<void>()
+      resolve()
+      for (let turn = 0; turn < 50; turn++) await new Promise(done => setImmediate(done))
+    }
+    const failures: unknown[] = []
+    const ledger = createLedger(store, { ...realWorld(), sleep: () => end.promise })
+    return { appended, endWindow, failures, denials: createDenials(ledger, error => failures.push(error)) }
+  }
+  const denial = (n = 1): Denial => ({
+    operation: 'approve_invoice',
+    resource: id('inv', n),
+    check: 'scope',
+    code: 'insufficient_scope',
+  })
+
+  const EACH = 20
+  const many = async (denials: ReturnType<typeof createDenials>, count: number, of = (_: number) => denial()) => {
+    for (let n = 1; n <= count; n++) await denials.record(of(n), context())
+  }
+  const away = () => Promise.reject(new Unavailable('event store', 'none', new Error('planted')))
+
+  it('have a record each, at once, and those beyond twenty one record with their number', async () => {
+    const { appended, endWindow, denials } = start()
+    await many(denials, 500)
+    expect(appended).to.deep.equal(Array.from({ length: EACH }, () => ({ resource: id('inv'), count: 1 })))
+    await endWindow()
+    expect(appended.slice(EACH)).to.deep.equal([{ resource: id('inv'), count: 500 - EACH }])
+  })
+
+  it('are one record in each window as long as they go on, and have a record each after a quiet one', async () => {
+    const { appended, endWindow, denials } = start()
+    for (let window = 0; window < 3; window++) {
+      await many(denials, 100)
+      await endWindow()
+    }
+    expect(appended.slice(EACH).map(({ count }) => count)).to.deep.equal([100 - EACH, 100, 100])
+    await endWindow()
+    await many(denials, 2)
+    expect(appended.slice(EACH + 3).map(({ count }) => count)).to.deep.equal([1, 1])
+  })
+
+  it('name no resource where they are counted together over several', async () => {
+    const { appended, endWindow, denials } = start()
+    await many(denials, 500, denial)
+    await endWindow()
+    expect(appended.slice(EACH)).to.deep.equal([{ resource: null, count: 500 - EACH }])
+  })
+
+  it('do not hide those of another caller, nor those of another operation', async () => {
+    const { appended, endWindow, denials } = start()
+    await many(denials, 50)
+    await denials.record(denial(), context({ subject: 'another' }))
+    expect(appended).to.have.length(EACH + 1)
+    await denials.record({ ...denial(), operation: 'void_invoice' }, context())
+    await endWindow()
+    expect(appended.slice(EACH + 1).map(({ count }) => count)).to.deep.equal([30, 1])
+  })
+
+  it('are not told when they cannot be recorded', async () => {
+    const { denials } = start(() => ({ append: away }))
+    const told = await Promise.allSettled([1, 2].map(() => denials.record(denial(), context())))
+    expect(told.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected'])
+  })
+
+  it('keep their number while it cannot be recorded, and leave it at the end of the process', async () => {
+    let isAway = false
+    const { appended, endWindow, denials, failures } = start(real => ({
+      append: (...args) => (isAway ? away() : real.append(...args)),
+    }))
+    await many(denials, EACH + 9)
+    isAway = true
+    await endWindow()
+    expect([appended.length, failures.length]).to.deep.equal([EACH, 1])
+    isAway = false
+    await many(denials, 1)
+    await denials.close()
+    expect(appended.slice(EACH).map(({ count }) => count)).to.deep.equal([10])
+  })
+})
