@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { CRASH_POINTS, type CrashPoint, RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
@@ -41,6 +42,8 @@ export type Config = {
   readonly exportsAtOnceMax: number
   /** How often the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
+  /** Addresses and CIDR blocks of the proxies that are believed when they say where a request came from. */
+  readonly trustedProxies: readonly string[]
   readonly logLevel: string
   /** Tests only: the process ends itself at this step of a payment. */
   readonly crashAt?: CrashPoint
@@ -108,6 +111,18 @@ const rateLimits = list.transform((rules, context) => {
   return limits
 })
 
+const PREFIX_MAX = { 4: 32, 6: 128 } as const
+
+/** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`. */
+const addressBlock = z.string().refine(
+  text => {
+    const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+    const version = isIP(address)
+    return (version === 4 || version === 6) && Number(prefix) <= PREFIX_MAX[version]
+  },
+  { error: ({ input }) => `${String(input)} is no address and no CIDR block` },
+)
+
 /** A shorter pepper may be guessed by whoever has the hashes. */
 const PEPPER_CHARS_MIN = 32
 
@@ -148,6 +163,7 @@ const environment = z.object({
     .transform(Number)
     .default(2),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
+  TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -214,6 +230,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     },
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     manifestEveryMs: given.MANIFEST_EVERY,
+    trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Counted, Database, RateCounter } from '../ports.ts'
 
@@ -124,7 +125,9 @@ export const openSharedCounter = async (
     })
 
   return {
-    count: async (key, { requests, windowSeconds }) => {
+    count: async (name, { requests, windowSeconds }) => {
+      // Names are as long as their issuer makes them; a column, and the memory of those exceeded, are not.
+      const key = hash('sha256', name, 'base64url')
       const known = exceeded.recall(key)
       if (known) return known
       const counted = await countAnew(key, windowSeconds)

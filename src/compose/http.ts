@@ -6,7 +6,9 @@ import { createStandings } from '../commands/standing.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
 import {
+  type AddressOf,
   type Authenticate,
+  createAddressOf,
   createApp,
   createAuthentication,
   createBoundary,
@@ -48,7 +50,8 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     database,
     onUnread: error => log.warn({ error }, 'the revoked tokens cannot be read'),
   })
-  const embedded = isApi && !config.issuer ? await openIssuer(config, parts, revocations) : undefined
+  const addressOf = createAddressOf(config.trustedProxies)
+  const embedded = isApi && !config.issuer ? await openIssuer(config, { ...parts, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
   const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
@@ -80,6 +83,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
   const known = { audience, revocations, embedded, apiKeys }
   const authenticate = isApi ? await openAuthentication(parts, known, releasers) : nobody
   const app = createApp({
+    addressOf,
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
@@ -96,11 +100,12 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
 
 const openIssuer = (
   { dataDir, audience }: Config,
-  { issuer, publicUrl, database, log }: HttpParts,
+  { issuer, publicUrl, database, log, addressOf }: HttpParts & { readonly addressOf: AddressOf },
   revocations: Revocations,
 ): Promise<Issuer> => {
   const onError = (error: unknown): void => log.error({ error }, 'the embedded issuer failed')
-  return createIssuer({ issuer, audience, resource: publicUrl, dataDir, database, revocations, onError })
+  const known = { issuer, audience, resource: publicUrl, dataDir, database, revocations, addressOf }
+  return createIssuer({ ...known, onError })
 }
 
 type Known = {

@@ -1,5 +1,6 @@
-import type { Request as Incoming, RequestHandler, Response as Outgoing } from 'express'
+import type { RequestHandler, Response as Outgoing } from 'express'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { networkOf } from './address.ts'
 import { type Capacity, createCapacity, holdingOf } from './capacity.ts'
 import { Problem } from './problem.ts'
 import { sendProblem } from './respond.ts'
@@ -44,7 +45,8 @@ export type Admission = {
 }
 
 /** The account of a request whose caller is not known yet, or never will be. */
-export const addressAccount = ({ socket }: Incoming): string => `address ${socket.remoteAddress ?? ''}`
+export const addressAccount = ({ locals }: Pick<Outgoing, 'locals'>): string =>
+  `address ${networkOf(String(locals['address']))}`
 
 export const admission = ({
   stopping,
@@ -52,17 +54,17 @@ export const admission = ({
   isOverloaded = watchLoop(),
   capacity = createCapacity(),
 }: Admission): RequestHandler => {
-  const admit = (req: Incoming, res: Outgoing): void => {
+  const admit = (res: Outgoing): void => {
     if (stopping.aborted) throw new Problem('shutting_down', { headers: { Connection: 'close' } })
     if (isOverloaded()) throw new Problem('overloaded')
     const holding = holdingOf(capacity)
-    holding.work(addressAccount(req))
+    holding.work(addressAccount(res))
     res.once('close', holding.leave)
     res.locals['holding'] = holding
   }
   return (req, res, next) => {
     try {
-      if (!exempt.includes(req.path)) admit(req, res)
+      if (!exempt.includes(req.path)) admit(res)
     } catch (error) {
       if (error instanceof Problem) return sendProblem(req, res, error)
       throw error

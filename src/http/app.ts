@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
 import type { Log } from '../ports.ts'
+import { type AddressOf, createAddressOf } from './address.ts'
 import { addressAccount, type Admission, admission } from './admission.ts'
 import { bodyArrived, continueTo } from './body.ts'
 import { allowOf, type Boundary, routesByPath } from './boundary.ts'
@@ -18,6 +19,8 @@ export type AppParts = {
   readonly boundary: Boundary
   readonly log: Log
   readonly admission: Omit<Admission, 'exempt'>
+  /** The address of the peer when absent. */
+  readonly addressOf?: AddressOf
   /** The embedded issuer, mounted at its own path. */
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
   /** The address under which callers know the service. */
@@ -27,11 +30,17 @@ export type AppParts = {
 /** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
 export const createApp = (parts: AppParts): RequestListener => {
   const app: RequestListener = routerOf(parts)
+  const { addressOf = createAddressOf([]) } = parts
   const distrusted = new WeakSet<Socket>()
   return (req, res) => {
     // Behind what could be read in two ways stands what may not have been meant for a request.
     if (distrusted.has(req.socket)) return undefined
-    const locals = { correlationId: correlationIdOf(req), startedAt: performance.now(), publicUrl: parts.publicUrl }
+    const locals = {
+      correlationId: correlationIdOf(req),
+      address: addressOf(req),
+      startedAt: performance.now(),
+      publicUrl: parts.publicUrl,
+    }
     const answering = Object.assign(res, { locals })
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
@@ -82,7 +91,7 @@ const ISSUER_BODY_DEADLINE_MS = 30_000
 const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
-      caller: addressAccount(req),
+      caller: addressAccount(res),
       deadlineMs: ISSUER_BODY_DEADLINE_MS,
       holding: res.locals['holding'],
       goOn: () => continueTo(req, res),

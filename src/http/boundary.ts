@@ -53,7 +53,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     const asked = headerOf(req, 'api-version') ?? OLDEST_VERSION
     if (isVersion(asked)) res.locals['apiVersion'] = asked
     const sent = await readBody(req, declared, {
-      caller: principal ? callerOf(principal) : addressAccount(req),
+      caller: principal ? callerOf(principal) : addressAccount(res),
       deadlineMs: services.bodyDeadlineMs,
       holding: holdingOf(res),
       goOn: () => continueTo(req, res),

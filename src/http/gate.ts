@@ -2,6 +2,7 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { TenantState } from '../../streams/tenant/index.ts'
 import { authorize } from '../identity/authorize.ts'
 import type { Principal } from '../identity/principal.ts'
+import { networkOf } from './address.ts'
 import { exceededBy } from './limits.ts'
 import { Problem, statusOf } from './problem.ts'
 import type { AnyRoute, Services } from './route.ts'
@@ -19,14 +20,15 @@ export type Gate = {
 }
 
 export const createGate = ({ limits, standings }: Services, authenticate: Authenticate): Gate => {
-  // Who fails to say who they are too often is no longer told why. A good credential is always taken: nobody can lock out
-  // those who share an address with them.
+  // Valid credentials are always accepted, so that a caller cannot lock out others behind the same address; an address
+  // from which too many are refused is no longer told why. A token that has only expired is always told so, and not
+  // counted: its holder is known, and refreshes it when it hears of it.
   const identify: Authenticate = async req => {
     try {
       return await authenticate(req)
     } catch (error) {
-      if (!(error instanceof Problem) || statusOf(error.code) !== 401) throw error
-      const failures = await limits.countFailure(req.socket.remoteAddress ?? '')
+      if (!(error instanceof Problem) || statusOf(error.code) !== 401 || error.code === 'token_expired') throw error
+      const failures = await limits.countFailure(networkOf(String(req.res?.locals['address'])))
       throw exceededBy([failures]) ?? error
     }
   }

@@ -47,6 +47,7 @@ const resources: readonly AnyRoute[] = [
 /** Every endpoint of the service, in one list. */
 export const routes: readonly AnyRoute[] = [...resources, contractRoute(resources)]
 
+export { type AddressOf, createAddressOf } from './address.ts'
 export { createApp } from './app.ts'
 export { createAuthentication, nobody, type OnRefused } from './authentication.ts'
 export { createBoundary } from './boundary.ts'

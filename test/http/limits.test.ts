@@ -152,6 +152,52 @@ describe('rate limits', function () {
     isKnown = true
     expect((await client.get('/orders')).status).to.equal(200)
   })
+
+  it('are not those of tokens that have only expired, which are always told so', async () => {
+    let code: 'token_expired' | 'token_invalid' = 'token_expired'
+    const authenticate = () => Promise.reject(new Problem(code))
+    const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))
+    const told = async (times: number) => {
+      const codes: string[] = []
+      for (let n = 0; n < times; n++) codes.push((await client.get('/orders')).body.code)
+      return codes
+    }
+    expect(await told(4)).to.deep.equal(Array(4).fill('token_expired'))
+    code = 'token_invalid'
+    expect(await told(3)).to.deep.equal(['token_invalid', 'token_invalid', 'rate_limited'])
+    code = 'token_expired'
+    expect(await told(2)).to.deep.equal(Array(2).fill('token_expired'))
+  })
+
+  it('are counted for the client that a trusted proxy names', async () => {
+    const authenticate = () => Promise.reject(new Problem('token_invalid'))
+    const proxied = { authenticate, trustedProxies: ['127.0.0.0/8', '::1'] }
+    const client = clientOf(await instance({ auth_failures: of(1) }, proxied))
+    const from = async (address: string) =>
+      (await client.get('/orders', { 'x-forwarded-for': `203.0.113.9, ${address}` })).status
+    expect([await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.2')]).to.deep.equal([401, 429, 401])
+    const direct = clientOf(await instance({ auth_failures: of(1) }, { authenticate }))
+    const stranger = async (address: string) => (await direct.get('/orders', { 'x-forwarded-for': address })).status
+    expect([await stranger('192.0.2.1'), await stranger('192.0.2.2')]).to.deep.equal([401, 429])
+  })
+})
+
+describe('the shared counter', () => {
+  let database: Database
+  before(async () => {
+    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
+  })
+  after(() => database.close())
+
+  it('counts callers with names of any length, for all instances', async () => {
+    const failures: unknown[] = []
+    const open = () => openSharedCounter(database, error => failures.push(error))
+    const [one, other] = [await open(), await open()]
+    const names = [200, 255, 5_000].map(length => `payments:${JSON.stringify(['long', '"'.repeat(length), 'client'])}`)
+    const used: number[] = []
+    for (const name of names) for (const counter of [one, other]) used.push((await counter.count(name, of(9))).used)
+    expect([used, failures]).to.deep.equal([[1, 2, 1, 2, 1, 2], []])
+  })
 })
 
 describe('exports under way', () => {

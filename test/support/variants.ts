@@ -6,6 +6,7 @@ import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
   type Authenticate,
+  createAddressOf,
   createApp,
   createBoundary,
   createCursors,
@@ -31,6 +32,7 @@ export type Wrong = {
   readonly authenticate?: Authenticate
   readonly admission?: Partial<Admission>
   readonly limits?: LimitSettings
+  readonly trustedProxies?: readonly string[]
   readonly services?: (right: Services) => Services
 }
 
@@ -94,6 +96,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     boundary: createBoundary(services, wrong.authenticate ?? (async () => caller)),
     log: silent,
     publicUrl: addresses.api,
+    addressOf: createAddressOf(wrong.trustedProxies ?? []),
     admission: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.admission },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })

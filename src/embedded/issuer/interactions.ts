@@ -18,6 +18,7 @@ export type InteractionParts = {
   readonly users: () => Promise<readonly DevUser[]>
   readonly formKey: string
   readonly throttle: LoginThrottle
+  readonly addressOf: (request: IncomingMessage) => string
   readonly onError: (error: unknown) => void
 }
 
@@ -97,7 +98,7 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const { parts, request, interaction } = step
   const typed = (form.get('username') ?? '').trim().toLowerCase()
   const username = USERNAME.test(typed) ? typed : ''
-  const attempt = { username, address: request.socket.remoteAddress ?? '' }
+  const attempt = { username, address: parts.addressOf(request) }
   const retryAfterSeconds = await parts.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
   const { tenant } = await frameOf(step)

@@ -37,6 +37,8 @@ export type IssuerOptions = {
   readonly database?: Database
   /** Told what is revoked; the verifier of the API asks the same list. */
   readonly revocations?: Pick<Revocations, 'revoke'>
+  /** The address that a request came from; that of the peer when absent. */
+  readonly addressOf?: (request: IncomingMessage) => string
   /** Told of faults of the issuer itself, never of refused requests. */
   readonly onError?: (error: unknown) => void
 }
@@ -95,6 +97,8 @@ const sendKeys = (response: ServerResponse, keys: KeySet): void => {
   response.writeHead(200, headers).end(JSON.stringify(keys))
 }
 
+const peerOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? ''
+
 const refuseOddIssuer = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   // Tokens carry the issuer letter by letter, so there must be one way to write it.
@@ -121,7 +125,7 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options
-  const { resource = new URL(issuer).origin } = options
+  const { resource = new URL(issuer).origin, addressOf = peerOf } = options
   refuseOddIssuer(issuer)
   const { revoke } = options.revocations ?? createRevocations()
   const [ring, clients, users, cookieKey, records, throttle] = await Promise.all([
@@ -148,7 +152,7 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   )
   // An unfit key is told now, and not to the first caller.
   await current()
-  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle, onError }
+  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle, addressOf, onError }
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
     const { provider, serve } = await current()

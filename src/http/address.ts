@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv4 } from 'node:net'
+
+/** The address that a request came from, also behind proxies that are trusted to say so (TRUSTED_PROXIES). */
+
+export type AddressOf = (req: IncomingMessage) => string
+
+/** An IPv4 address in an IPv6 socket is the IPv4 address. */
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
+
+/** Addresses and CIDR blocks, all of them valid (config.ts). */
+const listOf = (blocks: readonly string[]): BlockList => {
+  const list = new BlockList()
+  for (const block of blocks) {
+    const [address = '', prefix] = block.split('/')
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+    if (prefix === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(prefix), family)
+  }
+  return list
+}
+
+/** With or without a port; an IPv6 address that has one is in brackets. Undefined for what is no address. */
+const nodeOf = (text: string): string | undefined => {
+  const [, bracketed, bare] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+)(?::\d{1,5})?)$/.exec(text) ?? []
+  const address = plain(bracketed ?? bare ?? text)
+  return isIP(address) === 0 ? undefined : address
+}
+
+type Hops = readonly (string | undefined)[]
+
+const forwardedFor = (header: string): Hops => header.split(',').map(hop => nodeOf(hop.trim()))
+
+const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
+/** RFC 7239 §4: pairs with semicolons between them, elements with commas. */
+const ELEMENT = new RegExp(String.raw`(?:${QUOTED}|[^",])+`, 'g')
+const FOR = new RegExp(String.raw`(?:^|;)[ \t]*for=(${QUOTED}|[^";, \t]+)`, 'i')
+const unquoted = (text: string): string => text.replace(/^"(.*)"$/, '$1').replaceAll(/\\(.)/g, '$1')
+
+/** A quote that is opened and not closed hides what a proxy has added behind it: then no hop can be believed. */
+const forwarded = (header: string): Hops => {
+  if (header.replaceAll(new RegExp(QUOTED, 'g'), '').includes('"')) return [undefined]
+  return (header.match(ELEMENT) ?? []).map(element => nodeOf(unquoted(FOR.exec(element)?.[1] ?? '')))
+}
+
+const textOf = (header: string | string[] | undefined): string | undefined =>
+  Array.isArray(header) ? header.join(', ') : header
+
+/**
+ * Each proxy adds the address that it was reached from at the right end; what stands left of an address that is no trusted
+ * proxy was written by a stranger. A proxy that adds to one of the two headers may pass on the other as a client sent it:
+ * where they disagree, neither is believed, and the request counts as the proxy's own.
+ */
+export const createAddressOf = (trustedProxies: readonly string[]): AddressOf => {
+  const trusted = listOf(trustedProxies)
+  const isTrusted = (address: string): boolean => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+
+  const clientIn = (hops: Hops, proxy: string): string => {
+    let nearest = proxy
+    for (const hop of hops.toReversed()) {
+      if (hop === undefined) return nearest
+      nearest = hop
+      if (!isTrusted(hop)) return hop
+    }
+    return nearest
+  }
+
+  return ({ socket, headers }) => {
+    const peer = plain(socket.remoteAddress ?? '')
+    if (trustedProxies.length === 0 || isIP(peer) === 0 || !isTrusted(peer)) return peer
+    const listed = textOf(headers['x-forwarded-for'])
+    const standard = textOf(headers['forwarded'])
+    const said = [
+      ...(listed === undefined ? [] : [clientIn(forwardedFor(listed), peer)]),
+      ...(standard === undefined ? [] : [clientIn(forwarded(standard), peer)]),
+    ]
+    return new Set(said).size === 1 ? (said[0] ?? peer) : peer
+  }
+}
+
+const GROUPS = 8
+const NETWORK_GROUPS = 4
+
+/**
+ * The account of what comes from this address: of IPv6 its network of 64 bits, since a host may use as many addresses of
+ * it as it likes.
+ */
+export const networkOf = (address: string): string => {
+  if (isIP(address) !== 6) return address
+  const [head = '', tail] = address.split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = Array.from({ length: Math.max(0, GROUPS - before.length - after.length) }, () => '0')
+  const groups = [...before, ...zeros, ...after].slice(0, NETWORK_GROUPS)
+  return `${groups.map(group => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+}
