@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
+import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding } from './doctor/finding.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
@@ -39,8 +40,12 @@ const examineStores = async ({ running, addresses }: Whereabouts): Promise<Exami
     if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
     const isEmbedded = running?.pids['eventstore'] !== undefined
     const parts = { store, database, hasKafka: kafka !== null, isEmbedded }
-    const [examined, parked] = await Promise.all([examineFeeds(parts, stored.head), checkParked(database)])
-    return { checks: [...checks, ...examined.checks, parked], feeds: examined.feeds }
+    const [examined, parked, errors] = await Promise.all([
+      examineFeeds(parts, stored.head),
+      checkParked(database),
+      checkErrors(database),
+    ])
+    return { checks: [...checks, ...examined.checks, parked, errors], feeds: examined.feeds }
   } finally {
     await Promise.all([store?.close(), database?.close()])
   }

@@ -18,7 +18,7 @@ import { settlement } from '../processes/settlement.ts'
 import { subscriptionsFeed } from '../processes/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
 
-/** What the rooms inside work with. */
+/** What the parts inside work with. */
 export type Inside = {
   readonly database: Database
   readonly store: EventStore
@@ -27,13 +27,28 @@ export type Inside = {
 }
 export type FeedStates = ReadonlyMap<string, FeedState>
 
+/** Why a feed does not go on, for `ledger doctor`. The log has it too, where Postgres is what does not answer. */
+const keepError = async ({ sql }: Database, { name, error }: FeedState): Promise<void> => {
+  const kept =
+    error === undefined
+      ? sql('delete from feed_errors where name = $1', [name])
+      : sql(
+          `insert into feed_errors (name, error) values ($1, $2)
+           on conflict (name) do update set error = excluded.error, at = now()`,
+          [name, error],
+        )
+  await kept.catch(() => undefined)
+}
+
 /** Each role's feeds under a name of their own, so that roles may live in different processes. */
 export const startFeeds = async (config: Config, inside: Inside, releasers: Releasers): Promise<FeedStates> => {
   const { database, store, ledger, log } = inside
   const { world } = ledger
   const states = new Map<string, FeedState>()
   const report = (state: FeedState): void => {
-    if (state.error !== undefined && states.get(state.name)?.error !== state.error) log.error({ ...state }, 'feed')
+    const known = states.get(state.name)
+    if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
+    if (known === undefined || known.error !== state.error) void keepError(database, state)
     states.set(state.name, state)
   }
   const publishes = config.roles.includes('publisher') && config.kafka

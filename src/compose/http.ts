@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
 import { createDenials } from '../commands/denials.ts'
-import type { Ledger } from '../commands/handle.ts'
 import { createStandings } from '../commands/standing.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
@@ -28,6 +27,7 @@ import type { Database } from '../ports.ts'
 import type { Releasers } from '../releasers.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, Inside } from './feeds.ts'
+import { healthOf, keptFor } from './health.ts'
 
 export type HttpParts = Omit<Inside, 'store'> & {
   readonly port: number
@@ -77,7 +77,10 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     needsFourEyes: config.needsFourEyes,
     publicUrl,
     issuer: { url: issuer, metadata: embedded?.metadata },
-    health: () => health(database, ledger, feeds),
+    health: keptFor(
+      () => healthOf({ database, ledger, feeds }),
+      () => ledger.world.monotonicMs(),
+    ),
   }
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
@@ -139,16 +142,4 @@ const cursorSecret = async ({ sql }: Database): Promise<Uint8Array> => {
   await sql('insert into cursor_secrets (id, secret) values (1, $1) on conflict (id) do nothing', [fresh])
   const [row] = await sql<{ secret: string }>('select secret from cursor_secrets where id = 1')
   return Buffer.from(row?.secret ?? fresh, 'base64')
-}
-
-const health = async ({ sql }: Database, { store }: Ledger, feeds: FeedStates) => {
-  const outcome = (work: Promise<unknown>) => work.then(() => 'ok').catch((error: Error) => error.message)
-  const [event_store, postgres] = await Promise.all([outcome(store.head()), outcome(sql('select 1'))])
-  const stopped = [...feeds.values()].filter(({ state }) => state === 'stopped')
-  const checks = {
-    event_store,
-    postgres,
-    ...Object.fromEntries([...feeds.values()].map(feed => [feed.name, feed.error ?? feed.state])),
-  }
-  return { ready: event_store === 'ok' && postgres === 'ok' && stopped.length === 0, checks }
 }

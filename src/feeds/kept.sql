@@ -86,3 +86,9 @@ create table if not exists facts_head (
   id integer primary key check (id = 1),
   position bigint not null
 );
+-- Why a feed does not go on, in the words of what failed: for the operator (ledger doctor), and nobody else.
+create table if not exists feed_errors (
+  name text primary key,
+  error text not null,
+  at timestamptz not null default now()
+);

@@ -15,7 +15,14 @@ const live = route({
   handle: async () => ({ status: 200, body: { status: 'ok' } }),
 })
 
-const readiness = z.object({ status: z.enum(['ready', 'not_ready']), checks: z.record(z.string(), z.string()) })
+const readiness = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  checks: z.record(z.string(), z.string().regex(/^[a-z_]{1,20}$/)).meta({
+    description:
+      'Of each part: ok or unavailable. Of each feed: waiting, catching_up, live, retrying or stopped. The reasons are in ' +
+      'the log, and told by ledger doctor.',
+  }),
+})
 
 const ready = route({
   method: 'GET',

@@ -48,7 +48,7 @@ export type Services = {
     readonly url: string
     readonly metadata: Readonly<Record<string, string | boolean | readonly string[]>> | undefined
   }
-  /** The state of every feed of this process, for /readyz. */
+  /** Fixed words for every part and feed of this process, for /readyz: anybody may read them. */
   readonly health: () => Promise<HealthReport>
   /** Aborts when the service begins to shut down: what has no end of its own ends then. */
   readonly stopping: AbortSignal
