@@ -181,7 +181,7 @@ const readAsyncApi = route({
   tag: 'Contract',
   scope: 'none',
   rateClass: 'default',
-  responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.json()) } },
+  responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.unknown()) } },
   errors: [],
   handle: async () => ({
     status: 200,

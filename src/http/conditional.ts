@@ -12,6 +12,11 @@ export const etagOf = (revision: bigint, apiVersion: string): string => `"${revi
 export const etagAt = (revision: bigint, tick: number, apiVersion: string): string =>
   tick === 0 ? etagOf(revision, apiVersion) : `"${revision}-${tick}.${apiVersion}"`
 
+/** One tag, and a list of them, as clients write them; what is taken of a list is a little more (below). */
+export const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
+export const ENTITY_TAGS =
+  /^(?:\*|(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")*)$/
+
 type Tag = { readonly weak: boolean; readonly opaque: string }
 // An element of a list may be empty (RFC 9110 §5.6.1.2); spaces and tabs are its white space, and nothing else is.
 const ELEMENT = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(?:,|$)/y

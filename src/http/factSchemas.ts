@@ -86,7 +86,7 @@ const readSchema = route({
   responses: {
     200: {
       description: 'A JSON Schema, draft 2020-12.',
-      schema: z.record(z.string(), z.json()),
+      schema: z.record(z.string(), z.unknown()),
       contentType: OFFERS,
     },
   },

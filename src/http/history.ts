@@ -22,7 +22,7 @@ const entrySchema = z
     authority: z.string().meta({ description: 'The scope that permitted it, or the process that did it.' }),
     correlation_id: z.string(),
     causation_id: z.string(),
-    data: z.record(z.string(), z.json()),
+    data: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'HistoryEntry' })
 

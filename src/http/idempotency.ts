@@ -5,17 +5,14 @@ import type { Claim } from '../../streams/claim.ts'
 import { Problem } from './problem.ts'
 import type { AnyRoute, Call } from './route.ts'
 
-/** A structured-field string (RFC 8941 §3.3.3) or the bare text: the two are one key. */
-const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
-const KEY = /^[\x21-\x7e]{1,255}$/
+/** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3): the two are one key. */
+export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
 export const parseKey = (header: string): string => {
-  const quoted = QUOTED.exec(header)?.[1]
-  const key = quoted === undefined ? header : quoted.replaceAll(/\\(["\\])/g, '$1')
-  if (!KEY.test(key) || (quoted === undefined && key.includes('"')))
+  if (!KEY_HEADER.test(header))
     throw new Problem('idempotency_key_invalid', { detail: '1 to 255 visible ASCII characters, quoted or bare.' })
-  return key
+  return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
 
 /** The key in the scope of tenant, caller and operation, where the route has use for one. `lines`: of the header. */

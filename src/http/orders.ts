@@ -19,6 +19,7 @@ import {
   createdQuery,
   currencySchema,
   exponentSchema,
+  metadataPatchSchema,
   metadataSchema,
   pageQuery,
   pageSchema,
@@ -154,7 +155,7 @@ const orderPatch = z
     customer_reference: textSchema.nullable().optional(),
     description: textSchema.nullable().optional(),
     lines: newLines.optional(),
-    metadata: z.record(z.string(), z.string().nullable()).nullable().optional(),
+    metadata: metadataPatchSchema.nullable().optional(),
   })
   .meta({ id: 'OrderPatch' })
 

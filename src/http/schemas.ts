@@ -24,18 +24,30 @@ export const exponentSchema = z
 export const timeSchema = z.iso
   .datetime()
   .refine(text => !text.startsWith('0000'), { message: 'There is no year 0.' })
-  .meta({ description: 'RFC 3339, UTC.' })
+  .meta({ id: 'Timestamp', description: 'RFC 3339, UTC.' })
 
 const METADATA_KEYS_MAX = 50
 const METADATA_KEY_CHARS_MAX = 40
 const METADATA_VALUE_CHARS_MAX = 500
 
+const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
+const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
+
 export const metadataSchema = z
-  .record(z.string().min(1).max(METADATA_KEY_CHARS_MAX), z.string().max(METADATA_VALUE_CHARS_MAX))
+  .record(metadataKey, metadataValue)
   .refine(metadata => Object.keys(metadata).length <= METADATA_KEYS_MAX, {
     message: `At most ${METADATA_KEYS_MAX} keys.`,
   })
-  .meta({ description: 'Yours: text by text, kept and returned as it is.' })
+  .meta({ description: 'Yours: text by text, kept and returned as it is.', maxProperties: METADATA_KEYS_MAX })
+
+/**
+ * Metadata in a merge patch: null removes. The contract names the limits of the keys; they are held against the outcome,
+ * as the number of keys is, since the removal of a key that cannot be there changes nothing (RFC 7396).
+ */
+export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
+  description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may be there afterwards.`,
+  override: { propertyNames: { type: 'string', minLength: 1, maxLength: METADATA_KEY_CHARS_MAX } },
+})
 
 const TEXT_CHARS_MAX = 500
 // A body with U+0000 was refused before; here it is a query that must not reach Postgres with it.
@@ -49,9 +61,10 @@ export const textSchema = z
 const POSITION_MAX = 2n ** 63n - 1n
 
 /** A position of the log: text, since it may outgrow what a double holds. */
+export const POSITION = /^\d{1,19}$/
 export const positionSchema = z
   .string()
-  .regex(/^\d{1,19}$/, { error: 'A whole number.', abort: true })
+  .regex(POSITION, { error: 'A whole number.', abort: true })
   .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
 
 /** What every resource begins and ends with. */
@@ -67,10 +80,20 @@ export const resourceShape = {
 const PAGE_LIMIT_MAX = 100
 const PAGE_LIMIT = 25
 
-const wholeNumber = z
-  .string()
-  .regex(/^\d{1,9}$/, 'A whole number.')
-  .transform(Number)
+/** A whole number: digits in the query of a request, and an integer to a reader of the contract. */
+const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'A whole number.')
+    .transform(Number)
+    .pipe(z.int().min(minimum).max(maximum))
+    .default(usual)
+    .meta({ override: ({ jsonSchema }) => integerOf(jsonSchema, { minimum, maximum, default: usual }) })
+
+const integerOf = (schema: object, integer: Readonly<Record<string, number>>): void => {
+  for (const name of Object.keys(schema)) Reflect.deleteProperty(schema, name)
+  Object.assign(schema, { type: 'integer', ...integer })
+}
 
 /** Of every GET by id: the state at an earlier time. */
 export const asOfQuery = z.object({
@@ -79,7 +102,7 @@ export const asOfQuery = z.object({
 
 /** The query parameters of every list. */
 export const pageQuery = {
-  limit: wholeNumber.pipe(z.int().min(1).max(PAGE_LIMIT_MAX)).default(PAGE_LIMIT),
+  limit: numberQuery({ minimum: 1, maximum: PAGE_LIMIT_MAX, usual: PAGE_LIMIT }),
   cursor: z.string().min(1).max(1_024).optional(),
 }
 

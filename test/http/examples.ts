@@ -38,7 +38,7 @@ const invoicedOrder = async (client: Client) => {
   return { id: orderId, etag: (await client.get(`/orders/${orderId}`)).headers.get('etag') }
 }
 const exported = async (client: Client) => {
-  const answer = await client.post('/exports', { resource: 'orders', format: 'jsonl' })
+  const answer = await client.post('/exports', { resource: 'orders', format: 'csv' })
   const path = answer.headers.get('location') ?? ''
   await eventually(async () => (await client.get(path)).body.state === 'succeeded')
   return String(answer.body.id)

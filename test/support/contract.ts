@@ -22,6 +22,15 @@ export type Seen = {
   readonly text: string
 }
 
+/** The component that a reference of the document leads to; anything else is itself. */
+export const resolved = <T extends object>(given: T | { readonly $ref: string }): T => {
+  if (!('$ref' in given)) return given
+  const [, , kind = '', name = ''] = given.$ref.split('/')
+  const found = (document.components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
+  if (found === undefined) throw new Error(`Nothing is at ${given.$ref}.`)
+  return found
+}
+
 /** (operation, status, code) triples that this run has seen, for the coverage of the contract. */
 export const seen = new Set<string>()
 
@@ -68,6 +77,21 @@ const BEFORE_ROUTE = new Set(['bad_request_framing', 'uri_too_long', 'headers_to
 const isBeforeRoute = (answer: Seen): boolean =>
   BEFORE_ROUTE.has(codeOf(answer)) || (answer.method === 'HEAD' && [400, 414, 431].includes(answer.status))
 
+type Header = { readonly required?: boolean; readonly schema?: { readonly type?: string } }
+type Response = {
+  readonly 'x-error-codes'?: readonly string[]
+  readonly headers?: Readonly<Record<string, Header | { readonly $ref: string }>>
+  readonly content?: Readonly<Record<string, object>>
+}
+
+const checkHeader = (what: string, name: string, { required, schema = {} }: Header, { headers }: Seen): void => {
+  const text = headers.get(name)
+  if (text === null && required) throw new Error(`${what} lacks the header ${name}.`)
+  if (text === null) return
+  const value = schema.type === 'integer' ? Number(text) : text
+  if (!ajv.validate(schema, value)) throw new Error(`${what}: the header ${name}: ${text}: ${ajv.errorsText()}.`)
+}
+
 /** Throws when the contract does not promise this answer. A path or method that it does not have must be 404 or 405. */
 export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
   checkEvery(answer)
@@ -83,25 +107,27 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
   }
   // An id cannot have a colon in it: what looks like the path of a resource here is no path of ours.
   if (codeOf(answer) === 'route_not_found' && pathOf(answer.path).includes(':')) return
-  const response = operation.responses?.[`${answer.status}` as '200']
   const what = `${answer.method} ${found.template} → ${answer.status}`
-  if (response === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
+  const given = operation.responses?.[`${answer.status}` as '200']
+  if (given === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
+  const response: Response = resolved(given)
   const { code } = (answer.body ?? {}) as { code?: string }
-  const declared = (response as { 'x-error-codes'?: readonly string[] })['x-error-codes']
+  const declared = response['x-error-codes']
   if (declared && !isHead && !declared.includes(code ?? ''))
     throw new Error(`${what} does not declare the code ${code}.`)
   seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
-  const headers = (response as { headers?: Record<string, { required?: boolean }> }).headers ?? {}
-  for (const [name, { required }] of Object.entries(headers))
-    if (required && !answer.headers.has(name)) throw new Error(`${what} lacks the header ${name}.`)
-  const content = (response as { content?: Record<string, unknown> }).content
+  for (const [name, header] of Object.entries(response.headers ?? {})) checkHeader(what, name, resolved(header), answer)
+  const { content } = response
   const types = Object.keys(content ?? {})
-  const given = answer.headers.get('content-type')?.split(';')[0]
-  if (types.length === 0 || given === 'text/event-stream') return
-  const type = types.find(each => each === given)
-  if (type === undefined) throw new Error(`${what} has the content type ${given} in place of ${types.join(' or ')}.`)
+  const contentType = answer.headers.get('content-type')?.split(';')[0]
+  if (types.length === 0 || contentType === 'text/event-stream') return
+  const type = types.find(each => each === contentType)
+  if (type === undefined)
+    throw new Error(`${what} has the content type ${contentType} in place of ${types.join(' or ')}.`)
   if (isHead) return
-  const reference = `contract#/paths/${escaped(found.template)}/${method}/responses/${answer.status}/content/${escaped(type)}/schema`
+  const place =
+    '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(found.template)}/${method}/responses/${answer.status}`
+  const reference = `contract#/${place}/content/${escaped(type)}/schema`
   const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
   if (!validate) throw new Error(`No schema at ${reference}.`)
   if (!validate(type.endsWith('json') ? answer.body : answer.text))

@@ -22,12 +22,15 @@ type Parameter = { readonly in: string; readonly name: string; readonly required
 type Operation = {
   readonly operationId: string
   readonly security?: readonly object[]
-  readonly parameters?: readonly Parameter[]
+  readonly parameters?: readonly (Parameter | { readonly $ref: string })[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
 }
 export type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly parameters: Readonly<Record<string, Parameter>>
+  }
 }
 
 export type RandomRequest = {
@@ -118,6 +121,11 @@ export const randomRequests = (document: Document, seed: number, known: readonly
   const resolved = (schema: Schema): Schema =>
     schema.$ref === undefined ? schema : (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {})
 
+  const parametersOf = ({ parameters = [] }: Operation): Parameter[] =>
+    parameters.flatMap(given =>
+      '$ref' in given ? (document.components.parameters[given.$ref.split('/').at(-1) ?? ''] ?? []) : given,
+    )
+
   const textOf = ({ pattern, format, minLength = 0 }: Schema): string => {
     const prefix = ID_PATTERN.exec(pattern ?? '')?.[1]
     if (prefix !== undefined)
@@ -165,9 +173,9 @@ export const randomRequests = (document: Document, seed: number, known: readonly
 
   const headerTextOf = (text: string): string => (/^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text))
 
-  const headersOf = ({ parameters = [] }: Operation, wrong: number): Record<string, string> => {
+  const headersOf = (operation: Operation, wrong: number): Record<string, string> => {
     const headers: Record<string, string> = {}
-    for (const { in: place, name, required, schema } of parameters)
+    for (const { in: place, name, required, schema } of parametersOf(operation))
       if (place === 'header' && (required ? !chance(wrong) : chance(0.15)))
         headers[name] = headerTextOf(String(/Match/.test(name) ? tag() : valueOf(schema, wrong)))
     if (chance(wrong))
@@ -178,7 +186,8 @@ export const randomRequests = (document: Document, seed: number, known: readonly
   }
   const tag = (): string => (chance(0.6) ? '*' : oneOf(texts.filter(text => text.startsWith('"'))))
 
-  const pathOf = (path: string, { parameters = [] }: Operation, wrong: number): string => {
+  const pathOf = (path: string, operation: Operation, wrong: number): string => {
+    const parameters = parametersOf(operation)
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
       const schema = parameters.find(parameter => parameter.in === 'path' && parameter.name === name)?.schema ?? {}
       return encodeURIComponent(String(valueOf(schema, wrong)) || 'x')
