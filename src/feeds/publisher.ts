@@ -83,6 +83,8 @@ export const publisherOf = ({ database, bus, store, world }: PublisherParts): Fe
     without: NOT_ANNOUNCED,
     prepare: () => bus.ensureTopics(ANALYST_TOPICS),
     begin: async (epoch, signal) => {
+      // The checkpoint is taken over before the parked keys are read: from then on no earlier holder can park another one,
+      // whose later facts would overtake it here.
       const after = await takeCheckpoint(database.sql, PUBLISHER, epoch)
       // Moves nothing, but finds out whether this process is still the one.
       const fence = (sql: Sql): Promise<void> => moveCheckpoint(sql, [PUBLISHER], 'start', epoch)

@@ -1,0 +1,73 @@
+import { expect } from 'chai'
+import { Replaced } from '../../src/feeds/checkpoints.ts'
+import { parkedOf } from '../../src/feeds/parked.ts'
+import { publisherOf } from '../../src/feeds/publisher.ts'
+import type { Feed, Run } from '../../src/feeds/run.ts'
+import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { beginRun, fillLog, startTestPostgres, type TestPostgres } from './kit.ts'
+
+/** The reports of a broker that takes no message of the key, or every one. */
+const createBus = (refused?: string) => {
+  const acknowledged: FactMessage[] = []
+  const bus: FactBus = {
+    ensureTopics: () => Promise.resolve(),
+    publish: async messages => {
+      const [first] = messages.filter(({ key }) => key === refused)
+      if (first) throw new FactTooLarge(first)
+      acknowledged.push(...messages)
+    },
+    close: () => Promise.resolve(),
+  }
+  return { bus, acknowledged }
+}
+
+describe('a publisher that takes over', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+
+  before(async () => {
+    postgres = await startTestPostgres()
+    log = await fillLog(2)
+    database = await postgres.ledgerDatabase()
+  })
+  after(() => postgres.stop())
+
+  const publisher = (bus: FactBus, on = database): Feed =>
+    publisherOf({ database: on, bus, store: log.open(), world: { ...realWorld(), sleep: () => Promise.resolve() } })
+  const head = (): bigint => log.events.at(-1)?.position ?? 0n
+  const behind = ({ after }: Run): readonly StoredEvent[] =>
+    log.events.filter(({ position }) => after === 'start' || position > after)
+
+  it('lets no later fact overtake one that its predecessor parks meanwhile', async () => {
+    // The invoice has two facts: the predecessor meets the first, and parks it while its successor begins.
+    const paid = log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
+    const key = paid.stream.slice('invoice-'.length)
+    const old = await beginRun(publisher(createBus(key).bus))
+    const early = log.events.filter(({ position }) => position < paid.position)
+    let outcome: unknown
+    let isFirst = true
+    const interrupted: Database = {
+      ...database,
+      sql: async (text, values) => {
+        const rows = await database.sql(text, values)
+        if (isFirst) {
+          isFirst = false
+          outcome = await old.take(early, early.at(-1)?.position ?? 0n).catch((error: unknown) => error)
+        }
+        return rows as never
+      },
+    }
+    const { bus, acknowledged } = createBus()
+    const fresh = await beginRun(publisher(bus, interrupted), 2n)
+    await fresh.take(behind(fresh), head())
+    const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
+    const parked = await parkedOf(database.sql, 'publisher', key)
+    expect(parked.length === 0 || sent.length === 0, `${parked.length} parked, ${sent.join()} sent`).to.equal(true)
+    expect(outcome).to.be.instanceOf(Replaced)
+    expect(sent).to.deep.equal(['invoice.approved', 'invoice.paid'])
+  })
+})
