@@ -12,6 +12,13 @@ export const MANIFEST_CATEGORIES = ['order', 'invoice', 'payment', 'operation'] 
 
 export const MANIFEST_TOPICS = MANIFEST_CATEGORIES.map(topicOf)
 
+/** Of the subjects of a topic that manifests are about: `inv` for invoices. */
+export const prefixOfTopic = (topic: string): string => {
+  const category = MANIFEST_CATEGORIES.find(name => topicOf(name) === topic)
+  if (category === undefined) throw new Error(`No manifest is about ${topic}.`)
+  return aggregates[category].prefix
+}
+
 /** The topic of a fact by its subject; undefined for one that no manifest is about. */
 export const topicOfSubject = (subject: string): string | undefined => {
   const category = MANIFEST_CATEGORIES.find(name => subject.startsWith(`${aggregates[name].prefix}_`))

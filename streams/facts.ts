@@ -18,7 +18,7 @@ export const FACT_TYPES = [
 ] as const
 export type FactType = (typeof FACT_TYPES)[number]
 
-type FactValue = string | number | null | { readonly [key: string]: FactValue }
+type FactValue = string | number | null | readonly FactValue[] | { readonly [key: string]: FactValue }
 /** JSON, amounts in minor units as of the event, always with the currency's exponent beside them. */
 export type FactData = { readonly [key: string]: FactValue }
 export type Fact = { readonly type: FactType; readonly version: number; readonly data: FactData }

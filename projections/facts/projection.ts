@@ -22,6 +22,11 @@ export const publishedBy = (category: Category, recorded: Recorded<AnyEvent>): C
   return fact && cloudEventOf(recorded, fact)
 }
 
+/** Events that no fact is made of; a type that this build does not know may be one of a newer build. */
+export const INTERNAL_TYPES: readonly string[] = Object.values(aggregates).flatMap(({ facts }) =>
+  Object.entries(facts).flatMap(([type, fact]) => (fact === 'internal' ? [type] : [])),
+)
+
 const categoryOf = (id: string): Category => {
   for (const category of Object.keys(aggregates) as Category[])
     if (id.startsWith(`${aggregates[category].prefix}_`)) return category

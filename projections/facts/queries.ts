@@ -1,6 +1,6 @@
 import type { CloudEvent } from '../../streams/facts.ts'
 import type { Query } from '../page.ts'
-import type { FactRow } from './projection.ts'
+import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 
 /**
  * A place in the feed of facts. A fact stands at its position, `seq` 0, unless it became visible after facts with later
@@ -87,6 +87,25 @@ export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<Fac
   text: `select position, subject, event->>'id' as id from facts_v1
     where position > $1 and position <= $2 ${tenant === undefined ? '' : 'and tenant_id = $4'} order by position limit $3`,
   values: [after, to, limit, ...(tenant === undefined ? [] : [tenant])],
+})
+
+export type MissingRequest = Omit<FactIdsRequest, 'after'> & {
+  /** Inclusive, like `to`. */
+  readonly from: bigint
+  /** Of the subjects of the topic: `inv` for invoices. */
+  readonly prefix: string
+}
+export type MissingRow = { readonly id: string; readonly position: bigint }
+
+/**
+ * Events of the range that the projector holds back and that are facts, or may be: an event that could not be read, and
+ * those of its key behind it. One without a tenant may be of any.
+ */
+export const missingFacts = ({ tenant, from, to, prefix, limit }: MissingRequest): Query<MissingRow> => ({
+  text: `select event_id as id, position from parked_facts where delivery = 'facts_v1'
+    and position >= $1 and position <= $2 and starts_with(key, $3) and not type = any($4::text[])
+    ${tenant === undefined ? '' : "and tenant_id in ($6, '')"} order by position limit $5`,
+  values: [from, to, `${prefix}_`, INTERNAL_TYPES, limit, ...(tenant === undefined ? [] : [tenant])],
 })
 
 /** When the ledger's first fact came to be. */

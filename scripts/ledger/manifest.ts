@@ -49,8 +49,9 @@ const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
 
 const cellsOf = ({ topic, sealed, to }: Line): readonly string[] => {
   if (sealed === undefined) return [topic, `nothing new since position ${to}`]
-  const { from_position, to_position, count, sha256 } = sealed
-  return [topic, `positions ${from_position} to ${to_position}`, `${count} facts`, `sha256 ${sha256}`]
+  const { from_position, to_position, count, sha256, missing = [] } = sealed
+  const held = missing.length === 0 ? [] : [`${missing.length} held back`]
+  return [topic, `positions ${from_position} to ${to_position}`, `${count} facts`, `sha256 ${sha256}`, ...held]
 }
 
 const run = async ({ topic, json }: Options): Promise<void> => {
@@ -66,7 +67,11 @@ export const manifestCommand = new Command('manifest')
     'Seals the facts since the last manifest, of all tenants: positions, count and hash, as a fact of its own.',
   )
   .option('--topic <topic>', 'of this topic alone, such as ledger.invoice.v1')
-  .option('--json', 'one JSON document: {items: [{topic, sealed: {from_position, to_position, count, sha256}}]}', false)
+  .option(
+    '--json',
+    'one JSON document: {items: [{topic, sealed: {from_position, to_position, count, sha256, missing?}}]}',
+    false,
+  )
   .addHelpText(
     'after',
     '\nThe service does this at the end of each hour. The manifests are published on ledger.manifest.v1; those of a topic\n' +

@@ -1,64 +1,23 @@
-import { createHash } from 'node:crypto'
-import { type FactId, factIds } from '../../projections/facts/queries.ts'
-import { topicOf, topicOfSubject } from '../../projections/topics.ts'
+import { topicOf } from '../../projections/topics.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { HOUSE_TENANT } from '../../streams/envelope.ts'
 import type { ManifestId } from '../../streams/ids.ts'
 import { manifest, type Manifest, nextPosition } from '../../streams/manifest/index.ts'
 import { type Sql, Unavailable } from '../ports.ts'
 import { manifestEntity } from './entities.ts'
+import { MISSING_MAX, missingIn, proveFacts } from './factCounts.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { derivedId } from './identifiers.ts'
 import { recordedOf } from './recorded.ts'
 
-/** What consumers prove by that they have everything: how many facts there are between two positions, and which. */
-
-/** The read model that the facts are counted in. Nothing before its checkpoint will ever be added to it. */
-export const FACTS = 'facts_v1'
-const BATCH = 10_000
-
-export type Counted = { readonly topic: string; readonly count: number; readonly sha256: string }
-
-export type FactRange = {
-  readonly topics: readonly string[]
-  /** All tenants when absent. */
-  readonly tenant?: string
-  /** Both inclusive. */
-  readonly from: bigint
-  readonly to: bigint
-  readonly signal?: AbortSignal
-}
-
-const counterOf = (topic: string) => {
-  const hash = createHash('sha256')
-  let count = 0
-  return {
-    add: (rows: readonly FactId[]): void => {
-      const ids = rows.filter(({ subject }) => topicOfSubject(subject) === topic).map(({ id }) => `${id}\n`)
-      count += ids.length
-      hash.update(ids.join(''))
-    },
-    end: (): Counted => ({ topic, count, sha256: hash.digest('hex') }),
-  }
-}
-
 /**
- * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. In
- * batches, so that any range takes little memory. Throws what the signal aborted with.
+ * Manifests, by which consumers prove that they have everything: how many facts there are between two positions, and
+ * which. Facts that are held back are named as missing and not counted, so that one that cannot be read does not keep
+ * the others from being proved; and what was sealed stays true when they come.
  */
-export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly Counted[]> => {
-  const { topics, tenant, from, to, signal } = range
-  const counters = topics.map(counterOf)
-  for (let after = from - 1n; after < to; ) {
-    signal?.throwIfAborted()
-    const { text, values } = factIds({ tenant, after, to, limit: BATCH })
-    const rows = await sql<FactId>(text, values)
-    for (const counter of counters) counter.add(rows)
-    after = rows.length < BATCH ? to : (rows.at(-1)?.position ?? to)
-  }
-  return counters.map(counter => counter.end())
-}
 
+/** The read model that the facts are counted in. Nothing is added to it before its checkpoint but what is parked. */
+export const FACTS = 'facts_v1'
 export type SealParts = {
   readonly ledger: Ledger
   readonly sql: Sql
@@ -88,17 +47,26 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
   }
 }
 
-const attempt = async ({ ledger, sql, reached }: SealParts, topic: string, authority: string) => {
+/** How far the topic can be sealed: to where the facts have got, or before the first that is missing beyond those named. */
+const endOf = async ({ sql, reached }: SealParts, topic: string, from: bigint): Promise<bigint> => {
+  const to = await reached()
+  const beyond = (await missingIn(sql, { topic, from, to }))[MISSING_MAX]
+  return beyond === undefined ? to : beyond.position - 1n
+}
+
+const attempt = async (parts: SealParts, topic: string, authority: string) => {
+  const { ledger, sql, reached } = parts
   const id = manifestIdOf(topic)
   const { state } = await ledger.loader.load(manifestEntity, id)
   const from = nextPosition(state)
-  const to = await reached()
+  const to = await endOf(parts, topic, from)
   if (to < from) return { sealed: undefined, to: from - 1n }
-  const [counted] = await countFacts(sql, { topics: [topic], from, to })
+  const [proof] = await proveFacts(sql, { topics: [topic], from, to })
   // A table that is being made anew takes its checkpoint back: what was counted in it is not all.
-  if (counted === undefined || (await reached()) < to)
+  if (proof === undefined || (await reached()) < to)
     throw new Unavailable('database', 'none', new Error(`The facts up to ${to} are no longer there.`))
-  const sealed: Manifest = { ...counted, from_position: from, to_position: to }
+  const { missing, ...counted } = proof
+  const sealed: Manifest = { ...counted, from_position: from, to_position: to, ...(missing.length > 0 && { missing }) }
   const command = { type: 'SealManifest' as const, ...sealed }
   const handled = await handle(ledger, manifestEntity, id, { command, context: contextOf(ledger, authority) })
   return handled.ok ? { sealed, to } : undefined

@@ -91,7 +91,10 @@ const manifestSchema = z
       .regex(/^[0-9a-f]{64}$/)
       .meta({ description: 'Of the bytes of the file.' }),
     from_position: z.string(),
-    to_position: z.string().meta({ description: 'Everything up to this position of the log is in the file.' }),
+    to_position: z.string().meta({
+      description:
+        'Everything up to this position of the log is in the file. Before an event that is held back, if there is one.',
+    }),
     created_at: timeSchema,
     expires_at: timeSchema,
   })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { MANIFEST_TOPICS } from '../../projections/topics.ts'
-import { countFacts, FACTS } from '../commands/manifests.ts'
+import { proveFacts } from '../commands/factCounts.ts'
+import { FACTS } from '../commands/manifests.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
 import { reachedPosition, waitedFor } from './collection.ts'
 import { Problem } from './problem.ts'
@@ -8,7 +9,7 @@ import { PRIVATE } from './resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
 import { positionSchema, timeSchema } from './schemas.ts'
 
-/** What a consumer of GET /events proves by that it has every fact: how many there are in a range, and which. */
+/** The manifest by which a consumer of GET /events proves that it has every fact: how many there are in a range, and which. */
 
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
@@ -33,6 +34,11 @@ const manifestSchema = z
       .meta({
         description: 'Over the ids of the facts, in the order of their positions, each followed by a line feed.',
       }),
+    missing: z.array(z.object({ id: z.string(), position: z.string() })).meta({
+      description:
+        'Events of the range that are held back and may become facts, the first 100: they are neither counted nor ' +
+        'hashed, and come at the end of the feed when they are released. A proof holds for everything else.',
+    }),
     at: timeSchema,
   })
   .meta({ id: 'FactManifest' })
@@ -59,12 +65,19 @@ const rangeOf = async (call: ManifestCall): Promise<Range> => {
 const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSignal): Promise<readonly Item[]> => {
   const { sql } = call.database
   const topics = call.query.topic === undefined ? MANIFEST_TOPICS : [call.query.topic]
-  const counted = await countFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
+  const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
   // A table that is being made anew takes its checkpoint back: what was counted in it is not all.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
   const at = new Date(call.ledger.world.now()).toISOString()
   const range = { from_position: from.toString(), to_position: to.toString() }
-  return counted.map(({ topic, count, sha256 }) => ({ topic, ...range, count, sha256, at }))
+  return proofs.map(({ topic, count, sha256, missing }) => ({
+    topic,
+    ...range,
+    count,
+    sha256,
+    missing: missing.map(({ id, position }) => ({ id, position: position.toString() })),
+    at,
+  }))
 }
 
 /** Less than a request may take: a longer count is answered as a body that is sent when it is there. */

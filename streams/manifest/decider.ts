@@ -1,6 +1,9 @@
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
+/** An event that is held back: it is a fact, or would be one if it could be read. */
+export type MissingFact = { readonly id: string; readonly position: bigint }
+
 /** What lies between two positions, both inclusive: how many facts, and the hash over their ids. */
 export type Manifest = {
   readonly topic: string
@@ -8,6 +11,8 @@ export type Manifest = {
   readonly to_position: bigint
   readonly count: number
   readonly sha256: string
+  /** Not counted, since they are held back; absent when there are none. */
+  readonly missing?: readonly MissingFact[] | undefined
 }
 
 export type SealManifest = Manifest & { type: 'SealManifest' }
@@ -23,12 +28,15 @@ export type ManifestState = { readonly last: Manifest | null }
 /** Where the next manifest begins. */
 export const nextPosition = ({ last }: ManifestState): bigint => (last === null ? 0n : last.to_position + 1n)
 
-const isSame = (last: Manifest | null, { topic, from_position, to_position, count, sha256 }: Manifest): boolean =>
-  last?.topic === topic &&
-  last.from_position === from_position &&
-  last.to_position === to_position &&
-  last.count === count &&
-  last.sha256 === sha256
+const idsOf = ({ missing = [] }: Manifest): string => missing.map(({ id }) => id).join()
+
+const isSame = (last: Manifest | null, other: Manifest): boolean =>
+  last?.topic === other.topic &&
+  last.from_position === other.from_position &&
+  last.to_position === other.to_position &&
+  last.count === other.count &&
+  last.sha256 === other.sha256 &&
+  idsOf(last) === idsOf(other)
 
 const seal = (
   { type: _, ...sealed }: SealManifest,

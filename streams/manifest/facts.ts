@@ -8,11 +8,15 @@ export const manifestFacts: FactMap<ManifestEvent> = {
     type: 'ledger.manifest',
     version: 1,
     title: 'What a topic holds was counted',
-    description: 'Who has as many facts of the topic between the two positions, with the same hash, has them all.',
+    description:
+      'Who has as many facts of the topic between the two positions, with the same hash, has them all. Those that are ' +
+      'missing are left out of both.',
     schema: z.object({
       topic: textMember('The topic that was counted.'),
       from_position: positionMember('The first that was counted.'),
-      to_position: positionMember('The last that was counted. Nothing more will ever come between the two.'),
+      to_position: positionMember(
+        'The last that was counted. Nothing more will ever come between the two, but for those that are missing.',
+      ),
       count: countMember('The facts between the two, of all tenants.'),
       sha256: z
         .string()
@@ -20,6 +24,12 @@ export const manifestFacts: FactMap<ManifestEvent> = {
         .meta({
           description: 'Over the ids of the facts in the order of their positions, each followed by a line feed.',
         }),
+      missing: z
+        .array(
+          z.object({ id: textMember('The id that the fact will have.'), position: positionMember('Of its event.') }),
+        )
+        .meta({ description: 'Events that were held back when it was counted. Absent when there were none.' })
+        .optional(),
     }),
     example: {
       topic: 'ledger.invoice.v1',
@@ -34,6 +44,9 @@ export const manifestFacts: FactMap<ManifestEvent> = {
       to_position: data.to_position.toString(),
       count: data.count,
       sha256: data.sha256,
+      ...(data.missing && {
+        missing: data.missing.map(({ id, position }) => ({ id, position: position.toString() })),
+      }),
     }),
   }),
 }

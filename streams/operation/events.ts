@@ -25,7 +25,7 @@ export const operationEvents = {
   OperationStarted: z.object({ attempt: z.int(), run: z.string() }),
   /** It is tried again: `code` is the problem of this attempt. */
   OperationAttemptFailed: z.object({ attempt: z.int(), run: z.string(), code: z.string() }),
-  /** The file is whole: the manifest. Everything up to `to_position` is in it, and nothing behind it. */
+  /** The file is made: the manifest. Everything up to `to_position` is in it; rows may be newer. */
   ExportCompleted: z.object({
     ...request,
     attempt: z.int(),

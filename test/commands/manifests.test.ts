@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import { MANIFEST_TOPICS } from '../../projections/topics.ts'
-import { countFacts } from '../../src/commands/manifests.ts'
+import { countFacts } from '../../src/commands/factCounts.ts'
 import type { Row, Sql } from '../../src/ports.ts'
 
 const FACTS = 25_000

@@ -14,7 +14,7 @@ const createBus = (refused?: string) => {
   const bus: FactBus = {
     ensureTopics: () => Promise.resolve(),
     publish: async messages => {
-      const [first] = messages.filter(({ key }) => key === refused)
+      const first = messages.find(({ key }) => key === refused)
       if (first) throw new FactTooLarge(first)
       acknowledged.push(...messages)
     },

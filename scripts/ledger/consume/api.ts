@@ -20,7 +20,7 @@ export type Start = { readonly cursor: string } | { readonly from_position: stri
 export type Api = {
   readonly page: (start: Start) => Promise<Page>
   readonly manifest: (topic: string, range: Range) => Promise<Digest>
-  /** Every fact of the tenant in the range, in the order of the log. */
+  /** The facts of the tenant in the range, in the order of their arrival: one that came late stands behind the range. */
   readonly facts: (range: Range) => AsyncIterable<Fact>
 }
 
@@ -102,8 +102,7 @@ export const createApi = (options: ApiOptions): Api => {
       for (let start: Start = { from_position: from.toString() }; ; ) {
         const { items, page: end } = await page(start)
         for (const fact of items) {
-          if (BigInt(fact.position) > to) return
-          yield fact
+          if (BigInt(fact.position) >= from && BigInt(fact.position) <= to) yield fact
         }
         if (!end.has_more) return
         start = { cursor: end.next_cursor }

@@ -28,9 +28,13 @@ const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences =
   return { missing: [...open.values()], surplus }
 }
 
-const list = async (api: Api, topic: string, range: Range): Promise<readonly Entry[]> => {
+/** As many as the manifest says: whoever has them all need not read on to the end of the log. */
+const list = async (api: Api, topic: string, range: Range, count: number): Promise<readonly Entry[]> => {
   const entries: Entry[] = []
-  for await (const fact of api.facts(range)) if (topicOf(fact) === topic) entries.push(entryOf(fact))
+  for await (const fact of api.facts(range)) {
+    if (topicOf(fact) === topic) entries.push(entryOf(fact))
+    if (entries.length >= count) break
+  }
   return entries
 }
 
@@ -50,7 +54,7 @@ export const differencesIn = async (
   if (wanted.count === 0) return compare(had, [])
   const { from, to } = range
   const isSmall = had.length + wanted.count <= LISTED_MAX || had.length === 0 || from === to
-  if (isSmall) return compare(had, inOrder(await list(api, topic, range)))
+  if (isSmall) return compare(had, inOrder(await list(api, topic, range, wanted.count)))
   const middle = (from + to) / 2n
   const left = await differencesIn(api, topic, { from, to: middle }, had)
   return join(left, await differencesIn(api, topic, { from: middle + 1n, to }, had))

@@ -17,7 +17,8 @@ export type HttpConsumer = {
 
 /** Every fact up to here has been seen: at the tail that is as far as the service itself knew. */
 const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before: string): string => {
-  const seen = BigInt(items.at(-1)?.position ?? before)
+  // A fact that came late has an earlier position than those before it.
+  const seen = [before, ...items.map(({ position }) => position)].map(BigInt).reduce((a, b) => (a > b ? a : b))
   const known = BigInt(as_of_position)
   return (has_more || seen > known ? seen : known).toString()
 }

@@ -41,7 +41,8 @@ const isProved = ({ ranges, missing, surplus, findings }: TopicProof): boolean =
 
 const verifiedOf = (topics: readonly TopicProof[]): Verified => ({ ok: topics.every(isProved), topics })
 
-const proofOf = (had: readonly Entry[], range: Range, wanted: Digest): RangeProof => {
+const proofOf = (had: readonly Entry[], range: Range, { count, sha256 }: Digest): RangeProof => {
+  const wanted = { count, sha256 }
   const digest = digestOf(had)
   return { ...range, had: digest, wanted, agrees: isSame(digest, wanted) }
 }
@@ -73,6 +74,7 @@ const sealedSchema = z.object({
     to_position: position.transform(BigInt),
     count: z.int(),
     sha256: z.string(),
+    missing: z.array(z.object({ id: z.string() })).default([]),
   }),
 })
 type Sealed = z.output<typeof sealedSchema>['data']
@@ -107,6 +109,14 @@ const named = async (wrong: readonly RangeProof[], topic: string, entries: reado
   return { missing: found.flatMap(({ missing }) => missing), surplus: found.flatMap(({ surplus }) => surplus) }
 }
 
+const rangeOf = ({ from_position: from, to_position: to }: Sealed): Range => ({ from, to })
+
+/** What a manifest speaks of. Facts that were missing then may have come since: they are left out, as they were then. */
+const countedBy = (sealed: Sealed, entries: readonly Entry[]): readonly Entry[] => {
+  const missing = new Set(sealed.missing.map(({ id }) => id))
+  return within(entries, rangeOf(sealed)).filter(({ id }) => !missing.has(id))
+}
+
 export type OwnFacts = { readonly api: Api; readonly tenant: string }
 
 /** Against the manifests in the copy itself, which speak of all tenants; `own` gives names to what a tenant lacks. */
@@ -116,9 +126,7 @@ export const verifyByManifests = async (folder: string, { topics }: State, own?:
   for (const topic of topics.filter(name => name !== MANIFESTS_TOPIC)) {
     const { entries, findings } = await load(folder, topic)
     const about = manifests.filter(sealed => sealed.topic === topic)
-    const ranges = about.map(({ from_position: from, to_position: to, count, sha256 }) =>
-      proofOf(within(entries, { from, to }), { from, to }, { count, sha256 }),
-    )
+    const ranges = about.map(sealed => proofOf(countedBy(sealed, entries), rangeOf(sealed), sealed))
     const last = about.at(-1)
     const wrong = ranges.filter(({ agrees }) => !agrees)
     proofs.push({

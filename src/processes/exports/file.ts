@@ -2,7 +2,7 @@ import type { ExportFormat, ExportTerms, FileSummary } from '../../../streams/op
 import { type Attempt, fileSink, type Progress, saveProgress } from '../../commands/exportFiles.ts'
 import type { Ledger } from '../../commands/handle.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import type { Database, FileFormat, Log } from '../../ports.ts'
+import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
 import { type Source, sources } from './sources.ts'
 
 export type ExportParts = {
@@ -54,6 +54,20 @@ const progressOf = ({ database, ledger: { world } }: ExportParts, { id, attempt 
 }
 
 /**
+ * How far the file can be said to be whole: to where the read model has got, or before the first event that it holds
+ * back. The rows of other keys may be newer than that.
+ */
+const wholeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
+  const asOf = await positionOf(sql, name)
+  const [held] = await sql<{ position: bigint | null }>(
+    `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
+    [name, tenant],
+  )
+  const first = held?.position ?? null
+  return first === null || first > asOf ? asOf : first - 1n
+}
+
+/**
  * Writes the whole file as of one moment: the rows, and the position that they are as of, are read in one snapshot. In
  * memory there is never more than a batch of rows, what the format keeps back of them, and a chunk. Throws when the
  * signal aborts.
@@ -64,7 +78,7 @@ export const makeFile = async (parts: ExportParts, asked: Asked, signal: AbortSi
   const source = sources[terms.resource]
   const wanted = { tenant, filters: terms.filters }
   return database.snapshot(async ({ sql, batches }) => {
-    const asOf = await positionOf(sql, source.name)
+    const upTo = await wholeUpTo(sql, source, tenant)
     const counting = source.count(wanted)
     const [counted] = await sql<{ count: bigint }>(counting.text, counting.values)
     const tell = progressOf(parts, asked, counted?.count ?? 0n)
@@ -81,6 +95,6 @@ export const makeFile = async (parts: ExportParts, asked: Asked, signal: AbortSi
     signal.throwIfAborted()
     await sink.write(writer.end())
     const written = await sink.end()
-    return { ...written, row_count: rowCount, from_position: 0n, to_position: asOf }
+    return { ...written, row_count: rowCount, from_position: 0n, to_position: upTo }
   })
 }

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+import { type FactId, factIds, missingFacts, type MissingRow } from '../../projections/facts/queries.ts'
+import { prefixOfTopic, topicOfSubject } from '../../projections/topics.ts'
+import { type Sql, Unavailable } from '../ports.ts'
+
+/** How many facts there are between two positions, which ones, and which are missing because they are held back. */
+
+const BATCH = 10_000
+
+export type Counted = { readonly topic: string; readonly count: number; readonly sha256: string }
+
+export type FactRange = {
+  readonly topics: readonly string[]
+  /** All tenants when absent. */
+  readonly tenant?: string
+  /** Both inclusive. */
+  readonly from: bigint
+  readonly to: bigint
+  readonly signal?: AbortSignal
+}
+
+const counterOf = (topic: string) => {
+  const hash = createHash('sha256')
+  let count = 0
+  return {
+    add: (rows: readonly FactId[]): void => {
+      const ids = rows.filter(({ subject }) => topicOfSubject(subject) === topic).map(({ id }) => `${id}\n`)
+      count += ids.length
+      hash.update(ids.join(''))
+    },
+    end: (): Counted => ({ topic, count, sha256: hash.digest('hex') }),
+  }
+}
+
+/**
+ * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. In
+ * batches, so that any range takes little memory. Throws what the signal aborted with.
+ */
+export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly Counted[]> => {
+  const { topics, tenant, from, to, signal } = range
+  const counters = topics.map(counterOf)
+  for (let after = from - 1n; after < to; ) {
+    signal?.throwIfAborted()
+    const { text, values } = factIds({ tenant, after, to, limit: BATCH })
+    const rows = await sql<FactId>(text, values)
+    for (const counter of counters) counter.add(rows)
+    after = rows.length < BATCH ? to : (rows.at(-1)?.position ?? to)
+  }
+  return counters.map(counter => counter.end())
+}
+
+/** So many that are missing are named; a range with more is proved up to before the next one. */
+export const MISSING_MAX = 100
+
+/** In the order of their positions; at most one more than are named. */
+export const missingIn = async (
+  sql: Sql,
+  { topic, ...range }: Omit<FactRange, 'topics'> & { readonly topic: string },
+): Promise<readonly MissingRow[]> => {
+  const { text, values } = missingFacts({ ...range, prefix: prefixOfTopic(topic), limit: MISSING_MAX + 1 })
+  return sql<MissingRow>(text, values)
+}
+
+export type Proof = Counted & { readonly missing: readonly MissingRow[] }
+
+const ROUNDS_MAX = 5
+
+/**
+ * Counts the facts of each topic, and names those that are missing. What is replayed while it is counted may be in the
+ * count and may not be: then it is counted again. Throws Unavailable where that does not come to an end.
+ */
+export const proveFacts = async (sql: Sql, range: FactRange): Promise<readonly Proof[]> => {
+  const { topics, ...rest } = range
+  const missing = (): Promise<(readonly MissingRow[])[]> =>
+    Promise.all(topics.map(topic => missingIn(sql, { ...rest, topic })))
+  let before = await missing()
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const counted = await countFacts(sql, range)
+    const after = await missing()
+    if (idsIn(before) === idsIn(after))
+      return counted.map((one, index) => ({ ...one, missing: (after[index] ?? []).slice(0, MISSING_MAX) }))
+    before = after
+  }
+  throw new Unavailable('database', 'none', new Error('Facts that were held back come while they are counted.'))
+}
+
+const idsIn = (missing: readonly (readonly MissingRow[])[]): string =>
+  missing.map(rows => rows.map(({ id }) => id).join()).join(';')

@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto'
+import { expect } from 'chai'
+import { jsonl } from '../../src/adapters/jsonl.ts'
+import { proveFacts } from '../../src/commands/factCounts.ts'
+import { FACTS, sealManifest } from '../../src/commands/manifests.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { parkedOf } from '../../src/feeds/parked.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
+import { makeFile } from '../../src/processes/exports/file.ts'
+import { realWorld } from '../../src/world.ts'
+import { createTestLedger, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { sharedService } from '../support/service.ts'
+import { caller, startVariant } from '../support/variants.ts'
+
+const TOPIC = 'ledger.invoice.v1'
+const FACT_TYPES = ['InvoiceApproved', 'InvoicePaid', 'InvoiceVoided']
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+describe('a proof of facts, while the projector holds some back,', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+  let key: string
+  let held: readonly StoredEvent[]
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(6)
+    database = await postgres.ledgerDatabase()
+    const paid = log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
+    key = paid.stream.slice('invoice-'.length)
+    const at = log.events.findIndex(({ stream, revision }) => stream === paid.stream && revision === 1n)
+    const poison = { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' }
+    const events = log.events.with(at, poison)
+    held = events.filter(({ stream, revision }) => stream === paid.stream && revision > 0n)
+    await feedAll(projector(), { ...log, events })
+  })
+
+  const projector = () => projectorOf({ database, store: log.open(), world: realWorld() }, readModels, () => undefined)
+  const head = (): bigint => log.events.at(-1)?.position ?? 0n
+  const hashOf = (ids: readonly string[]): string =>
+    createHash('sha256')
+      .update(ids.map(id => `${id}\n`).join(''))
+      .digest('hex')
+  const invoiceFacts = (): readonly StoredEvent[] => log.events.filter(({ type }) => FACT_TYPES.includes(type))
+  const visible = (): string[] => invoiceFacts().flatMap(({ id, stream }) => (stream.endsWith(key) ? [] : [id]))
+  /** Of those that are held back the facts, and the one that may be a fact for all that this build knows. */
+  const missing = () =>
+    held
+      .filter(({ type }) => type === 'InvoiceVanished' || FACT_TYPES.includes(type))
+      .map(({ id, position }) => ({ id, position }))
+  const release = async (): Promise<void> => {
+    const stop = new AbortController()
+    const run = await projector().begin(2n, stop.signal)
+    const serving = run.alongside?.()
+    await until(async () => (await parkedOf(database.sql, FACTS, key)).length === 0)
+    stop.abort()
+    await serving
+  }
+  const seal = async () => {
+    const ledger = createTestLedger(log)
+    const reached = (): Promise<bigint> => positionOf(database.sql, FACTS)
+    return (await sealManifest({ ledger, sql: database.sql, reached }, TOPIC, 'test')).sealed
+  }
+
+  it('that is sealed names them, and stays true when they come', async () => {
+    const end = head()
+    const sealed = await seal()
+    expect(sealed).to.deep.include({ count: visible().length, sha256: hashOf(visible()), to_position: end })
+    expect(sealed?.missing).to.deep.equal(missing())
+    await release()
+    const [proof] = await proveFacts(database.sql, { topics: [TOPIC], from: 0n, to: end })
+    const all = invoiceFacts().map(({ id }) => id)
+    expect(proof).to.deep.equal({ topic: TOPIC, count: all.length, sha256: hashOf(all), missing: [] })
+    const named = new Set(sealed?.missing?.map(({ id }) => id))
+    expect(hashOf(all.filter(id => !named.has(id)))).to.equal(sealed?.sha256)
+  })
+
+  it('that is sealed ends before what it could no longer name', async () => {
+    const [first] = missing()
+    await database.sql(
+      `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+          first_failed_at)
+        select 'facts_v1', 1000000 + n * 10, $1, 'invoice-' || $1, 100 + n, 'held-' || n, 'InvoicePaid', 'acme', 'x', 0,
+          now() from generate_series(1, 200) n`,
+      [key],
+    )
+    await database.sql(`update checkpoints set position = 2000000 where name = 'facts_v1'`)
+    const sealed = await seal()
+    expect(sealed?.missing).to.have.length(100)
+    expect(sealed?.missing?.[0]).to.deep.equal(first)
+    const last = sealed?.missing?.at(-1)
+    expect(sealed?.to_position).to.equal((last?.position ?? 0n) + 9n)
+    const next = await seal()
+    expect(next?.from_position).to.equal((sealed?.to_position ?? 0n) + 1n)
+    expect(next?.missing?.[0]?.id).to.equal('held-99')
+  })
+
+  it('is counted again when one of them comes in the midst of it', async () => {
+    let isFirst = true
+    const sql: Sql = async (text, values) => {
+      const rows = await database.sql(text, values)
+      if (text.includes(`event->>'id'`) && isFirst) {
+        isFirst = false
+        await release()
+      }
+      return rows as never
+    }
+    const [proof] = await proveFacts(sql, { topics: [TOPIC], from: 0n, to: head() })
+    const all = invoiceFacts().map(({ id }) => id)
+    expect(proof).to.deep.equal({ topic: TOPIC, count: all.length, sha256: hashOf(all), missing: [] })
+  })
+
+  it('at GET /events/manifest names them, to their own tenant alone', async () => {
+    const read = async (tenant: string) => {
+      const variant = await startVariant(await sharedService(), {
+        database: () => database,
+        authenticate: async () => ({ ...caller, tenant }),
+      })
+      const answer = await fetch(`${variant.api}/events/manifest?topic=${TOPIC}&to=${head()}`)
+      await variant.close()
+      return ((await answer.json()) as { items: readonly object[] }).items[0]
+    }
+    expect(await read('acme')).to.deep.include({
+      count: visible().length,
+      sha256: hashOf(visible()),
+      missing: missing().map(({ id, position }) => ({ id, position: position.toString() })),
+    })
+    expect(await read('another')).to.deep.include({ count: 0, missing: [] })
+  })
+
+  it('of an export ends before them, and elsewhere where the table does', async () => {
+    const formats = { csv: jsonl, jsonl, parquet: jsonl }
+    const parts = { database, ledger: createTestLedger(log), formats, log: silent }
+    const exported = async (resource: 'invoices' | 'orders', tenant: string) => {
+      const terms = { resource, format: 'jsonl' as const, filters: {}, expires_at: '2999-01-01T00:00:00Z' }
+      const asked = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
+      return (await makeFile(parts, asked, new AbortController().signal)).to_position
+    }
+    expect(await exported('invoices', 'acme')).to.equal((held[0]?.position ?? 0n) - 1n)
+    expect(await exported('orders', 'acme')).to.equal(head())
+    expect(await exported('invoices', 'another')).to.equal(head())
+    await release()
+  })
+})
