@@ -4,8 +4,8 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Every kind of id there is, by its prefix; no route knows `ref`, `rfd`, `acc`, `man` and `ten`. */
-export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten'] as const
+/** Every kind of id there is, by its prefix; no route knows `ref`, `rfd`, `acc`, `man`, `ten` and `bnd`. */
+export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd'] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`
 
@@ -18,6 +18,7 @@ export type RefundId = Id<'rfd'>
 export type ApiKeyId = Id<'key'>
 export type ManifestId = Id<'man'>
 export type SubscriptionId = Id<'sub'>
+export type KeyBindingId = Id<'bnd'>
 
 /** The ids with this prefix, for those who are told of ids and have no type for them. */
 export const idPattern = (prefix: IdPrefix): RegExp => new RegExp(`^${prefix}_${SUFFIX.source.slice(1)}`)

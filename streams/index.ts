@@ -1,6 +1,7 @@
 import { access } from './access/index.ts'
 import { apiKey } from './apiKey/index.ts'
 import { invoice } from './invoice/index.ts'
+import { keyBinding } from './keyBinding/index.ts'
 import { manifest } from './manifest/index.ts'
 import { operation } from './operation/index.ts'
 import { order } from './order/index.ts'
@@ -20,6 +21,7 @@ export const aggregates = {
   operation,
   access,
   apiKey,
+  keyBinding,
   manifest,
   tenant,
   subscription,

@@ -10,6 +10,7 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import { access } from '../../streams/access/index.ts'
 import { apiKey } from '../../streams/apiKey/index.ts'
 import { invoice } from '../../streams/invoice/index.ts'
+import { keyBinding } from '../../streams/keyBinding/index.ts'
 import { manifest } from '../../streams/manifest/index.ts'
 import { operation } from '../../streams/operation/index.ts'
 import { order } from '../../streams/order/index.ts'
@@ -34,6 +35,7 @@ export const refundEntity = { aggregate: refund }
 export const accessEntity = { aggregate: access }
 export const operationEntity = { aggregate: operation, projection: operations }
 export const apiKeyEntity = { aggregate: apiKey, projection: apiKeys }
+export const keyBindingEntity = { aggregate: keyBinding }
 export const manifestEntity = { aggregate: manifest }
 export const tenantEntity = { aggregate: tenant }
 export const subscriptionEntity = { aggregate: subscription, projection: subscriptions }

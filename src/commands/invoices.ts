@@ -1,12 +1,12 @@
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
-import { reject } from '../../streams/decider.ts'
+import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
-import type { InvoiceTerms } from '../../streams/order/index.ts'
-import { Unavailable } from '../ports.ts'
-import { type Created, objectionTo, replay } from './creation.ts'
+import type { InvoiceOrder, InvoiceTerms } from '../../streams/order/index.ts'
+import { type Created, replay } from './creation.ts'
 import { invoiceEntity, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
+import { bindKey, objectionToKey } from './keyBindings.ts'
 
 export type NewInvoice = {
   readonly id: InvoiceId
@@ -18,33 +18,43 @@ export type NewInvoice = {
 }
 
 /**
- * Raises an invoice from an open order. The order's stream decides which invoice it gets and keeps its terms; the invoice
- * is then raised from those terms, by this request, by its retry, or by the fulfilment process after a crash.
+ * Raises an invoice from an open order, in steps that a retry may repeat:
+ *
+ *   key          binding stream, where there is a key. Two requests with one key meet here, whatever orders they name.
+ *   decision     order stream. Decides which invoice the order gets, and keeps its terms.
+ *   consequence  invoice stream. Raised from those terms, by this request, its retry, or fulfilment after a crash.
  */
 export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Context): Promise<Created<InvoiceRow>> => {
   const { id, order_id, due_date, metadata, claim } = invoice
   const before = claim && (await replay(ledger, invoiceEntity, id, claim))
   if (before) return before
-  const order = await ledger.loader.load(orderEntity, order_id)
-  if (order.row?.tenant_id !== context.tenant) return { kind: 'refused', rejection: reject('resource_not_found') }
   const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim }
+  const refusal = await refusalBefore(ledger, order_id, command, context.tenant)
+  const key = claim && { derived: id, about: id, claim }
+  const objection = key && (await (refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context)))
+  if (objection) return objection
+  if (refusal) return { kind: 'refused', rejection: refusal }
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
-  if ('stale' in handled) return { kind: 'refused', rejection: reject('concurrent_modification') }
+  if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }
   if (!('invoice' in handled.state)) throw new Error(`${order_id} took an invoice and does not know it.`)
-  const terms = handled.state.invoice
-  // The order had taken this invoice before, for a request that ended between the two streams.
-  const objection = claim && objectionTo(id, claim, terms.claim ?? undefined, ledger.world.now())
-  return objection ?? afterEffect(() => raiseFromTerms(ledger, order_id, terms, context))
+  const raised = await raiseFromTerms(ledger, order_id, handled.state.invoice, context)
+  // Raised by another driver of this request, and changed since: a retry is told what the first request was told.
+  const isFirst = 'row' in raised && raised.row.revision === 0n
+  return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
 }
 
-/** The order has changed already, so a part that does not answer now leaves more than nothing behind. */
-const afterEffect = async <T>(work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work()
-  } catch (error) {
-    throw error instanceof Unavailable ? new Unavailable(error.part, 'unknown', error.cause) : error
-  }
+/** Everything that can be refused before the key is bound. The order's stream decides in the end. */
+const refusalBefore = async (
+  { loader }: Ledger,
+  id: OrderId,
+  command: InvoiceOrder,
+  tenant: string,
+): Promise<Rejection | undefined> => {
+  const { row, state } = await loader.load(orderEntity, id)
+  if (row?.tenant_id !== tenant) return reject('resource_not_found')
+  const decided = orderEntity.aggregate.decider.decide(command, state)
+  return isRejection(decided) ? decided : undefined
 }
 
 /** The second half: from the order's terms alone. Raising what is raised already changes nothing. */

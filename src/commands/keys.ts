@@ -1,11 +1,12 @@
-import type {
-  ApiKeyId,
-  InvoiceId,
-  OperationId,
-  OrderId,
-  PaymentId,
-  RefundId,
-  SubscriptionId,
+import {
+  type ApiKeyId,
+  type InvoiceId,
+  type OperationId,
+  type OrderId,
+  type PaymentId,
+  type RefundId,
+  type SubscriptionId,
+  withPrefix,
 } from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
@@ -13,6 +14,7 @@ import { claimIn } from './creation.ts'
 import {
   apiKeyEntity,
   invoiceEntity,
+  keyBindingEntity,
   operationEntity,
   orderEntity,
   paymentEntity,
@@ -80,7 +82,10 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   },
   raise_invoice: async ({ loader }, key) => {
     const id: InvoiceId = idOfKey('inv', key)
-    return { history: await loader.history(invoiceEntity, id), href: `/invoices/${id}`, verdict: 'succeeded' }
+    const raised = await loader.history(invoiceEntity, id)
+    if (raised.length > 0) return { history: raised, href: `/invoices/${id}`, verdict: 'succeeded' }
+    const history = await loader.history(keyBindingEntity, withPrefix('bnd', id))
+    return { history, href: `/invoices/${id}`, verdict: 'in_progress' }
   },
   create_export: async ({ loader }, key) => {
     const id: OperationId = idOfKey('op', key)

@@ -14,7 +14,7 @@ import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from 
 import { noApiKeys } from './authentication.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
-import { claimFor } from './idempotency.ts'
+import { bindKeyOf, claimFor } from './idempotency.ts'
 import { insufficientScope } from './problem.ts'
 import { answer, answerCreated, changedHeaders, PRIVATE, visible } from './resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
@@ -140,7 +140,8 @@ const rotateApiKey = route({
     const { ledger, context, params, principal, body } = call
     const secrets = secretsOf(call)
     permitGrant(principal, visible(call, (await ledger.loader.load(apiKeyEntity, params.id)).row).scopes)
-    const claim = claimFor(call, body)
+    const claim = claimFor(call, { id: params.id, ...body })
+    await bindKeyOf(call, claim, { about: params.id, path: PATH })
     const nonce = newNonce(call)
     const minted = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
     const command = { type: 'RotateApiKey' as const, ...minted, ...body, claim }
@@ -159,13 +160,13 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  * nobody ever saw would be the newer of the two, and the one that is in use would be at its end.
  */
 const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
-  const { loader, world } = call.ledger
-  const history = await loader.history(apiKeyEntity, id)
+  const { ledger } = call
+  const history = await ledger.loader.history(apiKeyEntity, id)
   const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)
   if (first?.last.event.type !== 'ApiKeyRotated') throw new Error(`${id} was never rotated by this request.`)
   const { row, last } = first
   const { nonce, claim: recorded } = first.last.event.data
-  const objection = objectionTo(id, claim, recorded ?? undefined, world.now())
+  const objection = objectionTo(ledger, id, claim, recorded ?? undefined)
   const secrets = secretsOf(call)
   const told = objection ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)

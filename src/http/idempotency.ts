@@ -1,8 +1,10 @@
-import { claimOf, type ScopedKey } from '../commands/identifiers.ts'
+import { claimOf, idOfKey, type ScopedKey } from '../commands/identifiers.ts'
+import { bindKey } from '../commands/keyBindings.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { JsonObject } from '../ports.ts'
 import type { Claim } from '../../streams/claim.ts'
 import { Problem } from './problem.ts'
+import { keyProblemOf } from './resource.ts'
 import type { AnyRoute, Call } from './route.ts'
 
 /** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3): the two are one key. */
@@ -39,3 +41,19 @@ export const claimFor = (
   call.idempotency === undefined
     ? null
     : claimOf(call.idempotency, request, new Date(call.ledger.world.now() + call.idempotencyRetentionMs).toISOString())
+
+type Keyed = Pick<Call<unknown, unknown, unknown>, 'idempotency' | 'ledger' | 'context'>
+
+/**
+ * Binds the key of a call on a resource that is there already, whose id is not derived from the key: otherwise one key
+ * could be used once for each such resource. Throws the Problem of a key that belongs to another request.
+ */
+export const bindKeyOf = async (
+  { idempotency, ledger, context }: Keyed,
+  claim: Claim | null,
+  { about, path }: { readonly about: string; readonly path: string },
+): Promise<void> => {
+  if (idempotency === undefined || claim === null) return
+  const objection = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
+  if (objection) throw keyProblemOf(objection, path)
+}

@@ -7,7 +7,7 @@ import { replayIdOf } from '../commands/subscriptions.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
 import { Unavailable } from '../ports.ts'
 import { etagOf } from './conditional.ts'
-import { claimFor } from './idempotency.ts'
+import { bindKeyOf, claimFor } from './idempotency.ts'
 import { operationSchema } from './operations.ts'
 import { asAtFirst, type Replayed } from './replayView.ts'
 import { keyProblemOf } from './resource.ts'
@@ -55,12 +55,14 @@ const replaySubscription = route({
     const where = await startOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
     const command = { type: 'ReplaySubscription' as const, ...where, to_position, claim }
-    const { position } = await carryOut(call, command, permitDelivery)
+    const { position } = await carryOut(call, command, async (asked, row) => {
+      await permitDelivery(asked, row)
+      await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
+    })
     const begun = await afterwards(() => replayedBy(call, claim))
     const { replay, claim: recorded } = begun.event.data
     const isRepeated = begun.metadata.causationId !== context.commandId
-    const objection =
-      claim && isRepeated ? objectionTo(params.id, claim, recorded ?? undefined, ledger.world.now()) : undefined
+    const objection = claim && isRepeated ? objectionTo(ledger, params.id, claim, recorded ?? undefined) : undefined
     if (objection) throw keyProblemOf(objection, '/subscriptions')
     return {
       status: 202,

@@ -71,9 +71,14 @@ const subjectOf = (invoice: Raised) => ({
   amount_due: invoice.due,
 })
 
-/** Raised a second time from the same order, by a retry or by the process that finishes what a crash left: nothing new. */
-const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState): Decision =>
-  invoice.status === 'none' ? [{ type: 'InvoiceRaised', data: terms }] : []
+/**
+ * Raised a second time from the same order, by a retry or by the process that finishes a request that died: nothing new.
+ * Never from another order, which would stay invoiced by an invoice that is not its own.
+ */
+const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState): Decision => {
+  if (invoice.status === 'none') return [{ type: 'InvoiceRaised', data: terms }]
+  return invoice.orderId === terms.order_id ? [] : reject('invoice_state_conflict', { order_id: invoice.orderId })
+}
 
 // Approve and void come with the version that the caller read, so a lost answer shows as a failed precondition; asked
 // again with the present version they are a new wish, which the present state does not permit.

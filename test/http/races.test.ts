@@ -104,6 +104,22 @@ describe('of many at once', function () {
     return won
   }
 
+  it('two invoices under one key from two orders, one is raised and the other order stays open', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const orders = [await order(), await order()]
+      const headers = { 'idempotency-key': newKey() }
+      const raise = ({ id }: { id: string }) => client.post('/invoices', { order_id: id }, headers)
+      const answers = await Promise.all(orders.map(raise))
+      expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([201, 422])
+      for (const [index, answer] of answers.entries()) {
+        const state = (await client.get(orders[index]?.path ?? '')).body.state
+        expect(state).to.equal(answer.status === 201 ? 'invoiced' : 'open')
+        if (answer.status === 201) expect(answer.body.order_id).to.equal(orders[index]?.id)
+        else expect(answer.body.code).to.equal('idempotency_key_reused')
+      }
+    }
+  })
+
   it(`${ASKERS} patches with one ETag, one is taken`, async () => {
     const { path, etag } = await order()
     const headers = { 'if-match': etag, 'content-type': 'application/merge-patch+json' }

@@ -25,7 +25,7 @@ export const NO_IDS: Texts = {
     `with ${letter} at its beginning`,
     `ord_${letter}123456789ABCDEFGHJKMNPQRS`,
   ]),
-  ...each(['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'evt', 'or', 'ordr'], prefix => [
+  ...each(['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd', 'evt', 'or', 'ordr'], prefix => [
     `with the prefix ${prefix}`,
     `${prefix}_<ord.>`,
   ]),

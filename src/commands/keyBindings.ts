@@ -1,0 +1,27 @@
+import type { Claim } from '../../streams/claim.ts'
+import type { Id, IdPrefix, KeyBindingId } from '../../streams/ids.ts'
+import { withPrefix } from '../../streams/ids.ts'
+import { type Created, objectionTo } from './creation.ts'
+import { keyBindingEntity } from './entities.ts'
+import { type Context, handle, type Ledger } from './handle.ts'
+
+/** The key of a request: `derived` is the id that was derived from it, `about` the resource that its answer names. */
+export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string; readonly claim: Claim }
+
+type Objection = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
+
+const bindingOf = ({ derived }: BoundKey): KeyBindingId => withPrefix('bnd', derived)
+
+/** Binds the key to this request, or says why it may not have it; undefined when it may go on. */
+export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<Objection | undefined> => {
+  const command = { type: 'BindKey' as const, claim: key.claim }
+  const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
+  if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
+  return objectionTo(ledger, key.about, key.claim, bound.state.claim)
+}
+
+/** The same for a request that will not be carried out: nothing is bound by it. */
+export const objectionToKey = async (ledger: Ledger, key: BoundKey): Promise<Objection | undefined> => {
+  const { state } = await ledger.loader.load(keyBindingEntity, bindingOf(key))
+  return state.status === 'none' ? undefined : objectionTo(ledger, key.about, key.claim, state.claim)
+}

@@ -1,0 +1,18 @@
+import type { Claim } from '../claim.ts'
+import type { Decider } from '../decider.ts'
+import type { KeyBindingEvent } from './events.ts'
+
+export type BindKey = { type: 'BindKey'; claim: Claim }
+
+/**
+ * The key of a command whose first change is made on a stream that the key does not name: raising an invoice begins with
+ * its order, renewing a secret with its API key. Two requests with one key meet here, before either changes anything. The
+ * first is bound for ever; a later one finds its claim and compares.
+ */
+export type KeyBindingState = { readonly status: 'none' } | { readonly status: 'bound'; readonly claim: Claim }
+
+export const keyBindingDecider: Decider<KeyBindingState, BindKey, KeyBindingEvent, never> = {
+  initial: { status: 'none' },
+  decide: ({ claim }, binding) => (binding.status === 'none' ? [{ type: 'KeyBound', data: { claim } }] : []),
+  evolve: (_, { data: { claim } }) => ({ status: 'bound', claim }),
+}

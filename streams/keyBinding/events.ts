@@ -1,0 +1,9 @@
+import { z } from 'zod'
+import { claimSchema } from '../claim.ts'
+import type { EventOf } from '../codec.ts'
+
+export const keyBindingEvents = {
+  /** An idempotency key belongs to this request from here on. */
+  KeyBound: z.object({ claim: claimSchema }),
+}
+export type KeyBindingEvent = EventOf<typeof keyBindingEvents>

@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type BindKey, type KeyBindingState, keyBindingDecider } from './decider.ts'
+import { type KeyBindingEvent, keyBindingEvents } from './events.ts'
+import { keyBindingFacts } from './facts.ts'
+import { keyBindingUpcasters } from './upcasters.ts'
+
+export const keyBinding: Aggregate<KeyBindingState, BindKey, KeyBindingEvent, never> = {
+  category: 'keyBinding',
+  prefix: 'bnd',
+  decider: keyBindingDecider,
+  codec: codecOf(keyBindingEvents, keyBindingUpcasters),
+  facts: keyBindingFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,117 @@
+import { expect } from 'chai'
+import { orderEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { claimOf, idOfKey } from '../../src/commands/identifiers.ts'
+import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
+import { orderEvents } from '../../streams/order/events.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { context, typesIn } from './kit.ts'
+import { type Chances, createScheduler } from './scheduler.ts'
+
+const SEEDS = 200
+const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'raise_invoice' }
+
+const newInvoice = (key: string, order: number): NewInvoice => ({
+  id: idOfKey('inv', { scope, key }),
+  order_id: id('ord', order),
+  due_date: '2026-03-01',
+  metadata: {},
+  claim: claimOf({ scope, key }, { order_id: id('ord', order), metadata: {} }, '2026-02-01T00:00:00.000Z'),
+})
+
+const INVOICE = newInvoice('k', 1).id
+const orderTypes = (log: MemoryLog, order: number) => typesIn(log.events, `order-${id('ord', order)}`)
+const raisedFrom = (log: MemoryLog): unknown[] =>
+  log.events.filter(({ stream }) => stream === `invoice-${INVOICE}`).map(({ data }) => data['order_id'])
+
+const twoOrders = async (): Promise<MemoryLog> => {
+  const log = createMemoryLog()
+  const ledger = createLedger(log.open(), createVirtualWorld())
+  for (const order of [1, 2])
+    await handle(ledger, orderEntity, id('ord', order), { command: createOrder, context: context(), isNew: true })
+  return log
+}
+
+/** What fulfilment does after a crash: raises every invoice that an order has taken. */
+const recover = async (log: MemoryLog): Promise<Ledger> => {
+  const ledger = createLedger(log.open(), createVirtualWorld())
+  for (const { type, stream, data } of [...log.events])
+    if (type === 'OrderInvoiced')
+      await raiseFromTerms(ledger, `ord_${stream.slice(-26)}`, orderEvents.OrderInvoiced.parse(data), context())
+  return ledger
+}
+
+const play = async (seed: number, invoices: readonly NewInvoice[], chances: Chances) => {
+  const log = await twoOrders()
+  const scheduler = createScheduler(log, seed, chances)
+  const answers: (readonly [NewInvoice, Awaited<ReturnType<typeof raise>>])[] = []
+  const calls = invoices.map(async invoice => {
+    answers.push([invoice, await raise(scheduler.process(), invoice, context())])
+  })
+  await scheduler.run(calls)
+  await recover(log)
+  return { log, answers }
+}
+
+/** Exactly the order that the invoice was raised from is invoiced, once, and every answer says so. */
+const expectOneInvoice = ({ log, answers }: Awaited<ReturnType<typeof play>>): void => {
+  const [order, ...others] = raisedFrom(log)
+  expect(others, 'raised once').to.deep.equal([])
+  for (const number of [1, 2])
+    expect(orderTypes(log, number)).to.deep.equal(
+      id('ord', number) === order ? ['OrderCreated', 'OrderInvoiced'] : ['OrderCreated'],
+    )
+  for (const [asked, answer] of answers)
+    if (answer.kind === 'created' || answer.kind === 'replayed') {
+      expect(asked.order_id).to.equal(order)
+      expect(answer.row.order_id).to.equal(order)
+    } else expect(answer).to.deep.equal({ kind: 'key_reused', pointers: ['/order_id'] })
+}
+
+describe('invoices that are raised under one key', function () {
+  this.timeout(60_000)
+
+  const scenarios = {
+    'from two orders': [newInvoice('k', 1), newInvoice('k', 2)],
+    'twice from each of two orders': [1, 2, 1, 2].map(order => newInvoice('k', order)),
+    'twice from one order': [newInvoice('k', 1), newInvoice('k', 1)],
+  }
+  for (const [name, invoices] of Object.entries(scenarios))
+    for (const [how, chances] of Object.entries({
+      'in any order of steps': { crash: 0, lostAck: 0 },
+      'with acknowledgements lost': { crash: 0, lostAck: 0.2 },
+      'with processes that die anywhere': { crash: 0.05, lostAck: 0.1 },
+    }))
+      it(`give one invoice, and leave no other order invoiced: ${name}, ${how}`, async () => {
+        let raised = 0
+        for (let seed = 1; seed <= SEEDS; seed += 1) {
+          const played = await play(seed, invoices, chances)
+          if (raisedFrom(played.log).length > 0) raised += 1
+          try {
+            expectOneInvoice(played)
+          } catch (error) {
+            throw new Error(`seed ${seed}`, { cause: error })
+          }
+        }
+        expect(raised, 'some invoices').to.be.greaterThan(SEEDS / 2)
+      })
+
+  it('answer a retry as the first time, in a process that knows nothing yet', async () => {
+    const log = await twoOrders()
+    const first = await raise(createLedger(log.open(), createVirtualWorld()), newInvoice('k', 1), context())
+    const again = await raise(createLedger(log.open(), createVirtualWorld()), newInvoice('k', 1), context())
+    expect(again).to.deep.equal({ ...first, kind: 'replayed' })
+  })
+
+  it('do not use the key up when the order refuses at once', async () => {
+    const log = await twoOrders()
+    const ledger = createLedger(log.open(), createVirtualWorld())
+    const cancel = { type: 'CancelOrder' as const, reason: null }
+    await handle(ledger, orderEntity, id('ord', 1), { command: cancel, context: context() })
+    const refused = await raise(ledger, newInvoice('k', 1), context())
+    expect(refused.kind === 'refused' && refused.rejection.rejected).to.equal('order_state_conflict')
+    expect((await raise(ledger, newInvoice('k', 2), context())).kind).to.equal('created')
+  })
+})
