@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { type Addresses, publishAddresses } from './addresses.ts'
 import { openEventStore } from './adapters/eventstoredb.ts'
 import { openDatabase } from './adapters/postgres.ts'
+import { APPEND_DEADLINE_MS } from './commands/budgets.ts'
 import { createLedger } from './commands/handle.ts'
 import { startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
@@ -66,7 +67,7 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
   const database = openDatabase({ connectionString: databaseUrl, poolMax: POOL_MAX, applicationName: 'ledger' })
   releasers.add(() => database.close())
-  const store = openEventStore({ connectionString: eventStoreUrl })
+  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   releasers.add(() => store.close())
   await createTables(database)
   const ledger = createLedger(store, realWorld(config.crashAt))

@@ -31,16 +31,20 @@ export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefin
   return data && 'claim' in data ? ((data.claim as Claim | null) ?? undefined) : undefined
 }
 
-/** The key was used before: is this the same request again, and in time? Undefined when it is. */
+/**
+ * The key was used before: is this the same request again, and in time? Undefined when it is; then its effect is that of
+ * the first request as well.
+ */
 export const objectionTo = (
+  { world, noteEffect }: Ledger,
   id: string,
   claim: Claim,
   recorded: Claim | undefined,
-  nowMs: number,
 ): Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }> | undefined => {
   if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
     return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
-  return Date.parse(recorded.expires_at) <= nowMs ? { kind: 'key_expired', id } : undefined
+  noteEffect()
+  return Date.parse(recorded.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
 }
 
 /** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
@@ -77,14 +81,14 @@ export const create = async <S, C, E extends AnyEvent, Code extends string, R ex
 
 /** The first result of this key, from the stream; undefined when the key was never used. */
 export const replay = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  { loader, world }: Ledger,
+  ledger: Ledger,
   entity: Entity<S, C, E, Code, R>,
   id: Id<IdPrefix>,
   claim: Claim,
 ): Promise<Created<R, Code> | undefined> => {
-  const history = await loader.history(entity, id)
+  const history = await ledger.loader.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined
-  const objection = objectionTo(id, claim, claimIn(history), world.now())
+  const objection = objectionTo(ledger, id, claim, claimIn(history))
   return objection ?? { kind: 'replayed', row: first.row, position: first.last.position }
 }

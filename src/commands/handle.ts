@@ -3,7 +3,7 @@ import { streamOf } from '../../streams/aggregate.ts'
 import { type AnyEvent, isRejection, type Rejection } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
-import type { EventStore, World } from '../ports.ts'
+import { type EventStore, Unavailable, type World } from '../ports.ts'
 import type { Entity } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createLoader, type Loaded, type Loader, nothingLoaded } from './loader.ts'
@@ -16,12 +16,14 @@ export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly causationId?: string
 }
 
-/** What commands work with. */
+/** The parts that commands use. */
 export type Ledger = {
   readonly store: EventStore
   readonly world: World
   readonly loader: Loader
-  /** Runs work on one stream after the other: within a process nobody loses a race that a queue can prevent. */
+  /** Called as soon as a part of the command is known to be durable; see effect.ts. */
+  readonly noteEffect: () => void
+  /** Runs work on one stream after the other, so that within a process no race is lost that a queue can prevent. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when what is in turn on the stream now is done, however it ends. */
   readonly idle: (stream: string) => Promise<void>
@@ -29,7 +31,7 @@ export type Ledger = {
 
 export type Handled<S, R, Code extends string> =
   | (Loaded<S, R> & { readonly ok: true })
-  | (Rejection<Code | 'concurrent_modification'> & { readonly ok: false })
+  | (Rejection<Code> & { readonly ok: false })
   | { readonly ok: false; readonly stale: Loaded<S, R> }
 
 export type Request<C, R> = {
@@ -41,7 +43,7 @@ export type Request<C, R> = {
   readonly isNew?: boolean
 }
 
-/** Between processes the one who appends first wins; the others try again, a little later each time, but not for ever. */
+/** Between processes the first append wins; the others try again, a little later each time, but not for ever. */
 const ATTEMPTS_MAX = 12
 const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200
@@ -60,7 +62,7 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
   }
   const done = (): void => undefined
   const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
-  return { store, world, loader: createLoader(store), inTurn, idle }
+  return { store, world, loader: createLoader(store), noteEffect: done, inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(
@@ -82,7 +84,7 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
   return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
 }
 
-/** What the command comes to on this state: the events to append, or an answer that needs none. */
+/** The outcome of the command on this state: the events to append, or an answer that needs none. */
 const judge = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
   { aggregate }: Entity<S, C, E, Code, R>,
   before: Loaded<S, R>,
@@ -95,9 +97,58 @@ const judge = <S, C, E extends AnyEvent, Code extends string, R extends Resource
 }
 
 /**
- * The only optimistic loop of the house: fold, decide, append at exactly the revision that was folded. Answers with the
+ * Other processes were first at every attempt, and the command has appended nothing. Thrown, and no answer, so that no
+ * caller can take a lost race for success.
+ */
+export class Contended extends Unavailable {
+  constructor(stream: string) {
+    super('event store', 'none', new Error(`Others changed ${stream} at each of ${ATTEMPTS_MAX} attempts.`))
+    this.name = 'Contended'
+  }
+}
+
+/**
+ * The stream as it is after a conflict. The store may refuse an append because of a version that is decided and cannot be
+ * read yet; until it can be read, the caller is not told that a version is stale which every read still shows.
+ */
+const readNewer = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  { loader, world }: Ledger,
+  entity: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  before: Loaded<S, R>,
+): Promise<Loaded<S, R>> => {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const loaded = await loader.load(entity, id)
+    if (loaded.revision !== before.revision) return loaded
+    await pauseBefore(attempt, world)
+  }
+  throw new Unavailable('event store', 'none', new Error(`${id} has a newer version that cannot be read yet.`))
+}
+
+/** The stream with the events appended; undefined when it was not at the revision that they were decided on. */
+const append = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  { store, loader, noteEffect }: Ledger,
+  { entity, id, context }: { entity: Entity<S, C, E, Code, R>; id: Id<IdPrefix>; context: Context },
+  before: Loaded<S, R>,
+  decided: readonly E[],
+): Promise<Loaded<S, R> | undefined> => {
+  const after = before.revision === 'no_stream' ? -1n : before.revision
+  const events = recordAll(decided, id, context, after)
+  const encoded = events.map(recorded => newEventOf(entity.aggregate.codec, recorded))
+  const appended = await store.append(streamOf(entity.aggregate, id), encoded, before.revision)
+  if (!appended.ok) return undefined
+  noteEffect()
+  return loader.advance(
+    entity,
+    before,
+    events.map(event => ({ ...event, position: appended.position })),
+  )
+}
+
+/**
+ * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Answers with the
  * stream as it is afterwards; a command that was already carried out appends nothing. Throws Unavailable when the store
- * does not answer.
+ * does not answer, and Contended when others were first at every attempt.
  *
  * The first attempt trusts the state that this process saw last, since an append to a stream that has moved on is refused
  * by the store. An answer that appends nothing has no such check, so it is only ever given from what was just read.
@@ -108,11 +159,11 @@ export const handle = <S, C, E extends AnyEvent, Code extends string, R extends 
   id: Id<IdPrefix>,
   request: Request<C, R>,
 ): Promise<Handled<S, R, Code>> => {
-  const { store, loader, world, inTurn } = ledger
-  const { aggregate } = entity
-  const stream = streamOf(aggregate, id)
+  const { loader, world, inTurn, noteEffect } = ledger
+  const { context, ifMatch, isNew } = request
+  const stream = streamOf(entity.aggregate, id)
   return inTurn(stream, async () => {
-    let guess = request.isNew ? nothingLoaded(entity) : loader.lastSeen(entity, id)
+    let guess = isNew ? nothingLoaded(entity) : loader.lastSeen(entity, id)
     for (let attempt = 1; ; attempt++) {
       const guessed = guess !== undefined
       const before = guess ?? (await loader.load(entity, id))
@@ -120,19 +171,14 @@ export const handle = <S, C, E extends AnyEvent, Code extends string, R extends 
       const judged = judge(entity, before, request)
       if ('answer' in judged) {
         if (guessed) continue
+        // Done before, or a key that an earlier request has used: either way something of it is durable.
+        if (judged.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
         return judged.answer
       }
-      const after = before.revision === 'no_stream' ? -1n : before.revision
-      const events = recordAll(judged.events, id, request.context, after)
-      const encoded = events.map(recorded => newEventOf(aggregate.codec, recorded))
-      const appended = await store.append(stream, encoded, before.revision)
-      if (appended.ok) {
-        const { position } = appended
-        const placed = events.map(event => ({ ...event, position }))
-        return { ok: true, ...loader.advance(entity, before, placed) }
-      }
-      if (request.ifMatch) return { ok: false, stale: await loader.load(entity, id) }
-      if (attempt === ATTEMPTS_MAX) return { ok: false, rejected: 'concurrent_modification' }
+      const appended = await append(ledger, { entity, id, context }, before, judged.events)
+      if (appended) return { ok: true, ...appended }
+      if (ifMatch) return { ok: false, stale: await readNewer(ledger, entity, id, before) }
+      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)
       if (!guessed) await pauseBefore(attempt, world)
     }
   })

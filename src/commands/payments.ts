@@ -6,6 +6,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
+import { KEY_WAIT_MS } from './budgets.ts'
 import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
@@ -28,7 +29,7 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
   readonly metadata: Annotations
   readonly claim: Claim
-  /** How long the caller waits for the outcome once the claim is durable. */
+  /** How long the caller waits for the outcome, from when `pay` is called. */
   readonly waitMs: number
 }
 
@@ -37,7 +38,8 @@ type Answer = Created<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Makes the payment, or finds what the same key made before. */
-export const pay = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer> => {
+export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): Promise<Answer> => {
+  const payment = { ...asked, untilMs: ledger.world.monotonicMs() + asked.waitMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
@@ -45,7 +47,7 @@ export const pay = async (ledger: Ledger, payment: NewPayment, context: Context)
   }
   if (!(await isMyTurn(ledger, payment.id))) return { kind: 'claiming' }
   ledger.world.crashPoint('before_claim')
-  const { id, claim, metadata, waitMs, ...terms } = payment
+  const { id, claim, metadata, waitMs: _, untilMs, ...terms } = payment
   const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
   const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
   if (!claimed.ok || !claimed.row) {
@@ -53,31 +55,31 @@ export const pay = async (ledger: Ledger, payment: NewPayment, context: Context)
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
-  return driveOn(ledger, { id, row: claimed.row, position: claimed.position, waitMs }, context)
+  return driveOn(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
 }
-
-const CLAIM_WAIT_MS = 2_000
 
 /** Waits for a request with the same key that is at its claim; false when it has not come through with it in time. */
 const isMyTurn = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
-  const impatient = world.sleep(CLAIM_WAIT_MS, waited.signal).then(() => false)
+  const impatient = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
   const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
   return Promise.race([free, impatient]).finally(() => waited.abort('over'))
 }
+
+/** On the monotonic clock: the caller waits for the outcome until then. */
+type Patience = { readonly untilMs: number }
 
 type Begun = {
   readonly id: PaymentId
   readonly row: PaymentRow
   readonly position: bigint
-  readonly waitMs: number
-}
+} & Patience
 
 /**
  * The claim is durable: whoever waits no longer, or meets a part that does not answer, leaves the payment under way. It
  * goes on here, or the settlement process drives it on.
  */
-const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Context): Promise<Answer> => {
+const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
   const drive = async (): Promise<Answer> => {
     const finished = await finish(ledger, begun.id, context)
@@ -88,7 +90,8 @@ const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Con
     throw error
   })
   const waited = new AbortController()
-  const patience = ledger.world.sleep(waitMs, waited.signal).then(() => inProgress)
+  const { world } = ledger
+  const patience = world.sleep(Math.max(0, untilMs - world.monotonicMs()), waited.signal).then(() => inProgress)
   return Promise.race([driven, patience]).finally(() => waited.abort('over'))
 }
 
@@ -96,17 +99,21 @@ const driveOn = async (ledger: Ledger, { waitMs, ...begun }: Begun, context: Con
  * The answer to a key that was used before: its outcome, after driving the payment on if it has none yet. Undefined when
  * the key is new.
  */
-const answerOf = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Answer | undefined> => {
+const answerOf = async (
+  ledger: Ledger,
+  payment: NewPayment & Patience,
+  context: Context,
+): Promise<Answer | undefined> => {
   const history = await ledger.loader.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
-  const objection = objectionTo(payment.id, payment.claim, claimIn(history), ledger.world.now())
+  const objection = objectionTo(ledger, payment.id, payment.claim, claimIn(history))
   if (objection) return objection
   const begun = rowUntil(paymentEntity, history, () => true)
   if (begun === undefined) return undefined
   const { row, last } = begun
   const recorded = answerIn(history)
-  const { id, waitMs } = payment
-  const answer = recorded ?? (await driveOn(ledger, { id, row, position: last.position, waitMs }, context))
+  const { id, untilMs } = payment
+  const answer = recorded ?? (await driveOn(ledger, { id, row, position: last.position, untilMs }, context))
   return replayOf(answer)
 }
 
@@ -150,10 +157,6 @@ export const finish = async (ledger: Ledger, id: PaymentId, context: Context): P
   return { kind: 'created', row: confirmed.row, position: confirmed.position }
 }
 
-/** Others were first at every try. The claim stands, so this passes: the caller is told that the payment is under way. */
-const contended = (what: string): Unavailable =>
-  new Unavailable('event store', 'none', new Error(`${what} is contended beyond every retry.`))
-
 const takeReference = async (
   ledger: Ledger,
   payment_id: PaymentId,
@@ -166,7 +169,7 @@ const takeReference = async (
   // Whoever comes here has looked, or drives on a payment that had: as good as always the reference is nobody's yet.
   const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
-  if (!taken.ok) throw contended(`The reference of ${payment_id}`)
+  if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
   const held_by = taken.state.refused.get(payment_id)
   return held_by && { code: 'payment_reference_conflict', held_by }
 }
@@ -180,7 +183,8 @@ const reserve = async (
   const { invoice_id, amount, currency, settlement } = terms
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
   const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
-  if (!asked.ok || asked.state.status === 'none') throw contended(`The invoice of ${payment_id}`)
+  if (!asked.ok || asked.state.status === 'none')
+    throw new Error(`The invoice of ${payment_id} is not there, though it was before the claim.`)
   const part = asked.state.payments.get(payment_id)
   return part?.status === 'refused' ? { code: part.code, held_by: null } : undefined
 }
@@ -194,9 +198,17 @@ const refuse = async (
   // The reference goes back first: after the outcome nobody would come by again to release it.
   if (terms.reference !== null) {
     const command = { type: 'ReleaseReference' as const, payment_id: id }
-    await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), { command, context })
+    const released = await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), {
+      command,
+      context,
+    })
+    if (!released.ok) throw new Error(`The reference of ${id} was not given back.`)
   }
-  await handle(ledger, paymentEntity, id, { command: { type: 'RefusePayment', code, held_by }, context })
+  const refused = await handle(ledger, paymentEntity, id, {
+    command: { type: 'RefusePayment', code, held_by },
+    context,
+  })
+  if (!refused.ok) throw new Error(`${id} did not take its refusal.`)
   ledger.world.crashPoint('after_outcome')
   return recordedAnswer(ledger, id)
 }

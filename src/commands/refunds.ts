@@ -76,7 +76,7 @@ const answerOf = async (ledger: Ledger, asked: NewRefund, context: Context): Pro
   const history = await ledger.loader.history(refundEntity, asked.id)
   const first = history[0]
   if (first === undefined) return undefined
-  const objection = objectionTo(asked.payment_id, asked.claim, claimIn(history), ledger.world.now())
+  const objection = objectionTo(ledger, asked.payment_id, asked.claim, claimIn(history))
   if (objection) return objection
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
-import type { Context } from '../commands/handle.ts'
+import { waitMaxMs } from '../commands/budgets.ts'
+import { asOneCommand } from '../commands/effect.ts'
+import type { Context, Ledger } from '../commands/handle.ts'
 import type { Principal } from '../identity/principal.ts'
-import { Unavailable } from '../ports.ts'
 import { addressAccount } from './admission.ts'
+import { deadlineOf, inTime, telling, withoutEffect } from './answering.ts'
 import { audited } from './audit.ts'
 import { continueTo, readBody } from './body.ts'
 import type { Holding } from './capacity.ts'
@@ -79,26 +81,36 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       accept,
       lastEventId: headerOf(req, 'last-event-id'),
       minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
-      prefer: preferenceOf(headerOf(req, 'prefer')),
+      prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(declared))),
     }
   }
 
-  return async (req, res, declared) => {
+  const answer: Boundary = async (req, res, declared) => {
+    const { ledger } = services
+    const startedAtMs = ledger.world.monotonicMs()
     const principal = declared.scope === 'none' ? undefined : await gate.identify(req)
     if (principal) holdingOf(res)?.work(callerOf(principal))
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
     const recheck = () => gate.recheck(req, declared)
     let resource: string | null = pathId(req)
-    const work = async (): Promise<Reply> => {
-      const admitted = principal && (await telling(() => gate.admit(principal, declared, res)))
-      const call = await checkedCall(req, res, declared, principal)
-      resource ??= invoiceIn(call.body)
-      return inTime(declared, () => declared.handle({ ...call, principal: admitted, context, recheck } as never))
+    const recorded = <T>(work: () => Promise<T>): Promise<T> => {
+      if (context === undefined || !declared.sensitive) return work()
+      const attempted = { operation: declared.operationId, resource: () => resource, context }
+      // A refusal that cannot be recorded is not told, and has no effect.
+      return withoutEffect(() => audited(services, attempted, () => telling(declared, work)))
     }
-    if (context === undefined || !declared.sensitive) return work()
-    return audited(services, { operation: declared.operationId, resource: () => resource, context }, work)
+    const { call, admitted, leftMs } = await recorded(async () => {
+      const admitted = principal && (await gate.admit(principal, declared, res))
+      const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
+      return { call: await checkedCall(req, res, declared, principal), admitted, leftMs }
+    })
+    resource ??= invoiceIn(call.body)
+    const handled = (effects: Ledger) =>
+      declared.handle({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
+    return inTime(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
   }
+  return (req, res, declared) => telling(declared, () => answer(req, res, declared))
 }
 
 /** Absent where the path is answered under any load. */
@@ -181,35 +193,5 @@ const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationI
     commandId: randomUUID(),
     at,
     ...(traceparent === undefined ? {} : { traceparent }),
-  }
-}
-
-const REQUEST_DEADLINE_MS = 10_000
-const PAYMENT_DEADLINE_MS = 5_000
-
-/** The caller is told in time, whatever the parts behind us do; what they do goes on, and can be found by the same key. */
-const inTime = async (declared: AnyRoute, work: () => Promise<Reply>): Promise<Reply> => {
-  const deadlineMs = declared.rateClass === 'payments' ? PAYMENT_DEADLINE_MS : REQUEST_DEADLINE_MS
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const code = declared.method === 'GET' ? 'dependency_unavailable' : 'deadline_exceeded'
-    timer = setTimeout(() => reject(new Problem(code, { detail: `No answer within ${deadlineMs} ms.` })), deadlineMs)
-  })
-  try {
-    return await Promise.race([telling(work), late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** What a part that does not answer means for the caller depends on whether anything may have been done. */
-const telling = async <T>(work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof Unavailable)) throw error
-    throw new Problem(error.effect === 'none' ? 'dependency_unavailable' : 'deadline_exceeded', {
-      detail: `The ${error.part} did not answer in time.`,
-    })
   }
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { paymentPage, paymentView } from '../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../streams/ids.ts'
+import { waitMaxMs } from '../commands/budgets.ts'
 import { paymentEntity } from '../commands/entities.ts'
 import { idOfKey } from '../commands/identifiers.ts'
 import { pay } from '../commands/payments.ts'
@@ -72,9 +73,6 @@ export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> =
 const PATH = '/payments'
 const common = { tag: 'Payments' } as const
 
-/** Within the deadline of a payment, with time left to answer. */
-const OUTCOME_WAIT_MS = 4_000
-
 const createPayment = route({
   ...common,
   method: 'POST',
@@ -111,7 +109,8 @@ const createPayment = route({
     const claim = claimFor(call, body)
     if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
     const id = idOfKey('pay', idempotency)
-    const { respondAsync, waitMs = respondAsync ? 0 : OUTCOME_WAIT_MS } = call.prefer
+    const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
+    const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
     const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim, waitMs }, context)
     ledger.world.crashPoint('mid_response')
     if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, renderPayment)

@@ -2,14 +2,16 @@ import { Problem } from './problem.ts'
 import type { Preference } from './route.ts'
 import { positionSchema } from './schemas.ts'
 
-/** Nobody waits longer than the deadline of a request, less what the answer itself takes. */
-const WAIT_MAX_SECONDS = 8
+const MS_PER_SECOND = 1_000
 
 /** The members of the list: a comma within quotes is none of its own. */
 const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
 
-/** RFC 7240: what is not understood is ignored, and the first of two equal preferences counts. */
-export const preferenceOf = (header: string | undefined): Preference => {
+/**
+ * RFC 7240: a preference that is not understood is ignored, and the first of two equal ones counts. A wait beyond what the
+ * deadline of the request permits is cut short to that.
+ */
+export const preferenceOf = (header: string | undefined, waitMaxMs: number): Preference => {
   const asked = ((header ?? '').match(MEMBER) ?? []).map(
     preference => preference.split(';', 1)[0]?.trim().toLowerCase() ?? '',
   )
@@ -18,7 +20,7 @@ export const preferenceOf = (header: string | undefined): Preference => {
     .find(seconds => seconds !== undefined)
   return {
     respondAsync: asked.includes('respond-async'),
-    waitMs: wait === undefined ? undefined : Math.min(Number(wait), WAIT_MAX_SECONDS) * 1_000,
+    waitMs: wait === undefined ? undefined : Math.min(Number(wait) * MS_PER_SECOND, waitMaxMs),
   }
 }
 

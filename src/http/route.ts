@@ -83,9 +83,11 @@ export type Call<P, Q, B> = Services & {
   readonly idempotency: ScopedKey | undefined
   /** The command context of this request. */
   readonly context: Context
+  /** How much of the deadline was left when the whole request had come. */
+  readonly leftMs: number
 }
 
-/** RFC 7240. `waitMs` is absent when the caller did not say. */
+/** RFC 7240. `waitMs` is absent when the caller did not say, and never longer than the deadline permits. */
 export type Preference = { readonly respondAsync: boolean; readonly waitMs: number | undefined }
 
 export type ResponseSpec = {

@@ -3,13 +3,11 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { type InvoiceId, isId, type OrderId } from '../../streams/ids.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
+import { REQUEST_GRACE_MS } from '../commands/budgets.ts'
 import { orderEntity } from '../commands/entities.ts'
 import { handle, type Ledger } from '../commands/handle.ts'
 import { raiseFromTerms } from '../commands/invoices.ts'
 import { contextOf, type Process, type Task } from './process.ts'
-
-/** The request that invoices an order raises the invoice itself; the process only steps in when it died between. */
-const RAISE_GRACE_MS = 3_000
 
 /**
  * Keeps orders and invoices in step: an order that took an invoice gets it raised, a paid invoice completes its order, a
@@ -20,7 +18,9 @@ export const fulfilment = (ledger: Ledger): Process => {
     key: `${command.type}/${orderId}/${recorded.id}`,
     graceMs: 0,
     finish: async () => {
-      await handle(ledger, orderEntity, orderId, { command, context: contextOf('fulfilment', recorded, ledger.world) })
+      const context = contextOf('fulfilment', recorded, ledger.world)
+      const told = await handle(ledger, orderEntity, orderId, { command, context })
+      if (!told.ok) throw new Error(`${orderId} did not take ${command.type}.`)
     },
   })
   return {
@@ -32,7 +32,8 @@ export const fulfilment = (ledger: Ledger): Process => {
       if (event.type === 'OrderInvoiced' && isId('ord', id))
         return {
           key: event.data.invoice_id,
-          graceMs: RAISE_GRACE_MS,
+          // The request that invoices an order raises the invoice itself, unless it died between.
+          graceMs: REQUEST_GRACE_MS,
           finish: async () => {
             await raiseFromTerms(ledger, id, event.data, contextOf('fulfilment', recorded, ledger.world))
           },

@@ -1,6 +1,6 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import type { Context, Ledger } from '../commands/handle.ts'
+import { Contended, type Context, type Ledger } from '../commands/handle.ts'
 import { reasonOf } from '../feeds/parked.ts'
 import type { Feed } from '../feeds/run.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'
@@ -89,7 +89,7 @@ const createTasks = (process: Process, world: World, onFailure: OnFailure): Task
       await item.task.finish()
       open.end(key)
     } catch (error) {
-      if (error instanceof Unavailable) throw error
+      if (error instanceof Unavailable && !(error instanceof Contended)) throw error
       // A task that cannot be finished must not keep the others from it: told, and tried again later.
       onFailure(key, error)
       if (!open.giveUp(key, reasonOf(error))) item.dueAtMs = world.monotonicMs() + FAILED_RETRY_MS

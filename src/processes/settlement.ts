@@ -4,14 +4,12 @@ import { isId } from '../../streams/ids.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
 import type { RefundEvent } from '../../streams/refund/index.ts'
+import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../commands/budgets.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
 import { finish } from '../commands/payments.ts'
 import { finishRefund } from '../commands/refunds.ts'
 import { followSettlement } from '../commands/settlements.ts'
 import { contextOf, type Process, type Task } from './process.ts'
-
-/** Longer than any request lives: what is still open then has lost its request. */
-const GRACE_MS = 3_000
 
 type Event = PaymentEvent | InvoiceEvent | RefundEvent
 
@@ -31,21 +29,22 @@ export const settlement = (ledger: Ledger): Process => ({
     const work = workOf(ledger, recorded)
     if (work === undefined) return undefined
     const finish = () => work.finish(contextOf('settlement', recorded, ledger.world))
-    return { key: work.key, graceMs: GRACE_MS, finish } satisfies Task
+    return { key: work.key, graceMs: work.graceMs, finish } satisfies Task
   },
   ends: ({ id, event }) => keysEnded(id, event as Event),
 })
 
-type Work = { readonly key: string; readonly finish: (context: Context) => Promise<void> }
+type Work = Pick<Task, 'key' | 'graceMs'> & { readonly finish: (context: Context) => Promise<void> }
 
 const workOf = (ledger: Ledger, { id, event: recorded }: Recorded<AnyEvent>): Work | undefined => {
   const event = recorded as Event
   if (event.type === 'RefundInitiated' && isId('rfd', id))
-    return { key: id, finish: context => finishRefund(ledger, id, event.data, context) }
+    return { key: id, graceMs: REQUEST_GRACE_MS, finish: context => finishRefund(ledger, id, event.data, context) }
   if (!isId('pay', id)) return undefined
   if (event.type === 'PaymentInitiated')
     return {
       key: `outcome/${id}`,
+      graceMs: PAYMENT_GRACE_MS,
       finish: async context => {
         await finish(ledger, id, context)
       },
@@ -53,7 +52,8 @@ const workOf = (ledger: Ledger, { id, event: recorded }: Recorded<AnyEvent>): Wo
   const isVerdict = event.type === 'PaymentSucceeded' || event.type === 'PaymentFailed'
   if (!isVerdict || event.data.settlement !== 'deferred') return undefined
   const verdict = { terms: event.data, failed: event.type === 'PaymentFailed' }
-  return { key: `invoice/${id}`, finish: context => followSettlement(ledger, id, verdict, context) }
+  const follow = (context: Context) => followSettlement(ledger, id, verdict, context)
+  return { key: `invoice/${id}`, graceMs: REQUEST_GRACE_MS, finish: follow }
 }
 
 const keysEnded = (id: string, event: Event): string | undefined => {

@@ -29,6 +29,7 @@ const broken: Readonly<Record<keyof typeof rules, readonly [path: string, bad: s
   nothingLeftOver: ['src/a.ts', `// ${forbiddenWords.later}: more`, '// Nothing to do.'],
   noUnexplainedAny: ['src/a.ts', 'const a: any = 1', '// Whatever the caller sends.\nconst a: any = 1'],
   noHolesInTypes: ['src/a.ts', 'const a = b as unknown as C', 'const a: unknown = b as C'],
+  noDroppedAnswers: ['src/a.ts', '  await handle(ledger, x)', '  const a = await handle(ledger, x)'],
   erasableOnly: ['src/a.ts', 'export enum Colour { Red }', 'export const enumerated = 1'],
   environmentReadOnce: ['src/http/a.ts', "const port = process.env['PORT']", '// process.env is read in config.ts'],
   pureRooms: ['streams/a.ts', "import { x } from 'node:crypto'", "import { x } from 'zod'"],

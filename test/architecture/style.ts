@@ -73,6 +73,12 @@ const erasableOnly: Rule = ({ text }) => [
   ),
 ]
 
+/** A refused command that nobody looks at is taken for one that was carried out. */
+const noDroppedAnswers: Rule = ({ path, text }) =>
+  path.startsWith('src/')
+    ? found(codeOf(text), /^[ \t]*(?:void |await )?handle\(/gm, 'the answer to a command is dropped')
+    : []
+
 /** The one reader of the environment, what must run before it, and who hands the search path on to Postgres. */
 const ENVIRONMENT_READERS = new Set(['src/config.ts', 'src/telemetry.ts', 'src/embedded/postgresCluster.ts'])
 const environmentReadOnce: Rule = ({ path, text }) =>
@@ -108,6 +114,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   nothingLeftOver,
   noUnexplainedAny,
   noHolesInTypes,
+  noDroppedAnswers,
   erasableOnly,
   environmentReadOnce,
   pureRooms,

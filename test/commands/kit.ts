@@ -38,10 +38,10 @@ export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'c
   }
   const request = { ...terms, amount: Number(terms.amount) }
   return {
+    waitMs: 60_000,
     ...terms,
     id: idOfKey('pay', { scope, key }),
     claim: claimOf({ scope, key }, request, '2026-02-01T00:00:00.000Z'),
-    waitMs: 60_000,
   }
 }
 

@@ -110,7 +110,7 @@ describe('of many at once', function () {
       const headers = { 'idempotency-key': newKey() }
       const raise = ({ id }: { id: string }) => client.post('/invoices', { order_id: id }, headers)
       const answers = await Promise.all(orders.map(raise))
-      expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([201, 422])
+      expect(answers.map(({ status }) => status)).to.have.members([201, 422])
       for (const [index, answer] of answers.entries()) {
         const state = (await client.get(orders[index]?.path ?? '')).body.state
         expect(state).to.equal(answer.status === 201 ? 'invoiced' : 'open')

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { REQUEST_GRACE_MS } from '../../src/commands/budgets.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'
@@ -12,7 +13,7 @@ import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
 
-const GRACE_MS = 3_000
+const GRACE_MS = REQUEST_GRACE_MS
 const TICK_MS = 250
 
 describe('the fulfilment process', function () {

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/commands/budgets.ts'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { type NewPayment, pay } from '../../src/commands/payments.ts'
@@ -12,7 +13,7 @@ import { id } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
 
-const GRACE_MS = 3_000
+const GRACE_MS = PAYMENT_GRACE_MS
 
 describe('the settlement process', function () {
   this.timeout(60_000)
@@ -102,7 +103,7 @@ describe('the settlement process', function () {
     await pay(ledger, payment, context())
     await handle(ledger, paymentEntity, payment.id, { command: { type: 'SettlePayment' }, context: context() })
     await process.takeNews()
-    await world.pass(GRACE_MS)
+    await world.pass(REQUEST_GRACE_MS)
     const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
   })
@@ -113,7 +114,7 @@ describe('the settlement process', function () {
     const command = { type: 'FailPayment' as const, code: 'card_declined' }
     await handle(ledger, paymentEntity, payment.id, { command, context: context() })
     await process.takeNews()
-    await world.pass(GRACE_MS)
+    await world.pass(REQUEST_GRACE_MS)
     const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 0n, amount_pending: 0n })
   })

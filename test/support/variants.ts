@@ -130,10 +130,12 @@ export const appendsGetNoAnswer: Wrong = {
   store: real => ({ ...real, append: failing('event store', 'unknown') }),
 }
 
-/** Somebody else is always first. */
+const PAUSE_MAX_MS = 200
+
+/** Somebody else is always first. The pauses between attempts are short; deadlines are what they are. */
 export const othersAreFirst: Wrong = {
   store: real => ({ ...real, append: async (_stream, _events, expected) => ({ ok: false, actual: expected }) }),
-  world: { sleep: () => new Promise(resolve => setTimeout(resolve, 1)) },
+  world: { sleep: (timeMs, signal) => realWorld().sleep(timeMs > PAUSE_MAX_MS ? timeMs : 1, signal) },
 }
 
 /** Forty days later: keys, cursors and files have expired. */

@@ -24,7 +24,10 @@ export const sendTo = async (
   const newest = (await ledger.loader.history(subscriptionEntity, id)).at(-1)
   if (newest === undefined) throw new Error(`${id} has a row and no stream.`)
   const context = { ...contextOf(NAME, newest, ledger.world), commandId: `${NAME}/${newest.eventId}/${command.type}` }
-  await handle(ledger, subscriptionEntity, id, { command, context })
+  const sent = await handle(ledger, subscriptionEntity, id, { command, context })
+  // Deleted meanwhile: then there is nothing left to command.
+  if (!sent.ok && !('rejected' in sent && sent.rejected === 'resource_not_found'))
+    throw new Error(`${id} did not take ${command.type}.`)
 }
 
 export type Watch = {

@@ -1,0 +1,62 @@
+import { expect } from 'chai'
+import {
+  APPEND_DEADLINE_MS,
+  KEY_WAIT_MS,
+  PAYMENT_DEADLINE_MS,
+  PAYMENT_GRACE_MS,
+  REQUEST_DEADLINE_MS,
+  REQUEST_GRACE_MS,
+  waitMaxMs,
+} from '../../src/commands/budgets.ts'
+import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { pay } from '../../src/commands/payments.ts'
+import { createMemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { approveInvoice, context, newPayment } from './kit.ts'
+import { createTimedWorld, type TimedWorld } from './timedWorld.ts'
+
+describe('the time that a request may take', () => {
+  it('is divided so that each part fits into the one that it is part of', () => {
+    expect([REQUEST_DEADLINE_MS, PAYMENT_DEADLINE_MS, APPEND_DEADLINE_MS, KEY_WAIT_MS]).to.deep.equal([
+      10_000, 5_000, 3_000, 2_000,
+    ])
+    for (const deadlineMs of [REQUEST_DEADLINE_MS, PAYMENT_DEADLINE_MS]) {
+      expect(waitMaxMs(deadlineMs)).to.be.below(deadlineMs)
+      expect(APPEND_DEADLINE_MS, 'a failed append is known in time').to.be.below(waitMaxMs(deadlineMs))
+    }
+    expect(KEY_WAIT_MS).to.be.below(waitMaxMs(PAYMENT_DEADLINE_MS))
+    expect(PAYMENT_GRACE_MS, 'recovery leaves a request alone').to.be.at.least(PAYMENT_DEADLINE_MS)
+    expect(REQUEST_GRACE_MS).to.be.at.least(REQUEST_DEADLINE_MS)
+  })
+
+  /** A ledger whose store needs this time for each append. */
+  const slow = async (appendMs: number): Promise<{ ledger: Ledger; world: TimedWorld }> => {
+    const log = createMemoryLog()
+    await approveInvoice(createLedger(log.open(), createVirtualWorld()))
+    const world = createTimedWorld()
+    const store = log.open(({ at }) => (at === 'append' ? world.sleep(appendMs) : undefined))
+    return { ledger: createLedger(store, world), world }
+  }
+
+  const waitMs = waitMaxMs(PAYMENT_DEADLINE_MS)
+  for (const appendMs of [1, 900, 1_400, 2_000, 2_900])
+    it(`suffices to say that a payment is under way, when an append takes ${appendMs} ms`, async () => {
+      const { ledger, world } = await slow(appendMs)
+      const paying = pay(ledger, newPayment('k', { reference: 'R', waitMs }), context())
+      const tookMs = await world.play(paying)
+      // Claim, reference, reservation and outcome.
+      expect((await paying).kind).to.equal(4 * appendMs <= waitMs ? 'created' : 'in_progress')
+      expect(tookMs).to.be.at.most(waitMs)
+    })
+
+  it('is that of each request: a retry waits its own time for the same payment', async () => {
+    const { ledger, world } = await slow(1_400)
+    const payment = newPayment('k', { reference: 'R', waitMs })
+    const first = pay(ledger, payment, context())
+    await world.play(first)
+    const second = pay(ledger, payment, context())
+    const tookMs = await world.play(second)
+    expect([(await first).kind, (await second).kind]).to.deep.equal(['in_progress', 'replayed'])
+    expect(tookMs).to.be.at.most(waitMs)
+  })
+})
