@@ -22,6 +22,7 @@ import {
   metadataSchema,
   pageQuery,
   pageSchema,
+  dateSchema,
   resourceShape,
   sumSchema,
   textSchema,
@@ -34,10 +35,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const newInvoice = z
   .strictObject({
     order_id: idSchema('ord'),
-    due_date: z.iso
-      .date()
-      .optional()
-      .meta({ description: `RFC 3339 full-date; ${TERM_DAYS} days from now if absent.` }),
+    due_date: dateSchema.optional().meta({ description: `RFC 3339 full-date; ${TERM_DAYS} days from now if absent.` }),
     metadata: metadataSchema.default({}),
   })
   .meta({ id: 'NewInvoice' })

@@ -20,11 +20,18 @@ export const exponentSchema = z
   .max(4)
   .meta({ description: 'Digits of the minor unit: 2 for USD, 0 for JPY.' })
 
-// Postgres, which is asked for times, knows no year 0.
+const hasYear = (text: string): boolean => !text.startsWith('0000')
+const NO_YEAR = { message: 'There is no year 0.' }
+/** With nine digits of a second. Postgres, which is asked for times, reads no text of any length. */
+const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
+
 export const timeSchema = z.iso
   .datetime()
-  .refine(text => !text.startsWith('0000'), { message: 'There is no year 0.' })
-  .meta({ id: 'Timestamp', description: 'RFC 3339, UTC.' })
+  .max(TIME_CHARS_MAX, 'At most nine digits of a second.')
+  .refine(hasYear, NO_YEAR)
+  .meta({ id: 'Timestamp', description: 'RFC 3339, UTC, from the year 1 to 9999, to the nanosecond.' })
+
+export const dateSchema = z.iso.date().refine(hasYear, NO_YEAR)
 
 const METADATA_KEYS_MAX = 50
 const METADATA_KEY_CHARS_MAX = 40
