@@ -1,4 +1,5 @@
-import { Problem } from './problem.ts'
+import { Problem, type Violation } from './problem.ts'
+import { pointerOf } from './violations.ts'
 
 /** Limits of a body (contract.md §10). */
 const DEPTH_MAX = 16
@@ -25,7 +26,14 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
   ['null', null],
 ])
 
-type Reader = { readonly text: string; at: number; members: number }
+type Reader = {
+  readonly text: string
+  at: number
+  members: number
+  /** The names and indexes that lead to the value that is being read. */
+  readonly path: (string | number)[]
+  readonly violations: Violation[]
+}
 
 const invalid = (reader: Reader, expected: string): Problem =>
   new Problem('invalid_json', { detail: `Expected ${expected} at character ${reader.at}.` })
@@ -52,12 +60,16 @@ const readString = (reader: Reader): string => {
   const quoted = take(reader, STRING)
   if (quoted === undefined) throw invalid(reader, 'a string')
   const text = parsePrimitive(reader, quoted)
-  // Neither can be stored by every part behind us, and neither means anything to a reader.
-  if (text.includes('\u0000') || !text.isWellFormed())
-    throw new Problem('invalid_json', {
-      detail: `A string before character ${reader.at} has U+0000 or a lone surrogate.`,
-    })
+  const violation = unfit(text)
+  if (violation) reader.violations.push({ pointer: pointerOf(reader.path, ''), ...violation })
   return text
+}
+
+/** Text that is right in JSON, and that Postgres or UTF-8 cannot hold. */
+const unfit = (text: string): Omit<Violation, 'pointer'> | undefined => {
+  if (text.includes('\u0000')) return { code: 'nul_character', detail: 'A text must not have the character U+0000.' }
+  if (!text.isWellFormed()) return { code: 'lone_surrogate', detail: 'A text must not have half of a surrogate pair.' }
+  return undefined
 }
 
 const parsePrimitive = (reader: Reader, quoted: string): string => {
@@ -93,7 +105,9 @@ const readArray = (reader: Reader, depth: number): unknown[] => {
   if (takeChar(reader, ']')) return items
   do {
     countMember(reader)
+    reader.path.push(items.length)
     items.push(readValue(reader, depth))
+    reader.path.pop()
   } while (takeChar(reader, ','))
   if (!takeChar(reader, ']')) throw invalid(reader, '"," or "]"')
   return items
@@ -115,7 +129,9 @@ const readObject = (reader: Reader, depth: number): Record<string, unknown> => {
     if (name in object)
       throw new Problem('duplicate_json_key', { detail: `A member stands twice before character ${reader.at}.` })
     if (!takeChar(reader, ':')) throw invalid(reader, '":"')
+    reader.path.push(name)
     object[name] = readValue(reader, depth)
+    reader.path.pop()
   } while (takeChar(reader, ','))
   if (!takeChar(reader, '}')) throw invalid(reader, '"," or "}"')
   return object
@@ -145,10 +161,11 @@ const readValue = (reader: Reader, depth: number): unknown => {
 
 /** JSON as RFC 8259 has it, in UTF-8, and nothing that two parsers may read differently. Throws Problem. */
 export const parseJson = (bytes: Uint8Array): unknown => {
-  const reader: Reader = { text: decodeUtf8(bytes), at: 0, members: 0 }
+  const reader: Reader = { text: decodeUtf8(bytes), at: 0, members: 0, path: [], violations: [] }
   const value = readValue(reader, 0)
   skipSpace(reader)
   if (reader.at < reader.text.length) throw invalid(reader, 'the end')
+  if (reader.violations.length > 0) throw new Problem('validation_failed', { errors: reader.violations })
   return value
 }
 

@@ -4,7 +4,7 @@ import type { Violation } from './problem.ts'
 const escaped = (name: PropertyKey): string => String(name).replaceAll('~', '~0').replaceAll('/', '~1')
 
 /** JSON pointer (RFC 6901) into the body; for the query, the parameter's name behind a question mark. */
-const pointerOf = (path: readonly PropertyKey[], root: string): string =>
+export const pointerOf = (path: readonly PropertyKey[], root: string): string =>
   root === '?' ? `?${path.map(String).join('.')}` : path.map(name => `/${escaped(name)}`).join('')
 
 /** Every violation that the schema found, in the order of the document. `within` is where the checked value lies. */

@@ -361,6 +361,21 @@ describe('traceparent', () => {
     ])
       expect(await storedFor(wrong), wrong).to.equal(undefined)
     expect(await storedFor(right, right), 'twice').to.equal(undefined)
+    const unsampled = `00-${TRACE}-${SPAN}-00`
+    // Of a later version what is known is read, and passed on in the version that is known.
+    for (const [later, read] of [
+      [`01-${TRACE}-${SPAN}-01`, right],
+      [`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`, right],
+      [`fe-${TRACE}-${SPAN}-00-`, unsampled],
+      [`01-${TRACE}-${SPAN}-fe`, unsampled],
+      [`01-${TRACE}-${SPAN}-ff-01`, right],
+      [`01-${TRACE}-${SPAN}-01.more`, undefined],
+      [`01-${TRACE}-${SPAN}`, undefined],
+      [`01-${'0'.repeat(32)}-${SPAN}-01-x`, undefined],
+      [`ff-${TRACE}-${SPAN}-01-x`, undefined],
+    ])
+      expect(await storedFor(later ?? ''), later).to.equal(read)
+    expect(await storedFor(`01-${TRACE}-${SPAN}-01-x`, right), 'a later one and another').to.equal(undefined)
     await store.close()
   })
 })
