@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Holding } from './capacity.ts'
 import { challengeOf } from './challenge.ts'
+import { coded } from './coding.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problem.ts'
 import { rateHeaders, type Standing } from './limits.ts'
 import type { Reply, Streamed } from './route.ts'
@@ -53,8 +54,8 @@ export const sendReply = async (req: IncomingMessage, res: Response, reply: Repl
     res.writeHead(status, stream ? { ...common, 'Content-Type': contentType } : common).end()
     return
   }
-  const bytes = Buffer.from(textOf(body))
-  res.writeHead(status, { ...common, 'Content-Type': contentType, 'Content-Length': bytes.length })
+  const { bytes, headers: all } = await coded(req, textOf(body), { ...common, 'Content-Type': contentType })
+  res.writeHead(status, { ...all, 'Content-Length': bytes.length })
   res.end(req.method === 'HEAD' ? undefined : bytes)
 }
 

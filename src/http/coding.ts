@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+/**
+ * Content codings of answers (RFC 9110 §8.4, §12.5.3). Three kinds of answer are never coded: those to commands, which may
+ * hold a secret (the length of what is compressed tells about it); those with an entity tag, which is strong and would have
+ * to be another one for each coding; and streams, whose readers want each part as it comes, or ranges of the whole.
+ */
+
+const CODINGS = ['br', 'gzip'] as const
+type Coding = (typeof CODINGS)[number]
+
+/** A smaller answer fits into one packet as it is. */
+const CODED_MIN_BYTES = 1_024
+/** Where Brotli is smaller than gzip and still as fast. */
+const BROTLI_QUALITY = 4
+const METHODS: readonly (string | undefined)[] = ['GET', 'HEAD']
+
+const compressors: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Buffer>>> = {
+  br: bytes => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+  gzip: bytes => promisify(gzip)(bytes),
+}
+
+const ELEMENT = /^[ \t]*([^;, \t]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?[ \t]*$/i
+
+/** The quality of each coding that the caller names; an element that is none is as if it were absent. */
+const qualitiesOf = (header: string): ReadonlyMap<string, number> =>
+  new Map(
+    header.split(',').flatMap(element => {
+      const [found, name = '', quality = '1'] = ELEMENT.exec(element) ?? []
+      return found === undefined ? [] : [[name.toLowerCase().replace(/^x-/, ''), Number(quality)] as const]
+    }),
+  )
+
+/** The coding that the caller likes best; of two that it likes as much, Brotli. Undefined for none. */
+export const codingOf = (header: string | undefined): Coding | undefined => {
+  const qualities = qualitiesOf(header ?? '')
+  const qualityOf = (coding: Coding): number => qualities.get(coding) ?? qualities.get('*') ?? 0
+  const [best] = CODINGS.toSorted((a, b) => qualityOf(b) - qualityOf(a))
+  if (best === undefined || qualityOf(best) === 0) return undefined
+  return qualityOf(best) >= (qualities.get('identity') ?? 0) ? best : undefined
+}
+
+type Headers = Readonly<Record<string, string>>
+
+const isFit = ({ method }: IncomingMessage, headers: Headers): boolean =>
+  METHODS.includes(method) && headers['ETag'] === undefined && !/no-transform/.test(headers['Cache-Control'] ?? '')
+
+type Kept = { readonly text: string; readonly coded: Promise<Buffer> }
+const KEPT_MAX = 64
+
+/** The documents that anybody may read are the same for all, and are coded once. */
+const kept = new Map<string, Kept>()
+
+const codedOnce = (key: string, text: string, code: () => Promise<Buffer>): Promise<Buffer> => {
+  const known = kept.get(key)
+  if (known?.text === text) return known.coded
+  const [oldest] = kept.keys()
+  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
+  const coded = code()
+  kept.set(key, { text, coded })
+  return coded
+}
+
+/** The bytes of the body as this caller takes them, with the headers that say so. */
+export const coded = async (
+  req: IncomingMessage,
+  text: string,
+  headers: Headers,
+): Promise<{ bytes: Buffer; headers: Headers }> => {
+  const bytes = Buffer.from(text)
+  if (!isFit(req, headers)) return { bytes, headers }
+  const varied = { ...headers, Vary: [headers['Vary'], 'Accept-Encoding'].filter(Boolean).join(', ') }
+  const coding = bytes.length < CODED_MIN_BYTES ? undefined : codingOf(req.headers['accept-encoding'])
+  if (coding === undefined) return { bytes, headers: varied }
+  const code = (): Promise<Buffer> => compressors[coding](bytes)
+  const isPublic = (headers['Cache-Control'] ?? '').startsWith('public')
+  const smaller = await (isPublic ? codedOnce(`${coding} ${req.url}`, text, code) : code())
+  return { bytes: smaller, headers: { ...varied, 'Content-Encoding': coding } }
+}
