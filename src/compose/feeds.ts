@@ -40,8 +40,19 @@ const keepError = async ({ sql }: Database, { name, error }: FeedState): Promise
   await kept.catch(() => undefined)
 }
 
-/** Each role's feeds under a name of their own, so that roles may live in different processes. */
-export const startFeeds = async (config: Config, inside: Inside, releasers: Releasers): Promise<FeedStates> => {
+export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
+export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
+
+/**
+ * Each role's feeds under a name of their own, so that roles may live in different processes. `openBus` opens the
+ * connections to the broker.
+ */
+export const startFeeds = async (
+  config: FeedSettings,
+  inside: Inside,
+  releasers: Pick<Releasers, 'add'>,
+  openBus: OpenBus = openKafka,
+): Promise<FeedStates> => {
   const { database, store, ledger, log } = inside
   const { world } = ledger
   const states = new Map<string, FeedState>()
@@ -87,5 +98,5 @@ export const startFeeds = async (config: Config, inside: Inside, releasers: Rele
   return states
 }
 
-const openBus = ({ brokers, ssl, sasl }: KafkaConfig, log: Log): SubscriberBus =>
+const openKafka: OpenBus = ({ brokers, ssl, sasl }, log) =>
   openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto'
+import { publishedBy } from '../../../projections/facts/projection.ts'
+import { topicOf } from '../../../projections/topics.ts'
+import { partsOf } from '../../../streams/aggregate.ts'
+import type { CloudEvent } from '../../../streams/facts.ts'
+import { decode } from '../../../src/feeds/decode.ts'
+import type { FactMessage } from '../../../src/ports.ts'
+import type { FactReader } from '../clients/reader.ts'
+import type { SimulatedLog } from '../eventStore.ts'
+import type { SimulatedBroker } from '../factBus.ts'
+import { POISON_TYPE } from '../faults.ts'
+import { violation, type Violation } from './violation.ts'
+
+/** What was published, to Kafka and at GET /events, held against the log. */
+
+type Fact = { readonly event: CloudEvent; readonly topic: string; readonly position: bigint; readonly storedAt: string }
+
+/** Every fact of the log, in its order. Streams that hold poison are left out: they wait for an operator. */
+export const factsIn = (log: SimulatedLog): readonly Fact[] => {
+  const poisoned = new Set(log.events.filter(({ type }) => type === POISON_TYPE).map(({ stream }) => stream))
+  return log.events
+    .filter(({ stream }) => !poisoned.has(stream))
+    .flatMap(stored => {
+      const { category, recorded } = decode(stored)
+      const event = publishedBy(category, recorded)
+      return event ? [{ event, topic: topicOf(category), position: stored.position, storedAt: stored.storedAt }] : []
+    })
+}
+
+/** In the order of `items`, the first arrival of each id. */
+const firstArrivals = <T>(items: readonly T[], idOf: (item: T) => string): readonly T[] => {
+  const seen = new Set<string>()
+  return items.filter(item => !seen.has(idOf(item)) && seen.add(idOf(item)))
+}
+
+type Arrived = { readonly id: string; readonly key: string; readonly sequence: string }
+
+const inOrderPerKey = (arrived: readonly Arrived[], where: string): Violation[] =>
+  [
+    ...Map.groupBy(
+      firstArrivals(arrived, ({ id }) => id),
+      ({ key }) => key,
+    ),
+  ].flatMap(([key, all]) => {
+    const wrong = all.find((one, index) => index > 0 && one.sequence < (all[index - 1]?.sequence ?? ''))
+    return wrong
+      ? [
+          violation(
+            'facts come in order per key',
+            `${where}, ${key}: ${all.map(({ sequence }) => Number(sequence)).join()}`,
+          ),
+        ]
+      : []
+  })
+
+/** All that was stored before `settledAt` has arrived, and nothing else has than what was stored at all. */
+const sameSet = (
+  expected: readonly Fact[],
+  arrived: readonly string[],
+  { where, settledAt }: { readonly where: string; readonly settledAt: string },
+): Violation[] => {
+  const [wanted, there] = [new Set(expected.map(({ event }) => event.id)), new Set(arrived)]
+  const due = expected.filter(({ storedAt }) => storedAt < settledAt)
+  const missing = due.map(({ event }) => event.id).filter(id => !there.has(id))
+  const phantoms = arrived.filter(id => !wanted.has(id))
+  return [
+    ...(missing.length > 0 ? [violation('no committed fact is left out', `${where} lacks ${missing.join()}`)] : []),
+    ...(phantoms.length > 0
+      ? [violation('nothing is published that is not in the log', `${where} has ${phantoms.join()}`)]
+      : []),
+  ]
+}
+
+const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
+const bytesOf = (message: FactMessage): string => JSON.stringify([message.key, message.headers, message.value])
+
+const redeliveriesAreEqual = (messages: readonly FactMessage[], topic: string): Violation[] =>
+  [...Map.groupBy(messages, idOf)].flatMap(([id, all]) =>
+    new Set(all.map(bytesOf)).size > 1 ? [violation('a redelivery is byte-identical', `${topic} ${id}`)] : [],
+  )
+
+export const checkTopics = (log: SimulatedLog, broker: SimulatedBroker, settledAt: string): Violation[] => {
+  const byTopic = Map.groupBy(factsIn(log), ({ topic }) => topic)
+  const topics = new Set([
+    ...byTopic.keys(),
+    ...broker.topics().filter(name => !name.startsWith('ledger.subscription.')),
+  ])
+  return [...topics].flatMap(topic => {
+    const messages = broker.messages(topic)
+    const arrived = messages.map(message => ({
+      id: idOf(message),
+      key: message.key,
+      sequence: message.headers['ce_sequence'] ?? '',
+    }))
+    return [
+      ...inOrderPerKey(arrived, topic),
+      ...sameSet(
+        byTopic.get(topic) ?? [],
+        arrived.map(({ id }) => id),
+        { where: topic, settledAt },
+      ),
+      ...redeliveriesAreEqual(messages, topic),
+    ]
+  })
+}
+
+export const checkReader = (log: SimulatedLog, { caller, seen }: FactReader, settledAt: string): Violation[] => {
+  const where = `GET /events of ${caller.tenant}`
+  const expected = factsIn(log).filter(({ event }) => event.tenantid === caller.tenant)
+  const foreign = seen.filter(({ tenant }) => tenant !== caller.tenant)
+  return [
+    ...foreign.map(({ id }) => violation('no row of another tenant is visible', `${where} shows ${id}`)),
+    ...inOrderPerKey(seen, where),
+    ...sameSet(
+      expected,
+      seen.map(({ id }) => id),
+      { where, settledAt },
+    ),
+  ]
+}
+
+type Sealed = { topic: string; from_position: string; to_position: string; count: number; sha256: string }
+
+/** A manifest that was sealed counts and hashes exactly the facts of its range. */
+export const checkManifests = (log: SimulatedLog): Violation[] => {
+  const facts = factsIn(log)
+  return log.events
+    .filter(({ stream, type }) => partsOf(stream).category === 'manifest' && type === 'ManifestSealed')
+    .flatMap(stored => {
+      const { topic, from_position, to_position, count, sha256 } = stored.data as never as Sealed
+      const [from, to] = [BigInt(from_position), BigInt(to_position)]
+      const ids = facts
+        .filter(fact => fact.topic === topic && fact.position >= from && fact.position <= to)
+        .map(({ event }) => event.id)
+      const hash = createHash('sha256')
+        .update(ids.map(id => `${id}\n`).join(''))
+        .digest('hex')
+      if (ids.length === count && hash === sha256) return []
+      const said = `${topic} from ${from} to ${to}: ${count} facts`
+      return [violation('a manifest speaks of what is there', `${said}, the log has ${ids.length}`)]
+    })
+}
+
+/** A topic of a subscriber has facts of its tenant alone, each key in order, and lacks none of what it subscribed to. */
+export const checkSubscriptions = (log: SimulatedLog, broker: SimulatedBroker, settledAt: string): Violation[] => {
+  const facts = factsIn(log)
+  const streams = new Set(log.events.map(({ stream }) => stream).filter(name => name.startsWith('subscription-')))
+  return [...streams].flatMap(stream => {
+    const events = log.stream(stream)
+    const [created] = events
+    const topic = `ledger.subscription.${partsOf(stream).id}`
+    if (created === undefined || !broker.topics().includes(topic)) return []
+    const { types, from_position } = created.data as never as { types: readonly string[]; from_position: string }
+    const tenant = created.metadata['tenant']
+    const own = facts.filter(({ event }) => event.tenantid === tenant && types.includes(event.type))
+    const messages = broker.messages(topic)
+    const ids = new Set(own.map(({ event }) => event.id))
+    const foreign = messages.find(message => !ids.has(idOf(message)))
+    const arrived = new Set(messages.map(idOf))
+    const isActive = events.every(({ type }) => type === 'SubscriptionCreated' || type.startsWith('SubscriptionReplay'))
+    const due = isActive ? own.filter(fact => fact.storedAt < settledAt && fact.position >= BigInt(from_position)) : []
+    const missing = due.find(({ event }) => !arrived.has(event.id))
+    return [
+      ...(foreign ? [violation('a subscriber gets its own facts alone', `${topic} has ${idOf(foreign)}`)] : []),
+      ...(missing ? [violation('no committed fact is left out', `${topic} lacks ${missing.event.id}`)] : []),
+      ...redeliveriesAreEqual(messages, topic),
+    ]
+  })
+}

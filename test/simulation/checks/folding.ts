@@ -1,0 +1,41 @@
+import { type Projection, fold, type ResourceRow } from '../../../projections/projection.ts'
+import { partsOf } from '../../../streams/aggregate.ts'
+import type { AnyEvent } from '../../../streams/decider.ts'
+import { aggregates, type Category, isCategory } from '../../../streams/index.ts'
+import { decode } from '../../../src/feeds/decode.ts'
+import type { StoredEvent } from '../../../src/ports.ts'
+import type { SimulatedLog } from '../eventStore.ts'
+import { POISON_TYPE } from '../faults.ts'
+
+/** What the log says of a stream, folded by the code that the service folds it with, whichever aggregate it is of. */
+
+export type AnyProjection = { readonly name: string; readonly category: string; readonly columns: object }
+
+type Fold = { readonly initial: unknown; readonly evolve: (state: unknown, event: AnyEvent) => unknown }
+
+const foldOf = (category: Category): Fold => aggregates[category].decider as never
+
+export const isReadable = (events: readonly StoredEvent[]): boolean => events.every(({ type }) => type !== POISON_TYPE)
+
+/** The state of a stream; undefined where this build cannot read it. */
+export const stateOf = (log: SimulatedLog, stream: string): unknown => {
+  const { category } = partsOf(stream)
+  const events = log.stream(stream)
+  if (!isCategory(category) || !isReadable(events)) return undefined
+  const { initial, evolve } = foldOf(category)
+  return events.reduce((state, stored) => evolve(state, decode(stored).recorded.event), initial)
+}
+
+/** The row of a stream as it was at this revision, or as it is now; undefined where there is none. */
+export const rowOf = (
+  log: SimulatedLog,
+  stream: string,
+  projection: AnyProjection,
+  until?: bigint,
+): ResourceRow | undefined => {
+  const events = log.stream(stream).filter(({ revision }) => until === undefined || revision <= until)
+  if (!isReadable(events)) return undefined
+  let row: ResourceRow | undefined
+  for (const stored of events) row = fold(projection as Projection<AnyEvent, ResourceRow>, row, decode(stored).recorded)
+  return row
+}

@@ -1,0 +1,44 @@
+import { projections } from '../../../projections/index.ts'
+import { partsOf } from '../../../streams/aggregate.ts'
+import type { SimulatedLog } from '../eventStore.ts'
+import type { Engine } from '../postgres.ts'
+import { rowOf } from './folding.ts'
+import { violation, type Violation } from './violation.ts'
+
+/** Every row of every read model is the fold of its stream, and no stream is without its row. */
+
+const asText = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? String(inner) : inner))
+
+const sorted = (row: object, columns: readonly string[]): string =>
+  asText(columns.map(column => (row as Record<string, unknown>)[column] ?? null))
+
+export const checkReadModels = async (log: SimulatedLog, engine: Engine, settledAt: string): Promise<Violation[]> => {
+  const found: Violation[] = []
+  const streams = [...new Set(log.events.map(({ stream }) => stream))]
+  for (const projection of Object.values(projections)) {
+    const { name, category, columns } = projection
+    const names = Object.keys(columns)
+    const rows = await engine.run<{ id: string }>(`select ${names.join(', ')} from ${name}`)
+    const byId = new Map(rows.map(row => [row.id, row]))
+    for (const stream of streams.filter(one => partsOf(one).category === category)) {
+      const { id } = partsOf(stream)
+      const expected = rowOf(log, stream, projection)
+      const row = byId.get(id)
+      byId.delete(id)
+      const isYoung = (log.stream(stream).at(-1)?.storedAt ?? '') >= settledAt
+      if (expected === undefined || isYoung) continue
+      if (row === undefined) found.push(violation('a read model is the fold of the streams', `${name} lacks ${id}`))
+      else if (sorted(row, names) !== sorted(expected, names))
+        found.push(
+          violation(
+            'a read model is the fold of the streams',
+            `${name}: ${sorted(row, names)}, the log ${sorted(expected, names)}`,
+          ),
+        )
+    }
+    for (const id of byId.keys())
+      found.push(violation('a read model is the fold of the streams', `${name} has ${id} of no stream`))
+  }
+  return found
+}

@@ -1,0 +1,82 @@
+import type { Random } from '../random.ts'
+import { type Action, etagOf, keyOf, withTwins } from './actor.ts'
+import type { Known } from './market.ts'
+
+/** Orders and the invoices that are raised from them. */
+
+const CURRENCIES = ['USD', 'EUR', 'JPY']
+
+const linesOf = (random: Random) =>
+  Array.from({ length: random.integer(1, 3) }, (_, index) => ({
+    sku: `sku-${index}`,
+    quantity: random.integer(1, 4),
+    unit_amount: random.integer(1, 500),
+  }))
+
+export const createOrder: Action = async actor => {
+  const { client, market, caller } = actor
+  const currency = client.random.pick(CURRENCIES)
+  const headers = client.random.chance(0.7) ? { 'idempotency-key': keyOf(actor, 'order') } : {}
+  const body = { currency, lines: linesOf(client.random) }
+  market.learn('order', caller.tenant, await withTwins(actor, { operation: 'create_order', caller, headers, body }))
+}
+
+export const changeOrder: Action = async actor => {
+  const { client, market, caller } = actor
+  const order = market.some('order', caller.tenant, client.random)
+  if (order === undefined) return createOrder(actor)
+  const headers = { 'if-match': await etagOf(actor, order, 'order') }
+  const body = client.random.chance(0.5)
+    ? { description: `changed by ${client.action}` }
+    : { lines: linesOf(client.random) }
+  const request = { operation: 'change_order', caller, id: order.id, headers, body }
+  market.learn('order', caller.tenant, await withTwins(actor, request))
+}
+
+export const endOrder: Action = async actor => {
+  const { client, market, caller } = actor
+  const order = market.some('order', caller.tenant, client.random)
+  if (order === undefined) return
+  const headers = { 'if-match': await etagOf(actor, order, 'order') }
+  const operation = client.random.pick(['cancel_order', 'delete_order'])
+  await withTwins(actor, { operation, caller, id: order.id, headers })
+}
+
+export const raiseInvoice: Action = async actor => {
+  const { client, market, caller } = actor
+  const isOpen = ({ body, id }: Known): boolean =>
+    body['state'] === 'open' &&
+    market.some('invoice', caller.tenant, client.random, one => one.body['order_id'] === id) === undefined
+  const order = market.some('order', caller.tenant, client.random, isOpen)
+  const other = market.some('order', caller.tenant, client.random)
+  if (order === undefined || other === undefined) return createOrder(actor)
+  const headers = client.random.chance(0.8) ? { 'idempotency-key': keyOf(actor, 'invoice') } : {}
+  const raise = async ({ id }: Known): Promise<void> => {
+    const body = { order_id: id, due_date: '2026-12-31' }
+    market.learn(
+      'invoice',
+      caller.tenant,
+      await withTwins(actor, { operation: 'raise_invoice', caller, headers, body }),
+    )
+  }
+  // One key for two orders at once is a mistake of a client that no order may pay for.
+  await Promise.all(client.random.chance(0.15) ? [raise(order), raise(other)] : [raise(order)])
+}
+
+export const approve: Action = async actor => {
+  const { client, market, caller } = actor
+  const invoice = market.some('invoice', caller.tenant, client.random, ({ body }) => body['state'] === 'draft')
+  if (invoice === undefined) return raiseInvoice(actor)
+  const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
+  const request = { operation: 'approve_invoice', caller, id: invoice.id, headers }
+  market.learn('invoice', caller.tenant, await withTwins(actor, request))
+}
+
+export const voidInvoice: Action = async actor => {
+  const { client, market, caller } = actor
+  const invoice = market.some('invoice', caller.tenant, client.random)
+  if (invoice === undefined) return
+  const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
+  const request = { operation: 'void_invoice', caller, id: invoice.id, headers, body: { reason: 'drawn' } }
+  market.learn('invoice', caller.tenant, await withTwins(actor, request))
+}

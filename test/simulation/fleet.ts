@@ -1,0 +1,46 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Job, Report } from './worker.ts'
+
+/** Runs seeds in as many processes as there are processors, and hands out what each came to in order of arrival. */
+export async function* runSeeds(jobs: readonly Job[], processes: number): AsyncGenerator<Report> {
+  const left = [...jobs]
+  const arrived: Report[] = []
+  let failure: Error | undefined
+  let wake = Promise.withResolvers<void>()
+  const tell = (): void => {
+    wake.resolve()
+    wake = Promise.withResolvers()
+  }
+  const feed = (child: ChildProcess): void => {
+    const job = left.shift()
+    if (job === undefined) child.disconnect()
+    else child.send(job)
+  }
+  const start = (): ChildProcess => {
+    const child = fork(new URL('worker.ts', import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    child.on('message', (message: Report | 'ready') => {
+      if (message !== 'ready') arrived.push(message)
+      feed(child)
+      tell()
+    })
+    child.on('exit', code => {
+      if (code !== 0 && code !== null) failure = new Error(`A process of the simulation ended with code ${code}.`)
+      tell()
+    })
+    return child
+  }
+  const children = Array.from({ length: Math.min(processes, jobs.length) }, start)
+  try {
+    for (let told = 0; told < jobs.length; ) {
+      const next = wake.promise
+      for (const report of arrived.splice(0)) {
+        told += 1
+        yield report
+      }
+      if (failure) throw failure
+      if (told < jobs.length && arrived.length === 0) await next
+    }
+  } finally {
+    for (const child of children) child.kill()
+  }
+}

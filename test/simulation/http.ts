@@ -1,0 +1,96 @@
+import { Readable } from 'node:stream'
+import type { Request, Response } from 'express'
+import { routes } from '../../src/http/index.ts'
+import { documentOf, Problem, type ProblemDocument } from '../../src/http/problem.ts'
+import type { AnyRoute } from '../../src/http/route.ts'
+import { type Principal, SCOPES } from '../../src/identity/principal.ts'
+import type { Instance } from './instance.ts'
+
+/** A request as a client sends it, to the boundary of one instance without the socket between them. */
+export type Sent = {
+  readonly operation: string
+  readonly caller: Caller
+  readonly id?: string | undefined
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: object | undefined
+  readonly correlationId: string
+}
+
+export type Caller = { readonly tenant: string; readonly subject: string }
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** As it would be parsed from the bytes. */
+  readonly body: Readonly<Record<string, unknown>> | undefined
+  /** The bytes that a client would compare. */
+  readonly text: string
+  readonly code: ProblemDocument['code'] | undefined
+  /** What the log would say of a status 500. */
+  readonly fault?: unknown
+}
+
+export const principalOf = ({ tenant, subject }: Caller): Principal => ({
+  tenant,
+  subject,
+  client: subject,
+  scopes: new Set(SCOPES),
+  kind: 'workload',
+})
+
+const byOperation: ReadonlyMap<string, AnyRoute> = new Map(routes.map(route => [route.operationId, route]))
+
+export const routeOf = (operation: string): AnyRoute => {
+  const found = byOperation.get(operation)
+  if (found === undefined) throw new Error(`No operation is called ${operation}.`)
+  return found
+}
+
+const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationId, caller }: Sent): Request => {
+  const { method, path, bodyType = 'application/json' } = routeOf(operation)
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const search = new URLSearchParams(query).toString()
+  const [, parameter = 'id'] = /\{(\w+)\}/.exec(path) ?? []
+  const place = path.replace(/\{\w+\}/, id ?? '')
+  const lines = {
+    ...headers,
+    authorization: `Bearer ${caller.tenant}/${caller.subject}`,
+    'x-correlation-id': correlationId,
+    ...(body === undefined ? {} : { 'content-type': bodyType, 'content-length': String(Buffer.byteLength(text)) }),
+  }
+  const named = Object.entries(lines)
+  return Object.assign(Readable.from(text === '' ? [] : [Buffer.from(text)]), {
+    method,
+    url: search === '' ? place : `${place}?${search}`,
+    path: place,
+    params: id === undefined ? {} : { [parameter]: id },
+    headers: Object.fromEntries(named),
+    headersDistinct: Object.fromEntries(named.map(([name, value]) => [name, [value]])),
+    accepts: (types: readonly string[]) => types[0],
+    socket: { remoteAddress: '127.0.0.1' },
+    complete: true,
+  }) as never
+}
+
+const answerOf = (status: number, headers: Readonly<Record<string, string>>, body: unknown): Answer => {
+  const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+  const parsed = text.startsWith('{') ? JSON.parse(text) : undefined
+  return { status, headers, body: parsed, text, code: status >= 400 ? parsed?.code : undefined }
+}
+
+/** Resolves with what the client is told. A process that ends meanwhile answers nothing: then it never resolves. */
+export const send = async ({ boundary }: Instance, sent: Sent): Promise<Answer> => {
+  const request = requestOf(sent)
+  const locals: Record<string, unknown> = { correlationId: sent.correlationId }
+  const response = { locals, req: request } as never as Response
+  try {
+    const { status, body, headers = {} } = await boundary(request, response, routeOf(sent.operation))
+    return answerOf(status, headers, body)
+  } catch (error) {
+    const problem = error instanceof Problem ? error : new Problem('internal_error')
+    const told = documentOf(problem, { instance: request.path, correlationId: sent.correlationId })
+    const answer = answerOf(told.status, problem.extras.headers ?? {}, told)
+    return problem === error ? answer : { ...answer, fault: error }
+  }
+}

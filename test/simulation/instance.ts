@@ -1,0 +1,78 @@
+import { createLedger } from '../../src/commands/handle.ts'
+import { createDenials } from '../../src/commands/denials.ts'
+import { createStandings } from '../../src/commands/standing.ts'
+import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
+import { type Authenticate, createBoundary, createCursors, createLimits, type Services } from '../../src/http/index.ts'
+import type { Boundary } from '../../src/http/boundary.ts'
+import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
+import type { Database, EventStore, Log, RateCounter, SubscriberBus } from '../../src/ports.ts'
+import type { Machine } from './machine.ts'
+
+/** One process of the service with all roles, made of the system's own code; only its ports are simulated. */
+export type Instance = {
+  readonly machine: Machine
+  readonly boundary: Boundary
+  readonly feedStates: FeedStates
+  /** Ends the requests that have no end of their own. The feeds go on, as they do in a process that drains. */
+  readonly stopping: AbortController
+}
+
+export type InstanceParts = {
+  readonly machine: Machine
+  readonly store: EventStore
+  readonly database: Database
+  readonly bus: SubscriberBus
+  readonly authenticate: Authenticate
+  readonly log: Log
+}
+
+const MINUTE_MS = 60_000
+export const RETENTION_MS = 30 * 24 * 60 * MINUTE_MS
+export const MANIFEST_EVERY_MS = 4_000
+const SECRET = Buffer.from('the cursors of a simulated service')
+const PEPPER = 'the pepper of the API keys of a simulated service'
+const FREE = { requests: 1_000_000, windowSeconds: 60 }
+const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
+
+const servicesOf = ({ machine, store, database }: InstanceParts, stopping: AbortSignal): Services => {
+  const ledger = createLedger(store, machine.world)
+  return {
+    ledger,
+    database,
+    stopping,
+    cursors: createCursors(SECRET, () => machine.world.now()),
+    limits: createLimits(
+      { default: FREE, payments: FREE, exports: FREE, auth_failures: FREE },
+      { local: uncounted, shared: uncounted },
+    ),
+    keySecrets: createApiKeySecrets('dev', PEPPER),
+    standings: createStandings(ledger),
+    denials: createDenials(ledger, () => undefined),
+    exportsAtOnceMax: 100,
+    topicWaitMs: 0,
+    idempotencyRetentionMs: RETENTION_MS,
+    bodyDeadlineMs: MINUTE_MS,
+    needsFourEyes: () => false,
+    publicUrl: 'http://localhost:8080',
+    issuer: { url: 'http://localhost/oauth', metadata: undefined },
+    health: () => Promise.resolve({ ready: true, checks: {} }),
+  }
+}
+
+const FEED_SETTINGS: FeedSettings = {
+  roles: ['projector', 'publisher', 'worker'],
+  manifestEveryMs: MANIFEST_EVERY_MS,
+  kafka: { brokers: ['simulated'], ssl: false },
+}
+
+/** A process that ends here ends without warning: nothing is released. */
+const noReleasers = { add: () => undefined }
+
+export const startInstance = async (parts: InstanceParts): Promise<Instance> => {
+  const { machine, store, database, bus, log } = parts
+  const stopping = new AbortController()
+  const services = servicesOf(parts, stopping.signal)
+  const inside = { database, store, ledger: services.ledger, log }
+  const feedStates = await startFeeds(FEED_SETTINGS, inside, noReleasers, () => bus)
+  return { machine, boundary: createBoundary(services, parts.authenticate), feedStates, stopping }
+}

@@ -1,0 +1,106 @@
+import { availableParallelism } from 'node:os'
+import { SingleBar } from 'cli-progress'
+import { Command, InvalidArgumentError } from 'commander'
+import { runSeeds } from './fleet.ts'
+import type { Report } from './worker.ts'
+
+/** `npm run simulate`: the whole service under faults, run by run, each replayed exactly by its seed. */
+
+const HOUR_MS = 3_600_000
+const MS_PER_SECOND = 1_000
+const COLUMN = 44
+
+const positive = (text: string): number => {
+  const value = Number(text)
+  if (!(value > 0)) throw new InvalidArgumentError('A number above zero is needed.')
+  return value
+}
+
+const print = (line = ''): void => void process.stdout.write(`${line}\n`)
+
+const printFailure = ({ seed, failure }: Report): void => {
+  if (failure === undefined) return
+  print(`\nseed ${seed} breaks a promise; its shortest run has ${failure.kept} of ${failure.planned} lines:`)
+  for (const line of failure.lines) print(line)
+  for (const { promise, detail } of failure.violations) print(`  BROKEN: ${promise}\n          ${detail}`)
+  print(`again: npm run simulate -- --seeds 1 --from ${seed}`)
+}
+
+const printCounts = (counts: ReadonlyMap<string, number>): void => {
+  print('\nexercised:')
+  for (const [name, count] of [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    print(`  ${name.padEnd(COLUMN)} ${count}`)
+}
+
+type Asked = {
+  readonly seeds: number
+  readonly from: number
+  readonly hours?: number
+  readonly processes: number
+  readonly json?: true
+  readonly shrink: boolean
+}
+
+const main = async ({ seeds, from, hours, processes, json, shrink }: Asked): Promise<void> => {
+  const beganMs = performance.now()
+  const counts = new Map<string, number>()
+  const failed: Report[] = []
+  let virtualMs = 0
+  let steps = 0
+  let done = 0
+  const bar = new SingleBar({
+    format: '{bar} {value}/{total} seeds, {rate}/s, {failed} failed, {eta_formatted} left',
+    stream: process.stderr,
+    noTTYOutput: false,
+  })
+  const jobs = Array.from({ length: seeds }, (_, index) => ({
+    seed: from + index,
+    isShrunk: shrink,
+    ...(hours === undefined ? {} : { busyMs: hours * HOUR_MS }),
+  }))
+  bar.start(seeds, 0, { rate: 0, failed: 0 })
+  for await (const report of runSeeds(jobs, processes)) {
+    done += 1
+    virtualMs += report.virtualMs
+    steps += report.steps
+    for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count)
+    if (report.failure) failed.push(report)
+    const rate = (done / ((performance.now() - beganMs) / MS_PER_SECOND)).toFixed(1)
+    bar.update(done, { rate, failed: failed.length })
+  }
+  bar.stop()
+  const tookS = (performance.now() - beganMs) / MS_PER_SECOND
+  if (json) {
+    const exercised = Object.fromEntries(counts)
+    print(
+      JSON.stringify({
+        seeds,
+        from,
+        failed: failed.map(({ seed }) => seed),
+        virtual_hours: virtualMs / HOUR_MS,
+        steps,
+        took_seconds: tookS,
+        exercised,
+      }),
+    )
+  } else {
+    printCounts(counts)
+    for (const report of failed) printFailure(report)
+    print(
+      `\n${seeds} seeds from ${from} in ${tookS.toFixed(1)} s (${(seeds / tookS).toFixed(1)}/s): ` +
+        `${(virtualMs / HOUR_MS).toFixed(1)} virtual hours, ${steps} steps, ${failed.length} failed`,
+    )
+  }
+  process.exitCode = failed.length > 0 ? 1 : 0
+}
+
+await new Command('simulate')
+  .description('Runs the whole service in one process, on servers in memory and under faults that a seed draws.')
+  .option('--seeds <count>', 'how many seeds to run', positive, 100)
+  .option('--from <seed>', 'the first seed', positive, 1)
+  .option('--hours <hours>', 'virtual hours that each run is busy for, in place of some seconds', positive)
+  .option('--processes <count>', 'how many processes run seeds', positive, availableParallelism())
+  .option('--no-shrink', 'report a failing seed as it is, and not the shortest run that still fails')
+  .option('--json', 'the result as JSON')
+  .action(main)
+  .parseAsync()

@@ -1,0 +1,112 @@
+import type { Authenticate } from '../../src/http/index.ts'
+import { createDatabase, type SimulatedDatabase } from './database.ts'
+import { createLog, type SimulatedLog } from './eventStore.ts'
+import { createBroker, type SimulatedBroker } from './factBus.ts'
+import type { History } from './history.ts'
+import { principalOf } from './http.ts'
+import { type Instance, startInstance } from './instance.ts'
+import { createMachine } from './machine.ts'
+import { createNetwork, type Network } from './network.ts'
+import type { Engine } from './postgres.ts'
+import type { Random } from './random.ts'
+import type { Timeline } from './timeline.ts'
+
+/** The servers of a run and the instances of the service on them. */
+export type Service = {
+  readonly log: SimulatedLog
+  readonly database: SimulatedDatabase
+  readonly broker: SimulatedBroker
+  readonly network: Network
+  readonly engine: Engine
+  readonly instances: () => readonly Running[]
+  /** Ends the process in this place without warning; another one begins there after the pause. */
+  readonly crash: (place: number, restartAfterMs: number) => void
+  /** A reference to everything that the system itself wrote to its log. */
+  readonly faultsLogged: readonly string[]
+}
+
+export type Running = Instance & {
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>
+}
+
+export type ServiceParts = {
+  readonly timeline: Timeline
+  readonly random: Random
+  readonly engine: Engine
+  readonly history: History
+  readonly instanceCount: number
+}
+
+const BEARER_LENGTH = 'Bearer '.length
+const RESET_MAX_MS = 200
+
+const authenticate: Authenticate = req => {
+  const [tenant = '', subject = ''] = String(req.headers.authorization).slice(BEARER_LENGTH).split('/')
+  return Promise.resolve(principalOf({ tenant, subject }))
+}
+
+const messageOf = (fields: object): string => {
+  const { error, ...others } = fields as { error?: unknown }
+  const reason = error instanceof Error ? error.message : JSON.stringify(error ?? '')
+  const rest = JSON.stringify(others, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+  return `${rest} ${reason}`
+}
+
+export const startService = async (parts: ServiceParts): Promise<Service> => {
+  const { timeline, random, engine, history, instanceCount } = parts
+  const network = createNetwork({ timeline, random: random.fork('network') })
+  const log = createLog({ timeline, random: random.fork('log'), network })
+  const database = createDatabase({ random: random.fork('database'), network, engine })
+  const broker = createBroker({ random: random.fork('broker'), network })
+  const faultsLogged: string[] = []
+  const running: Running[] = []
+  const ends = new Map<Instance, () => void>()
+  let started = 0
+
+  const start = async (): Promise<Running> => {
+    const name = `instance-${(started += 1)}`
+    const machine = createMachine(name, { timeline, random: random.fork(name) })
+    const write = (fields: object, message: string): void => {
+      faultsLogged.push(`${name}: ${message} ${messageOf(fields)}`)
+      history.note(`${name} logs: ${message} ${messageOf(fields)}`)
+    }
+    const instance = await startInstance({
+      machine,
+      store: log.open(machine),
+      database: database.open(machine),
+      bus: broker.open(machine),
+      authenticate,
+      log: { info: () => undefined, warn: write, error: write },
+    })
+    const ended = Promise.withResolvers<void>()
+    const alive = { ...instance, ended: ended.promise }
+    ends.set(alive, ended.resolve)
+    return alive
+  }
+
+  for (let place = 0; place < instanceCount; place += 1) running.push(await start())
+  return {
+    log,
+    database,
+    broker,
+    network,
+    engine,
+    faultsLogged,
+    instances: () => running.filter(({ machine }) => machine.isAlive()),
+    crash: (place, restartAfterMs) => {
+      const crashed = running[place]
+      if (crashed === undefined || !crashed.machine.isAlive()) return
+      history.note(`${crashed.machine.name} is killed`)
+      crashed.machine.kill()
+      timeline.after(random.next() * RESET_MAX_MS, () => {
+        ends.get(crashed)?.()
+        database.endSessions(crashed.machine)
+      })
+      timeline.after(restartAfterMs, async () => {
+        running[place] = await start()
+        history.note(`${running[place]?.machine.name} starts`)
+      })
+    },
+  }
+}

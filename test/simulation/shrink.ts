@@ -1,0 +1,27 @@
+import type { Engine } from './postgres.ts'
+import { type Outcome, simulate } from './simulate.ts'
+
+/**
+ * The shortest run that still breaks the same promise: entries of the plan are left out, in halves first and then one by
+ * one, for as long as the promise stays broken.
+ */
+export const shrink = async (engine: Engine, failed: Outcome): Promise<Outcome> => {
+  const promise = failed.violations[0]?.promise
+  const numbers = failed.plan.map(({ number }) => number)
+  let best = failed
+  let kept = numbers
+  const tryWithout = async (left: readonly number[]): Promise<boolean> => {
+    const without = new Set(numbers.filter(number => !left.includes(number)))
+    const outcome = await simulate(engine, { seed: failed.seed, without })
+    const isBroken = outcome.violations.some(one => one.promise === promise)
+    if (isBroken) best = outcome
+    return isBroken
+  }
+  for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2))
+    for (let from = 0; from < kept.length; ) {
+      const left = kept.filter((_, index) => index < from || index >= from + size)
+      if (await tryWithout(left)) kept = left
+      else from += size
+    }
+  return best
+}

@@ -1,0 +1,44 @@
+import { openEngine } from './postgres.ts'
+import { shrink } from './shrink.ts'
+import { type Outcome, simulate } from './simulate.ts'
+
+/** A process that runs the seeds it is sent, one after the other, and tells what each came to. */
+
+export type Job = { readonly seed: number; readonly busyMs?: number; readonly isShrunk?: boolean }
+export type Failure = {
+  readonly violations: Outcome['violations']
+  /** How many entries of the plan the shortest run that still fails has, of how many. */
+  readonly kept: number
+  readonly planned: number
+  readonly lines: readonly string[]
+}
+export type Report = {
+  readonly seed: number
+  readonly virtualMs: number
+  readonly steps: number
+  readonly counts: readonly (readonly [string, number])[]
+  readonly failure?: Failure
+}
+
+const engine = await openEngine()
+
+const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> => {
+  const shortest = isShrunk ? await shrink(engine, outcome) : outcome
+  return {
+    violations: shortest.violations,
+    kept: shortest.history.lines.length,
+    planned: outcome.history.lines.length,
+    lines: shortest.history.lines,
+  }
+}
+
+process.on('message', (job: Job) => {
+  void (async () => {
+    const outcome = await simulate(engine, job)
+    const { seed, virtualMs, steps, history, violations } = outcome
+    const report: Report = { seed, virtualMs, steps, counts: [...history.counts] }
+    const failed = violations.length > 0
+    process.send?.(failed ? { ...report, failure: await failureOf(outcome, job.isShrunk === true) } : report)
+  })()
+})
+process.send?.('ready')
