@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Appended, type EventStore, Unavailable } from '../ports.ts'
-import { type Append, batchAppend } from './eventstoredbAppend.ts'
-import { type Connection, openConnection } from './eventstoredbConnection.ts'
-import { Silence, causeOf, isLost, wasNeverSent } from './eventstoredbErrors.ts'
+import { type Appended, type EventStore, type StoredEvent, Unavailable } from '../ports.ts'
+import { type Append, type Sending, batchAppend } from './eventstoredbAppend.ts'
+import { type Client, type Connection, openConnection } from './eventstoredbConnection.ts'
+import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './eventstoredbErrors.ts'
 import { subscribe } from './eventstoredbFeed.ts'
 import { head, readStream } from './eventstoredbRead.ts'
 
@@ -37,32 +37,74 @@ export const openEventStore = ({
 }
 
 /**
- * A torn append is sent once more with the same ids: the store recognises what it has already, so the second answer is
- * the answer to the first. What is still open at the deadline is reported as unknown.
+ * A torn append is sent once more with the same ids: the store recognises them, so the second answer is the answer to the
+ * first. An append that is still open at the deadline is reported as unknown.
  */
 const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
-  const givenUpAtMs = Date.now() + deadlineMs
-  let mayHaveBeenSent = false
+  const givenUpAtMs = performance.now() + deadlineMs
+  let mayBeWritten = false
   for (let attempt = 1; ; attempt += 1) {
     const { client } = connection
-    try {
-      const withinMs = Math.max(givenUpAtMs - Date.now(), 1)
-      return await within(batchAppend(client, asked, Date.now() + withinMs), withinMs)
-    } catch (error) {
-      const conflict = conflictIn(error)
-      if (conflict !== undefined) return conflict
-      if (error instanceof Silence) connection.renew(client)
-      if (!isLost(error)) throw error
-      const never = wasNeverSent(error)
-      mayHaveBeenSent ||= !never
-      if (never || attempt === APPEND_ATTEMPTS_MAX || Date.now() + RESEND_AFTER_MS >= givenUpAtMs)
-        throw new Unavailable('event store', mayHaveBeenSent ? 'unknown' : 'none', error)
-      await sleep(RESEND_AFTER_MS)
+    const outcome = await attemptOf(client, asked, givenUpAtMs)
+    if (!('failure' in outcome)) {
+      if (outcome.appended.ok || !mayBeWritten) return outcome.appended
+      return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
     }
+    const { failure, wasSent } = outcome
+    if (failure instanceof Silence) connection.renew(client)
+    if (!isLost(failure)) throw failure
+    const never = !wasSent || wasNeverSent(failure)
+    mayBeWritten ||= !never
+    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
+    if (!mayTryAgain || (never && !(failure instanceof CallEnded)))
+      throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
+    await sleep(RESEND_AFTER_MS)
   }
 }
 
-/** The client itself would wait for ever: the deadline that it sends is for the server to keep. */
+type Outcome = { readonly appended: Appended } | { readonly failure: unknown; readonly wasSent: boolean }
+
+const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
+  const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
+  const givenUp = new AbortController()
+  const sending: Sending = { givenUp: givenUp.signal, sent: false }
+  try {
+    return { appended: await within(batchAppend(client, asked, sending), withinMs) }
+  } catch (failure) {
+    const conflict = conflictIn(failure)
+    return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
+  } finally {
+    givenUp.abort('settled')
+  }
+}
+
+type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
+
+/**
+ * A resend that is refused does not tell what became of the first send: a cluster that has lost its leader refuses an
+ * append because of what was sent before, while that is decided and not yet readable. The events at its place tell.
+ */
+const outcomeOfFirst = async (
+  connection: Connection,
+  asked: Append,
+  { refused, givenUpAtMs }: Refused,
+): Promise<Appended> => {
+  const { stream, events, expected } = asked
+  const from = expected === 'no_stream' ? 0n : expected + 1n
+  const there: StoredEvent[] = []
+  try {
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
+    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) there.push(event)
+  } catch (error) {
+    throw new Unavailable('event store', 'unknown', error)
+  }
+  if (there.some(({ id }, n) => id !== events[n]?.id)) return refused
+  const last = there.at(-1)
+  if (last === undefined || there.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
+  return { ok: true, revision: last.revision, position: last.position }
+}
+
+/** The client itself would wait for ever. */
 const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)

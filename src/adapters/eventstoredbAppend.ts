@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { convertToCommandError } from '@eventstore/db-client'
+import code from '@eventstore/db-client/generated/code_pb.js'
 import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendToStream/unpackError.js'
 import { parseUUID } from '@eventstore/db-client/dist/utils/grpcUUID.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb.js'
 import empty from 'google-protobuf/google/protobuf/empty_pb.js'
-import timestamp from 'google-protobuf/google/protobuf/timestamp_pb.js'
 import type { Appended, ExpectedRevision, NewEvent } from '../ports.ts'
 import type { AppendCall, Client } from './eventstoredbConnection.ts'
-import { CallEnded, isCallError } from './eventstoredbErrors.ts'
+import { CallEnded, Unreadable, isCallError } from './eventstoredbErrors.ts'
 
 /**
  * The store's BatchAppend method: one call carries all appends of a connection, each a message with an id of its own by
@@ -26,8 +26,6 @@ type Unanswered = { readonly resolve: (appended: Appended) => void; readonly rej
 
 /** Far more than a store takes at once. A message beyond what a server reads would end the call, with all that is on it. */
 const APPEND_BYTES_MAX = 3 * 1024 * 1024
-const MS_PER_SECOND = 1000
-const NANOSECONDS_PER_MS = 1_000_000
 const JSON_CONTENT = 'application/json'
 
 type Carrier = { readonly unanswered: Map<string, Unanswered>; ended: boolean }
@@ -47,19 +45,20 @@ const carrierOf = (call: AppendCall): Carrier => {
   })
   const fail = (error: Error): void => {
     carrier.ended = true
+    // The client keeps the call for the next append until both of its directions have ended.
+    call.end()
     for (const { reject } of carrier.unanswered.values()) reject(error)
     carrier.unanswered.clear()
   }
   call.on('error', (error: Error) => fail(isCallError(error) ? convertToCommandError(error) : error))
-  call.on('end', () => fail(new CallEnded('unknown')))
+  for (const end of ['end', 'close']) call.on(end, () => fail(new CallEnded('unknown')))
   return carrier
 }
 
 const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void => {
-  const refused = answer.getError()
   const success = answer.getSuccess()
-  if (refused !== undefined) waiting?.reject(unpackToCommandError(refused, streamIn(answer)))
-  else if (success !== undefined)
+  if (success === undefined) waiting?.reject(refusalIn(answer))
+  else
     waiting?.resolve({
       ok: true,
       revision: BigInt(success.getCurrentRevision()),
@@ -67,27 +66,45 @@ const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void 
     })
 }
 
+/** The client's error for the reason that the answer gives. An answer without any is an error too: it settles its append. */
+const refusalIn = (answer: BatchAppendResp): Error => {
+  const refused = answer.getError()
+  if (refused === undefined) return new Unreadable('neither error nor success')
+  if (refused.getCode() === code.Code.UNAVAILABLE || refused.getDetails() === undefined)
+    return new Unreadable(refused.getMessage())
+  return unpackToCommandError(refused, streamIn(answer))
+}
+
 const streamIn = (answer: BatchAppendResp): string =>
   Buffer.from(answer.getStreamIdentifier()?.getStreamName_asU8() ?? []).toString('utf8')
 
-/** Rejects with the client's own errors, a wrong expected revision among them. `untilMs`: milliseconds since 1970. */
-export const batchAppend = async (client: Client, append: Append, untilMs: number): Promise<Appended> => {
+/** How far an append has come. Once it is given up, it is not sent any more. */
+export type Sending = { readonly givenUp: AbortSignal; sent: boolean }
+
+/** Rejects with the client's own errors, a wrong expected revision among them. */
+export const batchAppend = async (client: Client, append: Append, sending: Sending): Promise<Appended> => {
   const id = randomUUID()
-  const message = messageOf(id, append, untilMs)
+  const message = messageOf(id, append)
   const call = await client.appendCall()
-  const carrier = carrierOf(call)
-  if (carrier.ended) throw new CallEnded('none')
+  const { unanswered, ended } = carrierOf(call)
+  if (ended || sending.givenUp.aborted) throw new CallEnded('none')
   return new Promise((resolve, reject) => {
-    carrier.unanswered.set(id, { resolve, reject })
+    unanswered.set(id, { resolve, reject })
+    sending.givenUp.addEventListener('abort', () => unanswered.delete(id), { once: true })
+    sending.sent = true
     call.write(message)
   })
 }
 
-const messageOf = (id: string, { stream, events, expected }: Append, untilMs: number): BatchAppendReq => {
+/**
+ * No deadline is sent: it would be an absolute time of this clock, compared with the clock of the store, and a clock four
+ * seconds behind would fail every append.
+ */
+const messageOf = (id: string, { stream, events, expected }: Append): BatchAppendReq => {
   const options = new streams.BatchAppendReq.Options()
   const identifier = new shared.StreamIdentifier()
   identifier.setStreamName(Buffer.from(stream, 'utf8'))
-  options.setStreamIdentifier(identifier).setDeadline(timestampOf(untilMs))
+  options.setStreamIdentifier(identifier)
   if (expected === 'no_stream') options.setNoStream(new empty.Empty())
   else options.setStreamPosition(expected.toString())
   const proposed = events.map(proposedMessage)
@@ -98,14 +115,6 @@ const messageOf = (id: string, { stream, events, expected }: Append, untilMs: nu
     .setOptions(options)
     .setProposedMessagesList(proposed)
     .setIsFinal(true)
-}
-
-const timestampOf = (epochMs: number) => {
-  const seconds = Math.floor(epochMs / MS_PER_SECOND)
-  const result = new timestamp.Timestamp()
-  result.setSeconds(seconds)
-  result.setNanos(Math.floor((epochMs - seconds * MS_PER_SECOND) * NANOSECONDS_PER_MS))
-  return result
 }
 
 const proposedMessage = ({ id, type, data, metadata }: NewEvent): BatchAppendReq.ProposedMessage => {

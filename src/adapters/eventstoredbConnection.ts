@@ -49,14 +49,14 @@ const openClient = (connectionString: string): Client =>
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)
-  let renewedAtMs = 0
+  let renewedAtMs = Number.NEGATIVE_INFINITY
   return {
     get client() {
       return client
     },
     renew: broken => {
-      if (broken !== client || Date.now() - renewedAtMs < RENEWAL_MS) return
-      renewedAtMs = Date.now()
+      if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
+      renewedAtMs = performance.now()
       client = openClient(connectionString)
       void broken.dispose().catch(() => undefined)
     },

@@ -9,6 +9,14 @@ export class Silence extends Error {
   }
 }
 
+/** The store answered, and the answer says neither success nor a reason that can be read. */
+export class Unreadable extends Error {
+  constructor(text: string) {
+    super(`The event store gave an answer that says nothing: ${text}`)
+    this.name = 'Unreadable'
+  }
+}
+
 /** The store ended a call that many appends share. `effect`: what may have become of one that has no answer. */
 export class CallEnded extends Error {
   readonly effect: 'none' | 'unknown'
@@ -30,7 +38,7 @@ const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exc
 
 /** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
 export const isLost = (error: unknown): boolean => {
-  if (error instanceof Silence || error instanceof CallEnded) return true
+  if (error instanceof Silence || error instanceof CallEnded || error instanceof Unreadable) return true
   const type = causeOf(error)?.type
   if (type !== undefined) return LOST_TYPES.has(type)
   return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))

@@ -28,21 +28,15 @@ export const batchAppend =
     let unanswered = 0
     let ended = false
 
-    const settle = (response: BatchAppendResp | undefined): void => {
+    const settle = (response: BatchAppendResp): void => {
       unanswered -= 1
-      if (response !== undefined && call.writable) call.write(response)
+      if (call.writable) call.write(response)
       if (unanswered < UNANSWERED_MAX) call.resume()
       if (ended && unanswered === 0) call.end()
     }
     const carryOut = async ({ target, proposal, correlationId }: Open): Promise<void> => {
       const finished = proposal.finish()
       const outcome = 'refused' in finished ? finished.refused : await writer.write(finished.request)
-      // The answers of this call have no way to say "unavailable", so the call itself ends with that status.
-      if ('kind' in outcome && outcome.kind === 'unavailable') {
-        settle(undefined)
-        call.emit('error', unavailable(outcome.effect))
-        return
-      }
       settle(responseOf(target, outcome).setCorrelationId(correlationId.getCorrelationId()))
     }
     const receive = (message: BatchAppendReq): void => {
@@ -87,7 +81,7 @@ const targetOf = (options: BatchAppendReq.Options): Target => ({
   deadlineMs: options.getDeadline()?.toDate().getTime() ?? Number.POSITIVE_INFINITY,
 })
 
-type Outcome = Exclude<Written, { kind: 'unavailable' }> | Refused
+type Outcome = Written | Refused
 
 const responseOf = ({ stream, expected }: Target, outcome: Outcome): BatchAppendResp => {
   const response = new streams.BatchAppendResp().setStreamIdentifier(identifierOf(stream))
@@ -127,7 +121,20 @@ const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, {
     }
     case 'timeout':
       return statusOf(status.DEADLINE_EXCEEDED, 'Timeout', 'Timeout', new shared.Timeout().serializeBinary())
+    case 'unavailable':
+      return unavailableOf(outcome.effect)
   }
+}
+
+/**
+ * An append whose outcome is unknown is answered as the real server does when its commit is not acknowledged in time. The
+ * call goes on: the other appends on it may be committed, and each is told its own outcome.
+ */
+const unavailableOf = (effect: 'none' | 'unknown'): Status => {
+  const { code, details } = unavailable(effect)
+  return effect === 'unknown'
+    ? statusOf(status.DEADLINE_EXCEEDED, details, 'Timeout', new shared.Timeout().serializeBinary())
+    : statusOf(code, details, 'Unknown', new shared.Unknown().serializeBinary())
 }
 
 const refusalOf = ({ reason, failure }: Refused): Status => {
