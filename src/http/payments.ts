@@ -10,7 +10,7 @@ import { readPage } from './collection.ts'
 import { claimFor } from './idempotency.ts'
 import { operationSchema, renderPaymentOperation } from './operations.ts'
 import { answerCreated, readOne } from './resource.ts'
-import { type AnyRoute, route } from './route.ts'
+import { type AnyRoute, type Preference, route } from './route.ts'
 import {
   amountSchema,
   asOfQuery,
@@ -72,6 +72,7 @@ export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> =
 
 const PATH = '/payments'
 const common = { tag: 'Payments' } as const
+const MS_PER_SECOND = 1_000
 
 const createPayment = route({
   ...common,
@@ -117,11 +118,20 @@ const createPayment = route({
     const headers = {
       Location: `/operations/${withPrefix('op', id)}`,
       'Ledger-Position': paid.position.toString(),
-      ...(respondAsync ? { 'Preference-Applied': 'respond-async' } : {}),
+      ...appliedOf(call.prefer),
     }
     return { status: 202, body: renderPaymentOperation(paid.row), headers }
   },
 })
+
+/** Names the wait as it was granted, which may be shorter than the one that was asked for. */
+const appliedOf = ({ respondAsync, waitMs }: Preference): Readonly<Record<string, string>> => {
+  const applied = [
+    ...(respondAsync ? ['respond-async'] : []),
+    ...(waitMs === undefined ? [] : [`wait=${waitMs / MS_PER_SECOND}`]),
+  ]
+  return applied.length === 0 ? {} : { 'Preference-Applied': applied.join(', ') }
+}
 
 const readPayment = route({
   ...common,

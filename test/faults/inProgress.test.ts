@@ -6,6 +6,32 @@ import { startProcess, temporaryDirectory } from '../support/service.ts'
 describe('while the event store hangs', function () {
   this.timeout(60_000)
 
+  it('answers a refusal that it cannot record with 503, and never with 500', async () => {
+    const dataDir = await temporaryDirectory()
+    const service = await startProcess(dataDir)
+    try {
+      const powerful = clientOf(service.api, await service.token())
+      const powerless = clientOf(service.api, await service.token({ subject: 'clerk', scopes: ['payments:read'] }))
+      const { invoiceId } = await approvedInvoice(powerful)
+      const body = { invoice_id: invoiceId, amount: 900, currency: 'USD' }
+      const eventStore = service.addresses.pids['eventstore'] ?? 0
+      process.kill(eventStore, 'SIGSTOP')
+      try {
+        const [refused, tooMuch] = await Promise.all([
+          powerless.post('/payments', body, { 'idempotency-key': newKey() }),
+          powerful.post('/payments', { ...body, amount: 901 }, { 'idempotency-key': newKey() }),
+        ])
+        expect(refused.body).to.include({ status: 503, code: 'dependency_unavailable' })
+        expect(tooMuch.body.code).to.be.oneOf(['dependency_unavailable', 'deadline_exceeded'])
+      } finally {
+        process.kill(eventStore, 'SIGCONT')
+      }
+    } finally {
+      await service.end('SIGTERM')
+      await rm(dataDir, { recursive: true, force: true })
+    }
+  })
+
   it('says that a key is in progress, with nothing durable, and the same key resolves it afterwards', async () => {
     const dataDir = await temporaryDirectory()
     const service = await startProcess(dataDir)

@@ -288,6 +288,16 @@ describe('API keys', function () {
       expect(refused(await use(first))).to.deep.equal(INVALID)
     })
 
+    it('under one Idempotency-Key only one of them', async () => {
+      const ids = [(await issue()).body.id, (await issue()).body.id]
+      const key = { 'idempotency-key': newKey() }
+      const answers = await Promise.all(ids.map(id => client.post(`/api-keys/${id}:rotate`, {}, key)))
+      expect(answers.map(({ status }) => status)).to.have.members([200, 422])
+      const lost = answers.findIndex(({ status }) => status === 422)
+      expect(answers[lost]?.body.code).to.equal('idempotency_key_reused')
+      expect((await client.get(`/api-keys/${ids[lost]}`)).body.rotated_at).to.equal(null)
+    })
+
     it('once per Idempotency-Key: whoever lost the answer gets it again, and the secret in use goes on', async () => {
       const { id, secret } = (await issue()).body
       const key = { 'idempotency-key': newKey() }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
@@ -8,6 +9,9 @@ import { caller, startVariant, TENANT, type Wrong } from '../support/variants.ts
 /** An event store that fails between the steps of one request. */
 
 type Effect = 'none' | 'unknown'
+
+/** Claim, reference, reservation and outcome take longer than a payment may. */
+const SLOW_APPEND_MS = 1_400
 
 /** The store is there for so many appends and any reads between them, and then no longer, until it is let go on. */
 const losing = (appends: number, effect: Effect = 'none') => {
@@ -107,6 +111,20 @@ describe('an event store that fails in the middle of a request', function () {
       }
       expect(statuses).to.include(202)
     })
+
+  it('says that a payment is under way when appends are slow, and grants no wait beyond its deadline', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const store = (real: EventStore): EventStore => ({
+      ...real,
+      append: (...asked) => sleep(SLOW_APPEND_MS).then(() => real.append(...asked)),
+    })
+    const headers = { 'idempotency-key': newKey(), prefer: 'wait=6' }
+    const answer = await through({ store }, slow =>
+      slow.post('/payments', aPayment(invoiceId, { reference: invoiceId }), headers),
+    )
+    expect(answer.status, answer.text).to.equal(202)
+    expect(answer.headers.get('preference-applied')).to.equal('wait=4')
+  })
 
   for (const effect of ['none', 'unknown'] as const)
     it(`makes a refusal that cannot be recorded a 503 without effect: ${effect}`, async () => {

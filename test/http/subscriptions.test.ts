@@ -217,6 +217,16 @@ describe('subscriptions', function () {
       expect(told(other)).to.deep.equal([422, 'idempotency_key_reused'])
     })
 
+    it('under one key only one of them', async () => {
+      const paths = [await subscribe(), await subscribe()]
+      const key = { 'idempotency-key': newKey() }
+      const replay = (path: string) => client.post(`${path}:replay`, { from: 'beginning' }, key)
+      const answers = await Promise.all(paths.map(replay))
+      expect(answers.map(({ status }) => status)).to.have.members([202, 422])
+      const lost = answers.findIndex(({ status }) => status === 422)
+      expect((await client.get(paths[lost] ?? '')).body.version).to.equal(0)
+    })
+
     it('not from now on', async () =>
       expect(told(await client.post(`${await subscribe()}:replay`, { from: 'now' }))).to.deep.equal([
         400,
