@@ -5,14 +5,16 @@ import { type Addresses, publishAddresses } from './addresses.ts'
 import { openEventStore } from './adapters/eventstoredb.ts'
 import { openDatabase } from './adapters/postgres.ts'
 import { APPEND_DEADLINE_MS } from './commands/budgets.ts'
-import { createLedger } from './commands/handle.ts'
+import { createLedger, type Ledger } from './commands/handle.ts'
+import { IdSecretLost } from './commands/idSecret.ts'
 import { startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startParts } from './embedded/parts.ts'
+import { Refusal } from './embedded/refusal.ts'
 import { createTables } from './feeds/schema.ts'
-import type { Log } from './ports.ts'
+import { type Log, Unavailable } from './ports.ts'
 import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
 
@@ -71,6 +73,7 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   releasers.add(() => store.close())
   await createTables(database)
   const ledger = createLedger(store, realWorld(config.crashAt))
+  if (config.roles.includes('api')) await checkIdSecret(ledger, log)
   const feeds = await startFeeds(config, { database, store, ledger, log }, releasers)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
@@ -86,6 +89,17 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   }
   if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
   return { addresses, logs: place, failed: failed.promise, close: releasers.release }
+}
+
+/** Refuses to start where a repeated key would not find its first result. A store that does not answer is asked again later. */
+const checkIdSecret = async (ledger: Ledger, log: Log): Promise<void> => {
+  try {
+    await ledger.idSecret()
+  } catch (error) {
+    if (error instanceof IdSecretLost) throw new Refusal(error.message)
+    if (!(error instanceof Unavailable)) throw error
+    log.warn({ error }, 'the secret of ids cannot be read yet')
+  }
 }
 
 type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: () => Promise<void> }

@@ -4,8 +4,22 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Every kind of id there is, by its prefix; no route knows `ref`, `rfd`, `acc`, `man`, `ten` and `bnd`. */
-export const ID_PREFIXES = ['ord', 'inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd'] as const
+/** Every kind of id there is, by its prefix; no route knows `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec`. */
+export const ID_PREFIXES = [
+  'ord',
+  'inv',
+  'pay',
+  'op',
+  'sub',
+  'key',
+  'ref',
+  'rfd',
+  'acc',
+  'man',
+  'ten',
+  'bnd',
+  'sec',
+] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`
 

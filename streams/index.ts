@@ -8,6 +8,7 @@ import { order } from './order/index.ts'
 import { payment } from './payment/index.ts'
 import { reference } from './reference/index.ts'
 import { refund } from './refund/index.ts'
+import { secret } from './secret/index.ts'
 import { subscription } from './subscription/index.ts'
 import { tenant } from './tenant/index.ts'
 
@@ -25,6 +26,7 @@ export const aggregates = {
   manifest,
   tenant,
   subscription,
+  secret,
 } as const
 
 export type Category = keyof typeof aggregates

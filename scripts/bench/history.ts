@@ -60,7 +60,7 @@ const contextOf = (): Context => ({
 })
 
 /** An order, its approved invoice and the payments that pay it in full, as the API would make them. */
-const payOneInvoice = async (ledger: Ledger): Promise<void> => {
+const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> => {
   const order_id = randomId('ord', ledger.world)
   const invoice_id = randomId('inv', ledger.world)
   const unit_amount = BigInt(PARTS_PER_INVOICE * PART_AMOUNT)
@@ -74,7 +74,7 @@ const payOneInvoice = async (ledger: Ledger): Promise<void> => {
   for (let part = 0; part < PARTS_PER_INVOICE; part++) {
     const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference: randomUUID(), metadata: {} }
     const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
-    const key: ScopedKey = { scope, key: randomUUID() }
+    const key: ScopedKey = { scope, key: randomUUID(), secret }
     const claim = claimOf(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
     const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
     const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), claim }, contextOf())
@@ -82,12 +82,12 @@ const payOneInvoice = async (ledger: Ledger): Promise<void> => {
   }
 }
 
-const makeHistory = async (payments: number): Promise<Append[]> => {
+const makeHistory = async (payments: number, secret: Uint8Array): Promise<Append[]> => {
   const { store, appends } = recordingStore()
   const ledger = createLedger(store, realWorld())
   let left = Math.ceil(payments / PARTS_PER_INVOICE)
   const caller = async (): Promise<void> => {
-    while (left-- > 0) await payOneInvoice(ledger)
+    while (left-- > 0) await payOneInvoice(ledger, secret)
   }
   await Promise.all(Array.from({ length: CALLERS }, caller))
   return appends
@@ -117,10 +117,10 @@ const histories = new WeakMap<Stage, Promise<History>>()
 
 const write = async (stage: Stage, payments: number): Promise<History> => {
   const { eventStoreUrl } = await stage.parts()
-  stage.say(`making the events of ${payments} payments`)
-  const appends = await makeHistory(payments)
-  stage.say(`appending ${appends.length} times`)
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: 30_000 })
+  stage.say(`making the events of ${payments} payments`)
+  const appends = await makeHistory(payments, await createLedger(store, realWorld()).idSecret())
+  stage.say(`appending ${appends.length} times`)
   await send(store, appends).finally(() => store.close())
   const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
   return { events: count(appends), projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))) }

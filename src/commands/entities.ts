@@ -17,6 +17,7 @@ import { order } from '../../streams/order/index.ts'
 import { payment } from '../../streams/payment/index.ts'
 import { reference } from '../../streams/reference/index.ts'
 import { refund } from '../../streams/refund/index.ts'
+import { secret } from '../../streams/secret/index.ts'
 import { subscription } from '../../streams/subscription/index.ts'
 import { tenant } from '../../streams/tenant/index.ts'
 
@@ -37,5 +38,6 @@ export const operationEntity = { aggregate: operation, projection: operations }
 export const apiKeyEntity = { aggregate: apiKey, projection: apiKeys }
 export const keyBindingEntity = { aggregate: keyBinding }
 export const manifestEntity = { aggregate: manifest }
+export const secretEntity = { aggregate: secret }
 export const tenantEntity = { aggregate: tenant }
 export const subscriptionEntity = { aggregate: subscription, projection: subscriptions }

@@ -6,6 +6,7 @@ import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
 import type { Entity } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
+import { createIdSecret } from './idSecret.ts'
 import { createLoader, type Loaded, type Loader, nothingLoaded } from './loader.ts'
 import { newEventOf } from './recorded.ts'
 
@@ -23,6 +24,8 @@ export type Ledger = {
   readonly loader: Loader
   /** Called as soon as a part of the command is known to be durable; see effect.ts. */
   readonly noteEffect: () => void
+  /** The secret of the ids that are made of idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
+  readonly idSecret: () => Promise<Uint8Array>
   /** Runs work on one stream after the other, so that within a process no race is lost that a queue can prevent. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when what is in turn on the stream now is done, however it ends. */
@@ -62,7 +65,9 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
   }
   const done = (): void => undefined
   const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
-  return { store, world, loader: createLoader(store), noteEffect: done, inTurn, idle }
+  const loader = createLoader(store)
+  const idSecret = createIdSecret({ store, world, loader })
+  return { store, world, loader, idSecret, noteEffect: done, inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import type { Claim } from '../../streams/claim.ts'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
 import type { JsonObject, World } from '../ports.ts'
@@ -36,13 +36,21 @@ export const eventIdOf = (commandId: string, stream: string, revision: bigint): 
 export type Scope = { tenant: string; subject: string; client: string; operation: string }
 
 /** The key in its scope (contract.md §4): a fresh token of the same caller changes nothing, another caller everything. */
-export type ScopedKey = { readonly scope: Scope; readonly key: string }
+export type ScopedKey = {
+  readonly scope: Scope
+  readonly key: string
+  /** The log's own (idSecret.ts). */
+  readonly secret: Uint8Array
+}
 
-export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key }: ScopedKey): Id<P> =>
-  derivedId(prefix, scope.tenant, scope.subject, scope.client, scope.operation, key)
+/** The same key in the same scope always gives the same id, which nobody can compute without the secret. */
+export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: ScopedKey): Id<P> => {
+  const parts = [prefix, scope.tenant, scope.subject, scope.client, scope.operation, key]
+  return idFromBytes(prefix, createHmac('sha256', secret).update(JSON.stringify(parts)).digest())
+}
 
 /** What a first event says of the key that caused it. `request` is the validated request, server-made values left out. */
-export const claimOf = ({ scope, key }: ScopedKey, request: JsonObject, expiresAt: string): Claim => ({
+export const claimOf = ({ scope, key }: Omit<ScopedKey, 'secret'>, request: JsonObject, expiresAt: string): Claim => ({
   key_hash: sha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])).toString('hex'),
   caller: { subject: scope.subject, client: scope.client },
   fingerprint: sha256(canonicalJson(request)).toString('hex'),

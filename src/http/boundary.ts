@@ -64,6 +64,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     const apiVersion = checkedVersion(asked)
     const body = declared.body && checked(declared.body, sent, '')
     const query = checkedQuery(req, declared)
+    const keyLines = req.headersDistinct['idempotency-key']
     return {
       ...services,
       params,
@@ -72,7 +73,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       path: req.path,
       apiVersion,
       correlationId: String(res.locals['correlationId']),
-      idempotency: principal && scopedKeyOf(declared, principal, req.headersDistinct['idempotency-key']),
+      idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyLines)),
       ifMatch: checkedIfMatch(req, declared),
       ifNoneMatch: headerOf(req, 'if-none-match'),
       // RFC 9110 §14.2: Range means something for GET alone.

@@ -1,3 +1,4 @@
+import type { Ledger } from '../commands/handle.ts'
 import { claimOf, idOfKey, type ScopedKey } from '../commands/identifiers.ts'
 import { bindKey } from '../commands/keyBindings.ts'
 import type { Principal } from '../identity/principal.ts'
@@ -17,20 +18,23 @@ export const parseKey = (header: string): string => {
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
 
-/** The key in the scope of tenant, caller and operation, where the route has use for one. `lines`: of the header. */
-export const scopedKeyOf = (
+/** The key in the scope of tenant, caller and operation, where the route has use for one. The lines are the header's. */
+export const scopedKeyOf = async (
+  ledger: Ledger,
   declared: AnyRoute,
   principal: Principal,
   [header, ...others]: readonly string[] = [],
-): ScopedKey | undefined => {
+): Promise<ScopedKey | undefined> => {
   if (!declared.idempotencyKey) return undefined
   if (header === undefined) {
     if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
     return undefined
   }
   if (others.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
+  const key = parseKey(header)
   const { tenant, subject, client } = principal
-  return { scope: { tenant, subject, client, operation: declared.operationId }, key: parseKey(header) }
+  const secret = await ledger.idSecret()
+  return { scope: { tenant, subject, client, operation: declared.operationId }, key, secret }
 }
 
 /** The claim that this call makes on its key; null when it has none. */

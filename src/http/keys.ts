@@ -36,7 +36,8 @@ const readKey = route({
   errors: ['idempotency_key_invalid'],
   handle: async ({ params, query: { operation }, principal, ledger }) => {
     const { tenant, subject, client } = principal
-    const key = { scope: { tenant, subject, client, operation }, key: parseKey(params.key) }
+    const scope = { tenant, subject, client, operation }
+    const key = { scope, key: parseKey(params.key), secret: await ledger.idSecret() }
     const outcome = await outcomeOfKey(ledger, operation, key)
     if (outcome.status === 'never_seen')
       return { status: 200, body: { operation, status: outcome.status, expires_at: null, links: {} } }

@@ -18,7 +18,7 @@ import { approveInvoice, context, newPayment } from './kit.ts'
 const STEPS_MAX = 40
 const EXPIRES = '2026-02-01T00:00:00.000Z'
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'any' }
-const keyed = { scope, key: 'k' }
+const keyed = { scope, key: 'k', secret: Buffer.alloc(32, 1) }
 
 const invoiceOf = (claimed: boolean) => ({
   id: idOfKey('inv', keyed),

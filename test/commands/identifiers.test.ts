@@ -15,6 +15,7 @@ import { realWorld } from '../../src/world.ts'
 const RANDOM_IDS = 10_000
 const UUID_V8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
+const secret = Buffer.alloc(32, 7)
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_payment' }
 
 describe('canonical JSON', () => {
@@ -96,7 +97,7 @@ describe('the pointers at which two requests differ', () => {
 describe('ids of commands', () => {
   it('are derived for ever in the same way: a stored stream would not be found again otherwise', () => {
     expect(derivedId('ref', 'acme', 'INV-2026-17')).to.equal('ref_EWZV9A23TRE86T8Y7QK3T587G6')
-    expect(idOfKey('pay', { scope, key: 'order-17-payment-1' })).to.equal('pay_7DVCVGB8S83PAV1P2PH3AG1SZV')
+    expect(idOfKey('pay', { scope, key: 'order-17-payment-1', secret })).to.equal('pay_01ABVK5D1FTHPC66V0PSK9R82Z')
     expect(eventIdOf('command-1', 'pay_0', 0n)).to.equal('b26dcb35-1116-8f3c-a021-feab0a38b933')
   })
 
@@ -111,13 +112,16 @@ describe('ids of commands', () => {
     expect(new Set(ids).size).to.equal(ids.length)
   })
 
-  it('of a key differ with tenant, caller, operation and key', () => {
-    const base = { scope, key: 'k-1' }
+  it('of a key differ with tenant, caller, operation, key and secret, and cannot be computed without the secret', () => {
+    const base = { scope, key: 'k-1', secret }
+    const guessed = derivedId('pay', scope.tenant, scope.subject, scope.client, scope.operation, 'k-1')
+    expect(idOfKey('pay', base)).to.not.equal(guessed)
     const others = [
-      { scope, key: 'k-2' },
+      { ...base, key: 'k-2' },
+      { ...base, secret: Buffer.alloc(32, 8) },
       ...(['tenant', 'subject', 'client', 'operation'] as const).map(name => ({
+        ...base,
         scope: { ...scope, [name]: 'other' },
-        key: 'k-1',
       })),
     ]
     expect(new Set([base, ...others].map(one => idOfKey('pay', one))).size).to.equal(others.length + 1)

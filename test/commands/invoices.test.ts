@@ -11,10 +11,11 @@ import { context, typesIn } from './kit.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
 const SEEDS = 200
+const secret = Buffer.alloc(32, 1)
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'raise_invoice' }
 
 const newInvoice = (key: string, order: number): NewInvoice => ({
-  id: idOfKey('inv', { scope, key }),
+  id: idOfKey('inv', { scope, key, secret }),
   order_id: id('ord', order),
   due_date: '2026-03-01',
   metadata: {},

@@ -24,6 +24,7 @@ export const context = (more: Partial<Context> = {}): Context => {
 }
 
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_payment' }
+const secret = Buffer.alloc(32, 1)
 
 /** Of the invoice below, under a key of its own. Nobody loses patience. */
 export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'claim'>> = {}): NewPayment => {
@@ -40,7 +41,7 @@ export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'c
   return {
     waitMs: 60_000,
     ...terms,
-    id: idOfKey('pay', { scope, key }),
+    id: idOfKey('pay', { scope, key, secret }),
     claim: claimOf({ scope, key }, request, '2026-02-01T00:00:00.000Z'),
   }
 }

@@ -1,0 +1,97 @@
+import { streamOf } from '../../streams/aggregate.ts'
+import { HOUSE_TENANT, type Metadata } from '../../streams/envelope.ts'
+import { type EventStore, Unavailable, type World } from '../ports.ts'
+import { secretEntity } from './entities.ts'
+import { derivedId, eventIdOf } from './identifiers.ts'
+import type { Loader } from './loader.ts'
+import { newEventOf } from './recorded.ts'
+
+/**
+ * The secret that the ids of idempotency keys are made with (HMAC-SHA-256), so that an id cannot be computed from a key,
+ * a tenant and a caller that somebody guesses.
+ *
+ * It is kept in the log, in a stream of its own. All instances share it, it survives every restart, and a backup of the event
+ * store holds it beside the results of the keys that it protects: neither is ever restored without the other. Whoever can
+ * read the log sees the ids themselves, so it keeps nothing from them. It never changes: under another secret a repeated key
+ * would find nothing, and pay twice.
+ */
+
+const SECRET_ID = derivedId('sec', 'ids of idempotency keys')
+const SECRET_BYTES = 32
+
+/** The log has results of keys, and not the secret. Nothing that a key creates may be made in it. */
+export class IdSecretLost extends Unavailable {
+  constructor() {
+    const reason =
+      `The event store has results of idempotency keys, and the secret of their ids is not in it: stream ${streamOf(secretEntity.aggregate, SECRET_ID)}. ` +
+      'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup. ' +
+      'A log from before ids had a secret cannot be used: for a development log remove LEDGER_DATA_DIR.'
+    super('event store', 'none', new Error(reason))
+    this.message = reason
+    this.name = 'IdSecretLost'
+  }
+}
+
+type Parts = { readonly store: EventStore; readonly world: World; readonly loader: Loader }
+
+const readSecret = async ({ loader }: Parts): Promise<Uint8Array | undefined> => {
+  const { state } = await loader.load(secretEntity, SECRET_ID)
+  return state.status === 'made' ? Buffer.from(state.secret, 'base64url') : undefined
+}
+
+/** Whether any event of the log is the result of a key. */
+const hasClaims = async ({ store }: Parts): Promise<boolean> => {
+  const stop = new AbortController()
+  try {
+    for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {
+      if (item.kind === 'caught_up') return false
+      if (item.kind === 'event' && (item.event.data['claim'] ?? null) !== null) return true
+    }
+  } finally {
+    stop.abort()
+  }
+  throw new Unavailable('event store', 'none', new Error('The log could not be read to its end.'))
+}
+
+const metadataOf = (run: string, world: World): Metadata => ({
+  tenant: HOUSE_TENANT,
+  subject: 'secrets',
+  client: HOUSE_TENANT,
+  authority: 'secrets',
+  correlationId: run,
+  causationId: run,
+  at: new Date(world.now()).toISOString(),
+  schemaVersion: 0,
+})
+
+/** Of processes that do this at the same time, the first to append makes the secret of all. */
+const makeSecret = async ({ store, world }: Parts): Promise<void> => {
+  const bytes = world.randomBytes(SECRET_BYTES)
+  const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
+  const event = { type: 'SecretMade' as const, data: { secret: Buffer.from(bytes).toString('base64url') } }
+  const decided = { event, eventId: eventIdOf(run, SECRET_ID, 0n), metadata: metadataOf(run, world) }
+  const { aggregate } = secretEntity
+  await store.append(streamOf(aggregate, SECRET_ID), [newEventOf(aggregate.codec, decided)], 'no_stream')
+}
+
+const openSecret = async (parts: Parts): Promise<Uint8Array> => {
+  const there = await readSecret(parts)
+  if (there) return there
+  if (!(await hasClaims(parts))) await makeSecret(parts)
+  // Where there are claims, another process may have made the secret since, and created something with it.
+  const made = await readSecret(parts)
+  if (made === undefined) throw new IdSecretLost()
+  return made
+}
+
+/** Reads the secret at the first call, or makes it in a log that needs none yet; a failed call is tried again by the next. */
+export const createIdSecret = (parts: Parts): (() => Promise<Uint8Array>) => {
+  let opening: Promise<Uint8Array> | undefined
+  return () => {
+    opening ??= openSecret(parts).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+}

@@ -1,0 +1,17 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type MakeSecret, secretDecider, type SecretState } from './decider.ts'
+import { type SecretEvent, secretEvents } from './events.ts'
+import { secretFacts } from './facts.ts'
+import { secretUpcasters } from './upcasters.ts'
+
+export const secret: Aggregate<SecretState, MakeSecret, SecretEvent, never> = {
+  category: 'secret',
+  prefix: 'sec',
+  decider: secretDecider,
+  codec: codecOf(secretEvents, secretUpcasters),
+  facts: secretFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,143 @@
+import { expect } from 'chai'
+import { orderEntity, paymentEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { idOfKey } from '../../src/commands/identifiers.ts'
+import { IdSecretLost } from '../../src/commands/idSecret.ts'
+import { outcomeOfKey } from '../../src/commands/keys.ts'
+import { pay } from '../../src/commands/payments.ts'
+import { type EventStore, Unavailable } from '../../src/ports.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { createOrder, id, initiatePayment } from '../streams/samples.ts'
+import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+
+const secretStreamIn = (log: MemoryLog): string =>
+  log.events.find(({ type }) => type === 'SecretMade')?.stream ?? 'none yet'
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'nothing was thrown',
+    (error: unknown) => error,
+  )
+
+/** Every process has a world of its own, and so other random bytes. */
+let seed = 0
+const processOn = (store: EventStore): Ledger => createLedger(store, createVirtualWorld((seed += 1)))
+
+describe('the secret of ids', () => {
+  let log: MemoryLog
+  beforeEach(() => {
+    log = createMemoryLog()
+  })
+
+  /** The log as it is when the stream of the secret was deleted. */
+  const withoutSecret = (): EventStore => {
+    const store = log.open()
+    const hidden = secretStreamIn(log)
+    return {
+      ...store,
+      readStream: (stream, options) => store.readStream(stream === hidden ? 'nothing' : stream, options),
+    }
+  }
+
+  it('is made at the first need, 32 random bytes, and stays the same over restarts', async () => {
+    const first = await processOn(log.open()).idSecret()
+    expect(first).to.have.length(32)
+    expect(await processOn(log.open()).idSecret()).to.deep.equal(first)
+    expect(log.events.map(({ type }) => type)).to.deep.equal(['SecretMade'])
+    expect(log.events[0]?.metadata).to.include({ tenant: 'ledger' })
+  })
+
+  it('is another in another log', async () => {
+    const other = createMemoryLog()
+    expect(await processOn(log.open()).idSecret()).to.not.deep.equal(await processOn(other.open()).idSecret())
+  })
+
+  it('is one for all processes that begin at the same time', async () => {
+    const processes = Array.from({ length: 8 }, () => processOn(log.open(() => new Promise(setImmediate))))
+    const secrets = await Promise.all(processes.map(ledger => ledger.idSecret()))
+    for (const secret of secrets) expect(secret).to.deep.equal(secrets[0])
+    expect(typesIn(log.events, secretStreamIn(log))).to.deep.equal(['SecretMade'])
+  })
+
+  it('is read once by a process, however often it is needed', async () => {
+    const reads: string[] = []
+    const ledger = processOn(log.open(({ at, stream }) => void (at === 'read' && reads.push(stream))))
+    await Promise.all([ledger.idSecret(), ledger.idSecret()])
+    const before = reads.length
+    await ledger.idSecret()
+    expect(reads).to.have.length(before)
+  })
+
+  it('is made in a log that has events, as long as no key has created any', async () => {
+    const keyless = { command: { ...createOrder, claim: null }, context: context(), isNew: true }
+    await handle(processOn(log.open()), orderEntity, id('ord'), keyless)
+    expect(await processOn(log.open()).idSecret()).to.have.length(32)
+  })
+
+  it('is never made anew in a log where a key has created something: that key would pay twice', async () => {
+    const ledger = processOn(log.open())
+    await ledger.idSecret()
+    await handle(ledger, paymentEntity, id('pay'), {
+      command: initiatePayment('immediate'),
+      context: context(),
+      isNew: true,
+    })
+    const events = log.events.length
+    const error = await failureOf(processOn(withoutSecret()).idSecret())
+    expect(error).to.be.instanceOf(IdSecretLost).and.include({ effect: 'none' })
+    expect(error).to.have.property('message').that.includes(secretStreamIn(log))
+    expect(log.events).to.have.length(events)
+  })
+
+  it('is found by a process that looked before another made it and paid with it', async () => {
+    const store = log.open()
+    let isLate = true
+    const late: EventStore = {
+      ...store,
+      async *subscribe(options) {
+        if (isLate) {
+          isLate = false
+          const other = processOn(log.open())
+          await other.idSecret()
+          await approveInvoice(other)
+          await pay(other, newPayment('k-1'), context())
+        }
+        yield* store.subscribe(options)
+      },
+    }
+    const secret = await processOn(late).idSecret()
+    expect(secret).to.deep.equal(await processOn(log.open()).idSecret())
+  })
+
+  it('is asked for again after a failure', async () => {
+    let isDown = true
+    const ledger = processOn(
+      log.open(() => {
+        if (isDown) throw new Unavailable('event store', 'none', new Error('down'))
+      }),
+    )
+    expect(await failureOf(ledger.idSecret())).to.be.instanceOf(Unavailable)
+    isDown = false
+    expect(await ledger.idSecret()).to.have.length(32)
+  })
+
+  it('is not guessed from a log that could not be read to its end', async () => {
+    const cut = { ...log.open(), async *subscribe() {} }
+    expect(await failureOf(processOn(cut).idSecret()))
+      .to.be.instanceOf(Unavailable)
+      .and.not.instanceOf(IdSecretLost)
+    expect(log.events).to.deep.equal([])
+  })
+
+  it('leads a repeated key to its first result in every process', async () => {
+    const ledger = processOn(log.open())
+    const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_order' }
+    const outcomeIn = async (of: Ledger, key: string) =>
+      outcomeOfKey(of, 'create_order', { scope, key, secret: await of.idSecret() })
+    const created = idOfKey('ord', { scope, key: 'k-1', secret: await ledger.idSecret() })
+    await handle(ledger, orderEntity, created, { command: createOrder, context: context(), isNew: true })
+    const restarted = processOn(log.open())
+    expect(await outcomeIn(restarted, 'k-1')).to.include({ status: 'succeeded', href: `/orders/${created}` })
+    expect(await outcomeIn(restarted, 'k-2')).to.deep.equal({ status: 'never_seen' })
+  })
+})

@@ -1,0 +1,48 @@
+import { rm } from 'node:fs/promises'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { paymentEntity } from '../../src/commands/entities.ts'
+import { newEventOf } from '../../src/commands/recorded.ts'
+import { compose } from '../../src/compose.ts'
+import { readConfig } from '../../src/config.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import type { PaymentEvent } from '../../streams/payment/index.ts'
+import { startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
+import { recordedAs } from '../projections/histories.ts'
+import { id, paymentInitiated } from '../streams/samples.ts'
+import { temporaryDirectory } from '../support/service.ts'
+
+describe('a log whose secret of ids is gone', function () {
+  this.timeout(60_000)
+  let node: TestNode
+  let dataDir: string
+  before(async () => {
+    node = await startTestNode()
+    dataDir = await temporaryDirectory()
+  })
+  after(async () => {
+    await node.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('is not served: the service says which stream is missing, and appends nothing', async () => {
+    const store = openEventStore({ connectionString: node.address })
+    const [claimed] = recordedAs<PaymentEvent>(id('pay'), [paymentInitiated('immediate')])
+    if (claimed === undefined) throw new Error('There is one.')
+    await store.append(`payment-${id('pay')}`, [newEventOf(paymentEntity.aggregate.codec, claimed)], 'no_stream')
+    const head = await store.head()
+    const settings = {
+      PORT: '0',
+      LEDGER_DATA_DIR: dataDir,
+      EVENTSTORE_URL: node.address,
+      DATABASE_URL: node.databaseUrl,
+    }
+    const refusal = await compose(readConfig(settings)).catch((error: unknown) => error)
+    expect(refusal).to.be.instanceOf(Refusal)
+    expect(refusal)
+      .to.have.property('message')
+      .that.matches(/secret-sec_[0-9A-Z]{26}.*pay twice/)
+    expect(await store.head()).to.equal(head)
+    await store.close()
+  })
+})
