@@ -26,9 +26,9 @@ import {
 
 /** Long streams of every kind that keeps something of each event: folding one costs the same per event as a short one. */
 
-const EVENTS = { short: 2_500, long: 20_000 }
+const EVENTS = { short: 1_000, long: 32_000 }
 /** Per event, a long stream may cost so much more than a short one: room for the garbage collector, none for a copy. */
-const COST_PER_EVENT_RATIO_MAX = 3
+const COST_PER_EVENT_RATIO_MAX = 8
 
 const times = <E>(count: number, make: (n: number) => E): E[] => Array.from({ length: count }, (_, n) => make(n + 1))
 const keyed = (n: number) => ({ ...claim, key_hash: `key ${n}` })

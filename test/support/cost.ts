@@ -16,13 +16,16 @@ const costOf = async (work: () => unknown): Promise<number> => {
 
 /**
  * The cost per item of a long work, divided by that of a short one: near 1 where the cost is linear, near long / short where
- * it is quadratic. `of` prepares the work on so many items.
+ * it is quadratic. `of` prepares the work on so many items. The short work is done as often as makes the same number of items.
  */
 export const growthOfCost = async (
   of: (count: number) => () => unknown,
   { short, long }: { readonly short: number; readonly long: number },
 ): Promise<number> => {
   const [shortWork, longWork] = [of(short), of(long)]
-  await shortWork()
-  return (await costOf(longWork)) / (await costOf(shortWork)) / (long / short)
+  const repeated = async (): Promise<void> => {
+    for (let items = 0; items < long; items += short) await shortWork()
+  }
+  await repeated()
+  return (await costOf(longWork)) / (await costOf(repeated))
 }
