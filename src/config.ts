@@ -1,7 +1,20 @@
-import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { CRASH_POINTS, type CrashPoint, RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
+import {
+  addressBlock,
+  count,
+  DAY_MS,
+  DEFAULT_RATE_LIMITS,
+  duration,
+  flag,
+  fourEyes,
+  HOUR_MS,
+  list,
+  pepper,
+  publicUrl,
+  rateLimits,
+} from './configValues.ts'
+import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 
 /** The only reader of the environment. */
 
@@ -37,7 +50,12 @@ export type Config = {
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
   /** `dev` keys are those of the embedded profile; in production there are none without a pepper. */
-  readonly apiKeys: { readonly environment: 'dev' | 'live'; readonly pepper?: string }
+  readonly apiKeys: {
+    readonly environment: 'dev' | 'live'
+    readonly pepper?: string
+    /** How many a tenant may have that are neither revoked nor expired. */
+    readonly perTenantMax: number
+  }
   /** How many exports one caller may have under way. */
   readonly exportsAtOnceMax: number
   /** How often the facts of each topic are sealed in a manifest. */
@@ -56,81 +74,6 @@ export class ConfigError extends Error {
     this.name = 'ConfigError'
   }
 }
-
-const HOUR_MS = 60 * 60 * 1000
-const DAY_MS = 24 * HOUR_MS
-const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
-
-const duration = z
-  .string()
-  .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
-  .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
-
-const list = z.string().transform(text =>
-  text
-    .split(',')
-    .map(item => item.trim())
-    .filter(item => item !== ''),
-)
-
-const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
-
-const FOUR_EYES = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
-
-/** `acme=USD:100000,acme=EUR:90000`: from this amount on, in minor units. */
-const fourEyes = list.transform((rules, context) => {
-  const amounts = new Map<string, bigint>()
-  for (const rule of rules) {
-    const [, tenant, currency, amount] = FOUR_EYES.exec(rule) ?? []
-    if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
-    else amounts.set(`${tenant} ${currency}`, BigInt(amount))
-  }
-  return amounts
-})
-
-const DEFAULT_RATE_LIMITS: Config['rateLimits'] = {
-  default: { requests: 6_000, windowSeconds: 60 },
-  payments: { requests: 600, windowSeconds: 60 },
-  exports: { requests: 10, windowSeconds: 3_600 },
-  auth_failures: { requests: 60, windowSeconds: 60 },
-}
-const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
-
-/** `payments=600/60,exports=10/3600`: requests in seconds. Those that are not named keep what they have. */
-const rateLimits = list.transform((rules, context) => {
-  const limits = { ...DEFAULT_RATE_LIMITS }
-  for (const rule of rules) {
-    const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
-    if (policy === undefined)
-      context.addIssue({
-        code: 'custom',
-        message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
-      })
-    else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
-  }
-  return limits
-})
-
-const PREFIX_MAX = { 4: 32, 6: 128 } as const
-
-/** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`. */
-const addressBlock = z.string().refine(
-  text => {
-    const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-    const version = isIP(address)
-    return (version === 4 || version === 6) && Number(prefix) <= PREFIX_MAX[version]
-  },
-  { error: ({ input }) => `${String(input)} is no address and no CIDR block` },
-)
-
-/** A shorter pepper may be guessed by whoever has the hashes. */
-const PEPPER_CHARS_MIN = 32
-
-/** Paths are told from the root, so the address ends with the port. */
-const publicUrl = z
-  .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
-  .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
-  .transform(text => new URL(text).origin)
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
@@ -156,12 +99,9 @@ const environment = z.object({
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
   APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
   RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
-  API_KEY_PEPPER: z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`).optional(),
-  EXPORTS_AT_ONCE: z
-    .string()
-    .regex(/^\d{1,4}$/, 'a number')
-    .transform(Number)
-    .default(2),
+  API_KEY_PEPPER: pepper.optional(),
+  API_KEYS_PER_TENANT: count.default(100),
+  EXPORTS_AT_ONCE: count.default(2),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -226,6 +166,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     rateLimits: given.RATE_LIMITS,
     apiKeys: {
       environment: production ? 'live' : 'dev',
+      perTenantMax: given.API_KEYS_PER_TENANT,
       ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
     },
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,

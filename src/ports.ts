@@ -166,7 +166,7 @@ export class FactTooLarge extends Error {
 
 // --- Rates -----------------------------------------------------------------------------------------------------------
 
-export const RATE_POLICIES = ['default', 'payments', 'exports', 'auth_failures'] as const
+export const RATE_POLICIES = ['default', 'payments', 'exports', 'auth_failures', 'api_keys'] as const
 export type RatePolicy = (typeof RATE_POLICIES)[number]
 
 export type RateLimit = { readonly requests: number; readonly windowSeconds: number }

@@ -71,6 +71,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     standings: createStandings(ledger),
     denials,
     exportsAtOnceMax: config.exportsAtOnceMax,
+    apiKeysPerTenantMax: config.apiKeys.perTenantMax,
     topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
     idempotencyRetentionMs: config.idempotencyRetentionMs,
     bodyDeadlineMs: BODY_DEADLINE_MS,

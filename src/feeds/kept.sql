@@ -27,6 +27,16 @@ create table if not exists export_slots (
   taken_at timestamptz not null default now(),
   primary key (caller, operation_id)
 );
+-- API keys that are about to be issued or renewed. Taken before the event is appended, so that two that come at once are
+-- not both the last that the tenant may have.
+create table if not exists api_key_slots (
+  tenant_id text not null,
+  key_id text not null,
+  -- Whether it has expired and is given a new secret.
+  renewed boolean not null,
+  taken_at timestamptz not null default now(),
+  primary key (tenant_id, key_id)
+);
 -- Facts that could not be delivered, and every later one of their keys: they wait here, in order, for an operator.
 create table if not exists parked_facts (
   -- The publisher, or the id of a subscription.

@@ -5,6 +5,7 @@ import type { ApiKeyEvent, ApiKeyState } from '../../streams/apiKey/index.ts'
 import type { Claim } from '../../streams/claim.ts'
 import { type ApiKeyId, idSchema } from '../../streams/ids.ts'
 import { create, objectionTo, rowUntil } from '../commands/creation.ts'
+import { takeApiKeySlot } from '../commands/apiKeySlots.ts'
 import { apiKeyEntity } from '../commands/entities.ts'
 import { handle } from '../commands/handle.ts'
 import { idOfKey, randomId } from '../commands/identifiers.ts'
@@ -15,7 +16,7 @@ import { noApiKeys } from './authentication.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
 import { bindKeyOf, claimFor } from './idempotency.ts'
-import { insufficientScope } from './problem.ts'
+import { insufficientScope, Problem } from './problem.ts'
 import { answer, answerCreated, changedHeaders, PRIVATE, visible } from './resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from './route.ts'
 import { createdQuery, pageQuery, pageSchema } from './schemas.ts'
@@ -39,6 +40,18 @@ const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): vo
   if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
 }
 
+/** Each key brings its own limits, so that a tenant may not have any number of them. */
+const takeSlot = async (call: AnyCall, id: ApiKeyId, renewed: boolean): Promise<void> => {
+  const { database, principal, apiKeysPerTenantMax: max } = call
+  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
+  throw new Problem('quota_exceeded', {
+    detail: `The tenant has ${max} live API keys: revoke one, or wait until one has expired.`,
+  })
+}
+
+const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
+  key.status === 'active' && Date.parse(key.current.expires_at) <= nowMs
+
 const byId = z.object({ id: idSchema('key') })
 const PATH = '/api-keys'
 const common = { tag: 'API keys', rateClass: 'default', scope: 'keys:manage' } as const
@@ -54,7 +67,7 @@ const issueApiKey = route({
   body: newApiKey,
   idempotencyKey: 'honoured',
   responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
-  errors: [],
+  errors: ['quota_exceeded'],
   handle: async call => {
     const { ledger, context, idempotency, principal } = call
     const secrets = secretsOf(call)
@@ -63,6 +76,7 @@ const issueApiKey = route({
     // In one order, so that the same scopes in another are the same request.
     const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
     const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
+    await takeSlot(call, id, false)
     const claim = claimFor(call, { ...terms, scopes, expires_in_days: lifetime_days })
     const nonce = newNonce(call)
     const minted = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
@@ -135,11 +149,13 @@ const rotateApiKey = route({
   body: rotation,
   idempotencyKey: 'honoured',
   responses: { 200: { ...shown, headers: ['ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
-  errors: [],
+  errors: ['quota_exceeded'],
   handle: async call => {
     const { ledger, context, params, principal, body } = call
     const secrets = secretsOf(call)
-    permitGrant(principal, visible(call, (await ledger.loader.load(apiKeyEntity, params.id)).row).scopes)
+    const { state, row } = await ledger.loader.load(apiKeyEntity, params.id)
+    permitGrant(principal, visible(call, row).scopes)
+    if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
     const claim = claimFor(call, { id: params.id, ...body })
     await bindKeyOf(call, claim, { about: params.id, path: PATH })
     const nonce = newNonce(call)

@@ -10,7 +10,7 @@ export type Standing = {
   readonly resetMs: number
 }
 
-export type RateClass = Exclude<RatePolicy, 'auth_failures'>
+export type RateClass = Exclude<RatePolicy, 'auth_failures' | 'api_keys'>
 
 export type Limits = {
   /** Counts a request of the caller: with the limit of all requests first, then with those that are its own. */
@@ -37,16 +37,22 @@ export const createLimits = (settings: LimitSettings, { local, shared }: Counter
     ...(await counter.count(`${policy}:${key}`, limit)),
   })
   return {
-    count: async ({ tenant, subject, client, quota }, rateClass) => {
+    count: async ({ tenant, subject, client, kind, quota }, rateClass) => {
       const key = callerOf({ tenant, subject, client })
       const all = await standing(local, key, 'default', settings.default)
       if (isExceeded(all)) return [all]
       const own = rateClass === 'default' ? [] : [await standing(shared, key, rateClass, settings[rateClass])]
-      return quota ? [all, ...own, await standing(shared, key, 'quota', quota)] : [all, ...own]
+      // Each key is a caller of its own, so that a tenant with many keys would have as many limits.
+      const keys = kind === 'api_key' ? [await standing(local, tenant, 'api_keys', settings.api_keys)] : []
+      const quotas = quota ? [await standing(shared, key, 'quota', quota)] : []
+      return [all, ...own, ...keys, ...quotas]
     },
     countFailure: address => standing(local, address, 'auth_failures', settings.auth_failures),
   }
 }
+
+/** Shares of what a tenant gives its API keys; the other policies are limits of every caller. */
+const QUOTAS: ReadonlySet<string> = new Set(['quota', 'api_keys'])
 
 export const isExceeded = ({ used, limit }: Standing): boolean => used > limit.requests
 
@@ -65,7 +71,7 @@ export const exceededBy = (standings: readonly Standing[]): Problem | undefined 
   const exceeded = standings.find(isExceeded)
   if (!exceeded) return undefined
   const { policy, limit } = exceeded
-  return new Problem(policy === 'quota' ? 'quota_exceeded' : 'rate_limited', {
+  return new Problem(QUOTAS.has(policy) ? 'quota_exceeded' : 'rate_limited', {
     detail: `The limit "${policy}" allows ${limit.requests} requests in ${limit.windowSeconds} s.`,
     afterSeconds: secondsUntilReset(exceeded),
   })

@@ -34,6 +34,8 @@ export type Services = {
   readonly keySecrets: ApiKeySecrets | undefined
   /** How many exports a caller may have under way. */
   readonly exportsAtOnceMax: number
+  /** How many API keys a tenant may have that are neither revoked nor expired. */
+  readonly apiKeysPerTenantMax: number
   /** How long who creates a subscription waits for its topic to be there; zero where there is no broker. */
   readonly topicWaitMs: number
   readonly idempotencyRetentionMs: number

@@ -37,7 +37,8 @@ export const rooms: readonly Room[] = [
   { name: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
   { name: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
   { name: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
-  { name: 'the configuration', files: /^src\/config\.ts$/, may: ['zod', PORTS, NODE] },
+  { name: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
+  { name: 'the configuration', files: /^src\/config\.ts$/, may: ['zod', PORTS, 'src/configValues\\.ts', NODE] },
   { name: 'the addresses', files: /^src\/addresses\.ts$/, may: ['zod', NODE] },
   { name: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
   {

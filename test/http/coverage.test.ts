@@ -21,6 +21,13 @@ type Provoke = (ask: Ask, declared: AnyRoute) => Promise<Answer>
 
 const MISSING: Readonly<Record<string, string>> = { ord: '0', inv: '0', pay: '0', op: '0' }
 
+/** The instance where there is no place for one more. */
+const FULL: Readonly<Record<string, string>> = {
+  create_export: 'noExports',
+  issue_api_key: 'noExports',
+  rotate_api_key: 'noKeysLater',
+}
+
 describe('every error code of every endpoint', function () {
   this.timeout(120_000)
   const started: variants.Variant[] = []
@@ -48,7 +55,12 @@ describe('every error code of every endpoint', function () {
     await start('stopping', { admission: { stopping: AbortSignal.abort() } })
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
-    await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0 }) })
+    await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
+    // A key takes a place again when it is renewed after its end.
+    await start('noKeysLater', {
+      world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
+      services: right => ({ ...right, apiKeysPerTenantMax: 0 }),
+    })
     await start('suspended', {
       services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
@@ -104,8 +116,7 @@ describe('every error code of every endpoint', function () {
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
     rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
-    quota_exceeded: (ask, { operationId }) =>
-      ask({ api: api[operationId === 'create_export' ? 'noExports' : 'asApiKey'] ?? '' }),
+    quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'asApiKey'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
     deadline_exceeded: ask => ask({ api: api['appendsGetNoAnswer'] ?? '' }),
     concurrent_modification: ask => ask({ api: api['othersAreFirst'] ?? '' }),

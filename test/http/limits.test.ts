@@ -11,7 +11,7 @@ import { sharedService, type TestService } from '../support/service.ts'
 import { caller, startVariant, TENANT, type Variant, type Wrong } from '../support/variants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
-const PLENTY: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many }
+const PLENTY: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
 
 describe('rate limits', function () {
@@ -135,8 +135,27 @@ describe('rate limits', function () {
     const authenticate = async () => ({ ...caller, kind: 'api_key' as const, quota: of(1, 120) })
     const client = clientOf(await instance({}, { authenticate }))
     const [first, second] = [await client.get('/orders'), await client.get('/orders')]
-    expect(first.headers.get('ratelimit-policy')).to.equal('"default";q=1000000;w=60, "quota";q=1;w=120')
+    expect(first.headers.get('ratelimit-policy')).to.equal(
+      '"default";q=1000000;w=60, "api_keys";q=1000000;w=60, "quota";q=1;w=120',
+    )
     expect([second.status, second.body.code]).to.deep.equal([429, 'quota_exceeded'])
+  })
+
+  it('of the API keys of a tenant are shared by all of them, and are not those of its users or of other tenants', async () => {
+    let who = { ...caller, kind: 'api_key' as 'api_key' | 'workload', client: 'key_1' }
+    const client = clientOf(await instance({ api_keys: of(4) }, { authenticate: async () => who }))
+    const answers: Answer[] = []
+    for (const key of ['key_1', 'key_2', 'key_3', 'key_1', 'key_2', 'key_4']) {
+      who = { ...who, client: key }
+      answers.push(await client.get('/orders'))
+    }
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 429, 429])
+    expect(answers[5]?.body).to.include({ code: 'quota_exceeded' })
+    expect(answers[5]?.headers.get('ratelimit')).to.include('"api_keys";r=0')
+    who = { ...who, tenant: 'another-tenant' }
+    expect((await client.get('/orders')).status).to.equal(200)
+    who = { ...who, tenant: caller.tenant, kind: 'workload' }
+    expect((await client.get('/orders')).status).to.equal(200)
   })
 
   it('of failed authentications stop telling why, and never keep out who is known', async () => {
@@ -242,6 +261,7 @@ describe('RATE_LIMITS', () => {
       payments: of(5, 1),
       exports: of(10, 3_600),
       auth_failures: of(60),
+      api_keys: of(12_000),
     })
   })
   for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])

@@ -35,8 +35,11 @@ const tokensOf =
 /** The tests share one address and few callers; and none of them may see the log move because an hour has ended. */
 const UNLIMITED = {
   MANIFEST_EVERY: '36500d',
-  RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(','),
+  RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']
+    .map(policy => `${policy}=100000000/60`)
+    .join(','),
   EXPORTS_AT_ONCE: '1000',
+  API_KEYS_PER_TENANT: '1000',
 }
 
 let shared: Promise<{ service: Service; test: TestService }> | undefined

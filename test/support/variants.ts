@@ -51,9 +51,11 @@ export const caller: Principal = {
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const none = { requests: 0, windowSeconds: 60 }
-const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many }
+const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
 /** Every limit is used up before the first request. */
-export const limited: Wrong = { limits: { default: none, payments: none, exports: none, auth_failures: none } }
+export const limited: Wrong = {
+  limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
+}
 
 /** Every caller holds its share of the places already. */
 export const crowded: Wrong = {
@@ -82,6 +84,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     standings: createStandings(ledger),
     denials,
     exportsAtOnceMax: 1_000,
+    apiKeysPerTenantMax: 1_000,
     topicWaitMs: 0,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,

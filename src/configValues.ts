@@ -1,0 +1,88 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
+
+/** How the values of settings are written. */
+
+export const HOUR_MS = 60 * 60 * 1000
+export const DAY_MS = 24 * HOUR_MS
+const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
+
+export const duration = z
+  .string()
+  .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
+  .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
+
+export const list = z.string().transform(text =>
+  text
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== ''),
+)
+
+export const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
+
+const FOUR_EYES = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
+
+/** `acme=USD:100000,acme=EUR:90000`: from this amount on, in minor units. */
+export const fourEyes = list.transform((rules, context) => {
+  const amounts = new Map<string, bigint>()
+  for (const rule of rules) {
+    const [, tenant, currency, amount] = FOUR_EYES.exec(rule) ?? []
+    if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
+    else amounts.set(`${tenant} ${currency}`, BigInt(amount))
+  }
+  return amounts
+})
+
+export const DEFAULT_RATE_LIMITS: Readonly<Record<RatePolicy, RateLimit>> = {
+  default: { requests: 6_000, windowSeconds: 60 },
+  payments: { requests: 600, windowSeconds: 60 },
+  exports: { requests: 10, windowSeconds: 3_600 },
+  auth_failures: { requests: 60, windowSeconds: 60 },
+  api_keys: { requests: 12_000, windowSeconds: 60 },
+}
+const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
+
+/** `payments=600/60,exports=10/3600`: requests in seconds. Those that are not named keep what they have. */
+export const rateLimits = list.transform((rules, context) => {
+  const limits = { ...DEFAULT_RATE_LIMITS }
+  for (const rule of rules) {
+    const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
+    if (policy === undefined)
+      context.addIssue({
+        code: 'custom',
+        message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
+      })
+    else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+  }
+  return limits
+})
+
+const PREFIX_MAX = { 4: 32, 6: 128 } as const
+
+/** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`. */
+export const addressBlock = z.string().refine(
+  text => {
+    const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+    const version = isIP(address)
+    return (version === 4 || version === 6) && Number(prefix) <= PREFIX_MAX[version]
+  },
+  { error: ({ input }) => `${String(input)} is no address and no CIDR block` },
+)
+
+/** A shorter pepper may be guessed by whoever has the hashes. */
+const PEPPER_CHARS_MIN = 32
+
+export const pepper = z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`)
+
+export const count = z
+  .string()
+  .regex(/^\d{1,4}$/, 'a number')
+  .transform(Number)
+
+/** Paths are told from the root, so the address ends with the port. */
+export const publicUrl = z
+  .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
+  .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
+  .transform(text => new URL(text).origin)
