@@ -40,9 +40,11 @@ const tenantOf = async ({ loader }: Ledger, resource: string): Promise<string | 
   return undefined
 }
 
-/** A 404 is a decision about the caller only if the thing is there, and another tenant's. */
-const isAnothers = async (ledger: Ledger, resource: string, tenant: string): Promise<boolean> =>
-  ((await tenantOf(ledger, resource)) ?? tenant) !== tenant
+/**
+ * The subject and the client that a tenant's record names for a caller of another tenant. It has a space, which no name in a
+ * credential has, so that it cannot be taken for one of the tenant's own.
+ */
+const ANOTHER_TENANT = 'another tenant'
 
 export type Attempted = {
   readonly operation: string
@@ -70,12 +72,30 @@ const recordDenial = async (
 ): Promise<void> => {
   // Refused after the claim: the stream says so itself.
   if (denied.extras.correlationId !== undefined) return
+  const { code } = denied
   const named = resource()
-  const isTenants = denied.code === 'resource_not_found' && named !== null
-  const check = isTenants && (await isAnothers(ledger, named, context.tenant)) ? 'tenant' : CHECKS[denied.code]
-  if (check === undefined) return
-  await denials.record({ operation, resource: named, check, code: denied.code }, context)
+  const check = CHECKS[code]
+  if (check !== undefined) return denials.record({ operation, resource: named, check, code }, context)
+  if (code !== 'resource_not_found' || named === null) return
+  const denial = { operation, resource: named, check: 'tenant', code } as const
+  const owner = await tenantOf(ledger, named)
+  // A 404 about a thing of one's own is no decision about the caller: it is deleted, say.
+  if (owner === context.tenant) return
+  const records = [denials.record(denial, context)]
+  if (owner !== undefined) records.push(denials.record(denial, asSeenBy(owner, context)))
+  await Promise.all(records)
 }
+
+/**
+ * The caller's own record says the same whether another tenant has the thing or nobody does. The owner's record does not name
+ * the caller; the two have the correlation id in common, for the operators, who see both.
+ */
+const asSeenBy = (owner: string, context: Context): Context => ({
+  ...context,
+  tenant: owner,
+  subject: ANOTHER_TENANT,
+  client: ANOTHER_TENANT,
+})
 
 const recordSchema = z
   .object({
@@ -87,7 +107,7 @@ const recordSchema = z
     check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
     code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
     resource: z.string().nullable(),
-    subject: z.string(),
+    subject: z.string().meta({ description: `Of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
     client: z.string(),
     authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
     correlation_id: z.string(),

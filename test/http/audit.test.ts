@@ -14,6 +14,7 @@ import {
 import { quietHead, sharedService, type TestService } from '../support/service.ts'
 
 const TENANT = 'audited'
+type Row = Readonly<Record<string, unknown>>
 
 describe('audit records', function () {
   this.timeout(30_000)
@@ -170,6 +171,63 @@ describe('audit records', function () {
       expect(await onlyRecordOf(answer)).to.include({ decision: 'denied', check, code })
     })
 
+  describe('of a guess', () => {
+    const guess = (resource: string): Promise<Answer> =>
+      resource.startsWith('inv_')
+        ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
+        : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey() })
+    /** What differs from request to request, whatever was asked for. */
+    const withoutOccasion = ({
+      id: _,
+      created_at: _at,
+      position: _p,
+      correlation_id: _c,
+      resource: _r,
+      ...told
+    }: Row) => told
+    const kinds: Readonly<Record<string, () => Promise<readonly [Client, string]>>> = {
+      invoice: async () => {
+        const owner = clientOf(service.api, await service.token({ tenant: 'audited-owner' }))
+        return [owner, (await approvedInvoice(owner)).invoiceId]
+      },
+      payment: async () => {
+        const owner = clientOf(service.api, await service.token({ tenant: 'audited-owner' }))
+        const { body } = await pay(owner, aPayment((await approvedInvoice(owner)).invoiceId))
+        return [owner, String(body.id)]
+      },
+    }
+    for (const [kind, make] of Object.entries(kinds)) {
+      it(`tell the guesser the same of another tenant’s ${kind} as of one that never was`, async () => {
+        const [, others] = await make()
+        const [hit, miss] = [await guess(others), await guess(`${others.slice(0, 4)}${'0'.repeat(26)}`)]
+        const [record, same] = [await onlyRecordOf(hit), await onlyRecordOf(miss)]
+        expect(record).to.include({
+          decision: 'denied',
+          check: 'tenant',
+          code: 'resource_not_found',
+          subject: 'tester',
+        })
+        expect(withoutOccasion(record)).to.deep.equal(withoutOccasion(same))
+        expect(same.resource).to.equal(`${others.slice(0, 4)}${'0'.repeat(26)}`)
+      })
+
+      it(`are in the trail of the owner of the ${kind}, and do not name a caller of another tenant`, async () => {
+        const [owner, others] = await make()
+        const records = await recordsOf(await guess(others), owner)
+        expect(records).to.have.length(1)
+        expect(records[0]).to.include({
+          tenant_id: 'audited-owner',
+          decision: 'denied',
+          check: 'tenant',
+          code: 'resource_not_found',
+          resource: others,
+          subject: 'another tenant',
+          client: 'another tenant',
+        })
+      })
+    }
+  })
+
   it('are there before the caller has the refusal', async () => {
     const before = await quietHead(store)
     const poor = await as({ scopes: ['orders:read'] })
@@ -177,10 +235,9 @@ describe('audit records', function () {
     expect(await store.head()).to.not.equal(before)
   })
 
-  it('are not made of what says nothing about the caller: nonsense, absence, staleness', async () => {
+  it('are not made of what says nothing about the caller: nonsense, staleness', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const before = await quietHead(store)
-    await client.post(`/invoices/inv_${'0'.repeat(26)}:approve`, {}, { 'if-match': '"1"' })
     await client.post(`/invoices/${invoiceId}:approve`, {}, { 'if-match': '"stale"' })
     await client.post(`/invoices/${invoiceId}:approve`, {})
     await client.post('/payments', { nonsense: true }, { 'idempotency-key': newKey() })
