@@ -13,6 +13,7 @@ import {
   createBoundary,
   createCursors,
   createLimits,
+  createPace,
   healthRoutes,
   listen,
   nobody,
@@ -54,6 +55,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
   const embedded = isApi && !config.issuer ? await openIssuer(config, { ...parts, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
+  const pace = createPace(config.rateLimits.default, ledger.world)
   const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
   releasers.add(denials.close)
   const services: Services = {
@@ -70,6 +72,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     keySecrets,
     standings: createStandings(ledger),
     denials,
+    pace,
     exportsAtOnceMax: config.exportsAtOnceMax,
     apiKeysPerTenantMax: config.apiKeys.perTenantMax,
     topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
@@ -88,6 +91,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
   const authenticate = isApi ? await openAuthentication(parts, known, releasers) : nobody
   const app = createApp({
     addressOf,
+    pace,
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,

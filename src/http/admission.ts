@@ -2,6 +2,7 @@ import type { RequestHandler, Response as Outgoing } from 'express'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { networkOf } from './address.ts'
 import { type Capacity, createCapacity, holdingOf } from './capacity.ts'
+import type { Pace } from './pace.ts'
 import { Problem } from './problem.ts'
 import { sendProblem } from './respond.ts'
 
@@ -42,6 +43,7 @@ export type Admission = {
   /** Whether the process has more than it can do; by the delay of its event loop when absent. */
   readonly isOverloaded?: () => boolean
   readonly capacity?: Capacity
+  readonly pace: Pick<Pace, 'isBusy'>
 }
 
 /** The account of a request whose caller is not known yet, or never will be. */
@@ -53,10 +55,14 @@ export const admission = ({
   exempt,
   isOverloaded = watchLoop(),
   capacity = createCapacity(),
+  pace,
 }: Admission): RequestHandler => {
   const admit = (res: Outgoing): void => {
     if (stopping.aborted) throw new Problem('shutting_down', { headers: { Connection: 'close' } })
-    if (isOverloaded()) throw new Problem('overloaded')
+    // Where some ask for more than their pace, they are refused, and the others served (pace.ts).
+    const underOverload = isOverloaded()
+    if (underOverload && !pace.isBusy()) throw new Problem('overloaded')
+    res.locals['underOverload'] = underOverload
     const holding = holdingOf(capacity)
     holding.work(addressAccount(res))
     res.once('close', holding.leave)

@@ -9,6 +9,7 @@ import { allowOf, type Boundary, routesByPath } from './boundary.ts'
 import { correlationIdOf } from './correlation.ts'
 import { framingFault } from './framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
+import { type Pace, refuseBusy, strangersAccount } from './pace.ts'
 import { Problem } from './problem.ts'
 import { sendProblem, sendReply } from './respond.ts'
 import type { AnyRoute } from './route.ts'
@@ -18,7 +19,8 @@ export type AppParts = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
-  readonly admission: Omit<Admission, 'exempt'>
+  readonly admission: Omit<Admission, 'exempt' | 'pace'>
+  readonly pace: Pace
   /** The address of the peer when absent. */
   readonly addressOf?: AddressOf
   /** The embedded issuer, mounted at its own path. */
@@ -51,24 +53,31 @@ export const createApp = (parts: AppParts): RequestListener => {
 }
 
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-const routerOf = ({ routes, boundary, log, admission: admitted, issuer }: AppParts): Express => {
+const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppParts): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(admission({ ...admitted, exempt }))
-  if (issuer) app.use(issuer.path, bodyFirst, mountIssuer(issuer.handler))
+  app.use(admission({ ...admitted, exempt, pace }))
+  const inTurn = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
+    const account = strangersAccount(kind, res.locals['address'])
+    res.locals['holding']?.rest()
+    await pace.turn(account)
+    refuseBusy(pace, account, res)
+    next()
+  }
+  if (issuer) app.use(issuer.path, inTurn('issuer'), bodyFirst, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
-    app.all(path, (req, res) => {
+    app.all(path, inTurn('open'), (req, res) => {
       // What cannot be an id is no path of ours, with any method.
       const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
       sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
     })
   }
-  app.use((req: Incoming, res: Outgoing) => {
+  app.use(inTurn('open'), (req: Incoming, res: Outgoing) => {
     sendProblem(req, res, new Problem('route_not_found'))
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {

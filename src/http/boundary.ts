@@ -9,11 +9,11 @@ import { addressAccount } from './admission.ts'
 import { deadlineOf, inTime, telling, withoutEffect } from './answering.ts'
 import { audited } from './audit.ts'
 import { continueTo, readBody } from './body.ts'
-import type { Holding } from './capacity.ts'
 import { ifMatch, ifNoneMatch } from './conditional.ts'
 import { traceparentOf } from './correlation.ts'
 import { scopedKeyOf } from './idempotency.ts'
 import { type Authenticate, createGate } from './gate.ts'
+import { createIdentification, holdingOf } from './identification.ts'
 import { callerOf } from './limits.ts'
 import { Problem, type Violation } from './problem.ts'
 import type { AnyRoute, Call, Reply, Services } from './route.ts'
@@ -48,6 +48,7 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
   const now = (): string => new Date(services.ledger.world.now()).toISOString()
   const gate = createGate(services, authenticate)
+  const identified = createIdentification(gate, services.pace)
 
   const checkedCall = async (req: Incoming, res: Outgoing, declared: AnyRoute, principal: Principal | undefined) => {
     const params = checkedParams(req, declared)
@@ -88,9 +89,9 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
 
   const answer: Boundary = async (req, res, declared) => {
     const { ledger } = services
+    const principal = await identified(req, res, declared)
+    // The time in which it waited for its turn is no time of the work.
     const startedAtMs = ledger.world.monotonicMs()
-    const principal = declared.scope === 'none' ? undefined : await gate.identify(req)
-    if (principal) holdingOf(res)?.work(callerOf(principal))
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
     const recheck = () => gate.recheck(req, declared)
@@ -113,9 +114,6 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   }
   return (req, res, declared) => telling(declared, () => answer(req, res, declared))
 }
-
-/** Absent where the path is answered under any load. */
-const holdingOf = ({ locals }: Outgoing): Holding | undefined => locals['holding'] as Holding | undefined
 
 /** What an audit record names: only what is an id, since anything may stand in a path. */
 const pathId = ({ params }: Incoming): string | null => {

@@ -102,6 +102,8 @@ export const createCapacity = (): Capacity => ({ places: createPlaces(), bodies:
 export type Holding = {
   /** Takes a place on the account of this caller, and gives back what was held before. Throws Problem. */
   readonly work: (caller: string) => void
+  /** Gives back what is held, until it is taken again. */
+  readonly rest: () => void
   /** Gives the place back while the body is awaited. */
   readonly wait: (caller: string, waiting: Waiting) => void
   /** Gives everything back for good: the answer has gone out, or is one that has no end. */
@@ -121,6 +123,7 @@ export const holdingOf = ({ places, bodies }: Capacity): Holding => {
         throw new Problem('rate_limited', { detail: 'Too many requests of this caller are at work at once.' })
       release = taken
     },
+    rest: () => release(),
     wait: (caller, waiting) => {
       release()
       if (!isOver) release = bodies.wait(caller, waiting)

@@ -8,6 +8,7 @@ import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './cursor.ts'
 import type { Limits, RateClass } from './limits.ts'
+import type { Pace } from './pace.ts'
 import type { ErrorCode } from './problem.ts'
 
 /** A body that is sent as it is read: GET /events as server-sent events, the file of an export. */
@@ -28,6 +29,7 @@ export type Services = {
   readonly database: Database
   readonly cursors: Cursors
   readonly limits: Limits
+  readonly pace: Pace
   readonly standings: Standings
   readonly denials: Denials
   /** Undefined where the setting is missing without which there are no API keys. */

@@ -2,7 +2,14 @@ import { createLedger } from '../../src/commands/handle.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createStandings } from '../../src/commands/standing.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
-import { type Authenticate, createBoundary, createCursors, createLimits, type Services } from '../../src/http/index.ts'
+import {
+  type Authenticate,
+  createBoundary,
+  createCursors,
+  createLimits,
+  createPace,
+  type Services,
+} from '../../src/http/index.ts'
 import type { Boundary } from '../../src/http/boundary.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import type { Database, EventStore, Log, RateCounter, SubscriberBus } from '../../src/ports.ts'
@@ -48,6 +55,7 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
     keySecrets: createApiKeySecrets('dev', PEPPER),
     standings: createStandings(ledger),
     denials: createDenials(ledger, () => undefined),
+    pace: createPace(FREE, machine.world),
     exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
     topicWaitMs: 0,

@@ -18,6 +18,7 @@ import {
 import type { Admission } from '../../src/http/admission.ts'
 import { createCapacity } from '../../src/http/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
+import type { Pace } from '../../src/http/pace.ts'
 import type { LimitSettings } from '../../src/http/limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
@@ -32,6 +33,7 @@ export type Wrong = {
   readonly authenticate?: Authenticate
   readonly admission?: Partial<Admission>
   readonly limits?: LimitSettings
+  readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
   readonly services?: (right: Services) => Services
 }
@@ -73,6 +75,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
   const database = wrong.database?.(realDatabase) ?? realDatabase
   const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
   const stopping = new AbortController()
+  const pace = wrong.pace ?? { turn: async () => undefined, isBusy: () => false }
   const denials = createDenials(ledger, () => undefined)
   const right: Services = {
     ledger,
@@ -83,6 +86,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     keySecrets: createApiKeySecrets('dev', PEPPER),
     standings: createStandings(ledger),
     denials,
+    pace,
     exportsAtOnceMax: 1_000,
     apiKeysPerTenantMax: 1_000,
     topicWaitMs: 0,
@@ -99,6 +103,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     boundary: createBoundary(services, wrong.authenticate ?? (async () => caller)),
     log: silent,
     publicUrl: addresses.api,
+    pace,
     addressOf: createAddressOf(wrong.trustedProxies ?? []),
     admission: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.admission },
   })

@@ -1,0 +1,22 @@
+import { expect } from 'chai'
+import { measureBesideAttackers, median, quantile } from '../support/besideAttackers.ts'
+
+/** The short form: the soak has the p99, and more of it. */
+const TURNS = { rounds: 3, roundMs: 2_000, settleMs: 500 }
+const BULK = 0.9
+/** Of a machine that may run other things too; the medians of turns that follow each other are compared. */
+const TIMES_MAX = 6
+
+describe('an honest caller beside two that attack', function () {
+  this.timeout(120_000)
+
+  it('is served without a 503 or a 429, in a time of the same order as alone', async () => {
+    const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
+    const ratios = rounds.map(({ alone, attacked }) => quantile(attacked, BULK) / quantile(alone, BULK))
+    const told = [...ratios.map(ratio => ratio.toFixed(1)), JSON.stringify(statuses), JSON.stringify(attackers)]
+    process.stdout.write(`      ${told.join(' ')}\n`)
+    expect(Object.keys(statuses), 'what it got').to.deep.equal(['200', '201'])
+    expect(median(ratios), `${ratios.map(ratio => ratio.toFixed(1)).join(' ')} times`).to.be.below(TIMES_MAX)
+    for (const answers of attackers) expect(answers, 'they did attack').to.include.keys('400', '401', '403', '429')
+  })
+})

@@ -1,0 +1,26 @@
+import { expect } from 'chai'
+import { measureBesideAttackers, quantile } from '../support/besideAttackers.ts'
+
+const TURNS = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
+const PART = 0.99
+const TIMES_MAX = 2
+
+describe('an honest caller beside two that attack, for long', function () {
+  this.timeout(600_000)
+
+  it(`has a p99 within ${TIMES_MAX} × its own without them, and gets no 503 and no 429`, async () => {
+    const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
+    const alone = quantile(
+      rounds.flatMap(round => round.alone),
+      PART,
+    )
+    const attacked = quantile(
+      rounds.flatMap(round => round.attacked),
+      PART,
+    )
+    const told = `p99 ${alone.toFixed(1)} ms alone, ${attacked.toFixed(1)} ms attacked`
+    process.stdout.write(`      ${told} ${JSON.stringify(statuses)} ${JSON.stringify(attackers)}\n`)
+    expect(Object.keys(statuses), 'what it got').to.deep.equal(['200', '201'])
+    expect(attacked / alone, told).to.be.below(TIMES_MAX)
+  })
+})

@@ -1,0 +1,107 @@
+import { Agent, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * A process that attacks a service with credentials of its own, in all the ways of issue 5 B at once, as fast as it is
+ * answered. It begins and pauses as its parent tells it, and tells the parent what it was answered.
+ */
+
+export type Target = {
+  readonly api: string
+  readonly token: string
+  /** Of the same tenant, without any scope that is asked for. */
+  readonly poor: string
+  readonly expired: string
+}
+
+type Asked = {
+  readonly method?: 'GET' | 'POST'
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: object
+}
+
+const target = JSON.parse(process.argv[2] ?? '{}') as Target
+const { hostname, port, host } = new URL(target.api)
+const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
+const counts: Record<string, number> = {}
+let attacking = false
+
+const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1)
+
+const ask = ({ method = 'GET', path, headers = {}, body }: Asked): Promise<void> =>
+  new Promise(resolve => {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const json = text === undefined ? {} : { 'content-type': 'application/json', 'content-length': text.length }
+    const asked = request({ agent, hostname, port, method, path, headers: { ...headers, ...json } }, answer => {
+      count(String(answer.statusCode))
+      answer.resume().on('close', resolve)
+      if (answer.headers['content-type'] === 'text/event-stream') setTimeout(() => answer.destroy(), 2_000).unref()
+    })
+    asked.on('error', () => {
+      count('error')
+      resolve()
+    })
+    asked.end(text)
+  })
+
+const authorization = (token: string) => ({ authorization: `Bearer ${token}` })
+const names = Array.from({ length: 2_500 }, (_, index) => index.toString(36))
+  .join('&')
+  .slice(0, 7_900)
+const own = authorization(target.token)
+
+/** How many at once, and what they ask. */
+const requests: readonly (readonly [lanes: number, asked: Asked])[] = [
+  [4, { path: `/livez?${names}` }],
+  [4, { path: `/orders?${names}`, headers: own }],
+  [4, { method: 'POST', path: '/exports', headers: authorization(target.poor), body: {} }],
+  [4, { path: '/events?subject=nothing-has-this-subject', headers: own }],
+  [4, { path: '/orders', headers: authorization('no.token.this') }],
+  [4, { path: '/orders', headers: authorization(target.expired) }],
+  [4, { method: 'POST', path: '/subscriptions', headers: own, body: { types: ['invoice.paid'], start: 'beginning' } }],
+  [4, { path: `/orders?created_after=2026-01-01T00:00:00.${'1'.repeat(200)}Z`, headers: own }],
+  [50, { path: '/readyz' }],
+  [50, { path: '/orders', headers: { ...own, 'if-min-position': '999999999999', prefer: 'wait=8' } }],
+  [50, { path: '/events', headers: { ...own, accept: 'text/event-stream' } }],
+]
+
+const heads = [
+  ['POST /orders HTTP/1.1', `Authorization: Bearer ${target.token}`, 'Content-Type: application/json'],
+  ['POST /oauth/token HTTP/1.1', 'Content-Type: application/x-www-form-urlencoded'],
+].map(head => [...head, `Host: ${host}`, 'Content-Length: 100', '', ''].join('\r\n'))
+const SOCKETS_PER_HEAD = 300
+const REOPEN_MS = 100
+
+/** Sends a head without its body, and again when it is hung up on. */
+const holdOpen = async (head: string): Promise<void> => {
+  while (attacking) {
+    const socket: Socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined).on('data', () => undefined)
+    socket.write(head)
+    held.add(socket)
+    await new Promise(resolve => socket.once('close', resolve))
+    held.delete(socket)
+    count('hung up')
+    await sleep(REOPEN_MS)
+  }
+}
+const held = new Set<Socket>()
+
+const lane = async (asked: Asked): Promise<void> => {
+  while (attacking) await ask(asked)
+}
+
+process.on('message', (told: 'begin' | 'pause') => {
+  attacking = told === 'begin'
+  if (!attacking) {
+    for (const socket of held) socket.destroy()
+    process.send?.(counts)
+    return
+  }
+  for (const [lanes, asked] of requests) for (let n = 0; n < lanes; n++) void lane(asked)
+  for (const head of heads) for (let n = 0; n < SOCKETS_PER_HEAD; n++) void holdOpen(head)
+})
+process.on('disconnect', () => process.exit())
+process.send?.({})

@@ -1,0 +1,126 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Target } from './attackerProcess.ts'
+import { anOrder, newKey } from './client.ts'
+import { expiredToken } from './forgedToken.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
+
+/** An honest caller's work beside two that attack, alone and attacked in turns, so that both meet the same machine. */
+
+const ATTACKERS = ['mallory', 'm'.repeat(200)]
+/** Below every limit of a caller. */
+const PAUSE_MS = 20
+/** As they stand in the configuration: the tests of other things lift them. */
+const LIMITS = 'default=6000/60,payments=600/60,exports=10/3600,auth_failures=60/60'
+
+export type Round = { readonly alone: readonly number[]; readonly attacked: readonly number[] }
+export type Measured = {
+  readonly rounds: readonly Round[]
+  /** How often the honest caller got each status. */
+  readonly statuses: Readonly<Record<number, number>>
+  readonly attackers: readonly object[]
+}
+
+type Answer = { readonly status: number; readonly body: { readonly id?: string }; readonly etag: string }
+
+const agent = new Agent({ keepAlive: true })
+
+const honest = (api: string, token: string) => {
+  const statuses: Record<number, number> = {}
+  const ask = (method: string, path: string, body?: object, more: object = {}): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const text = body && JSON.stringify(body)
+      const json = text ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) } : {}
+      const headers = { authorization: `Bearer ${token}`, ...json, ...more }
+      const asked = request(`${api}${path}`, { agent, method, headers }, answer => {
+        let received = ''
+        answer.setEncoding('utf8').on('data', chunk => (received += chunk))
+        answer.on('end', () => {
+          const status = answer.statusCode ?? 0
+          statuses[status] = (statuses[status] ?? 0) + 1
+          resolve({ status, body: JSON.parse(received), etag: answer.headers.etag ?? '' })
+        })
+      })
+      asked.on('error', reject)
+      asked.end(text)
+    })
+
+  /** One order, paid: what each request of it took, in milliseconds. */
+  const work = async (times: number[]): Promise<void> => {
+    const timed = async (asking: () => Promise<Answer>): Promise<Answer> => {
+      const from = performance.now()
+      const answer = await asking()
+      times.push(performance.now() - from)
+      await sleep(PAUSE_MS)
+      return answer
+    }
+    const order = await timed(() => ask('POST', '/orders', anOrder()))
+    await timed(() => ask('GET', `/orders/${order.body.id}`))
+    const invoice = await timed(() => ask('POST', '/invoices', { order_id: order.body.id }))
+    const path = `/invoices/${invoice.body.id}`
+    await timed(() => ask('POST', `${path}:approve`, {}, { 'if-match': invoice.etag }))
+    const payment = { invoice_id: invoice.body.id, amount: 900, currency: 'USD' }
+    await timed(() => ask('POST', '/payments', payment, { 'idempotency-key': newKey() }))
+    await timed(() => ask('GET', path))
+    await timed(() => ask('GET', '/payments?limit=10'))
+  }
+
+  const workFor = async (timeMs: number): Promise<number[]> => {
+    const times: number[] = []
+    const until = performance.now() + timeMs
+    while (performance.now() < until) await work(times)
+    return times
+  }
+  return { workFor, statuses }
+}
+
+const startAttacker = async (service: ServiceProcess, subject: string): Promise<ChildProcess> => {
+  const tenant = `attackers-${subject.slice(0, 10)}`
+  const target: Target = {
+    api: service.api.replace('localhost', '127.0.0.1'),
+    token: await service.token({ tenant, subject }),
+    poor: await service.token({ tenant, subject: `poor-${subject}`, scopes: ['ledger:read'] }),
+    expired: await expiredToken(service, tenant),
+  }
+  const child = fork(new URL('attackerProcess.ts', import.meta.url), [JSON.stringify(target)], { execArgv: [] })
+  await once(child, 'message')
+  return child
+}
+
+export type Turns = { readonly rounds: number; readonly roundMs: number; readonly settleMs: number }
+
+export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turns): Promise<Measured> => {
+  const dataDir = await temporaryDirectory()
+  const service = await startProcess(dataDir, { RATE_LIMITS: LIMITS, EXPORTS_AT_ONCE: '2' })
+  const attackers: ChildProcess[] = []
+  try {
+    for (const subject of ATTACKERS) attackers.push(await startAttacker(service, subject))
+    const { workFor, statuses } = honest(service.api, await service.token({ tenant: 'honest', subject: 'honest' }))
+    await workFor(settleMs)
+    const measured: Round[] = []
+    let told: object[] = []
+    for (let round = 0; round < rounds; round++) {
+      const alone = await workFor(roundMs)
+      for (const attacker of attackers) attacker.send('begin')
+      await sleep(settleMs)
+      const attacked = await workFor(roundMs)
+      const replies = attackers.map(async attacker => (await once(attacker, 'message'))[0] as object)
+      for (const attacker of attackers) attacker.send('pause')
+      told = await Promise.all(replies)
+      measured.push({ alone, attacked })
+      await sleep(settleMs)
+    }
+    return { rounds: measured, statuses, attackers: told }
+  } finally {
+    for (const attacker of attackers) attacker.kill()
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+export const quantile = (times: readonly number[], part: number): number =>
+  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))] ?? 0
+export const median = (values: readonly number[]): number => quantile(values, 0.5)
