@@ -14,7 +14,7 @@ import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startParts } from './embedded/parts.ts'
 import { Refusal } from './embedded/refusal.ts'
 import { createTables } from './feeds/schema.ts'
-import { type Log, Unavailable } from './ports.ts'
+import { type EventStore, type Log, Unavailable } from './ports.ts'
 import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
 
@@ -27,16 +27,20 @@ export type Service = {
   readonly close: () => Promise<void>
 }
 
-const POOL_MAX = 10
+/** How a start that takes its time is ended, and what it waits for. */
+export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
 
-/** Builds the service of this configuration and starts it. Whatever was started is ended when a later step fails. */
-export const compose = async (config: Config): Promise<Service> => {
+const POOL_MAX = 10
+const STORE_POLL_MS = 500
+const AT_ONCE: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+
+/** Builds the service of this configuration and starts it. All that was started is ended when a later step fails. */
+export const compose = async (config: Config, starting: Starting = AT_ONCE): Promise<Service> => {
   let log: Log | undefined
   const releasers = createReleasers(error => log?.error({ error }, 'a part did not close'))
   try {
-    return await start(config, releasers, opened => {
-      log = opened
-    })
+    const onLog = (opened: Log): void => void (log = opened)
+    return await start(config, releasers, { ...starting, onLog })
   } catch (error) {
     await releasers.release()
     throw error
@@ -47,7 +51,29 @@ export const compose = async (config: Config): Promise<Service> => {
 const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
-const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => void): Promise<Service> => {
+type Watched = Starting & { readonly onLog: (log: Log) => void }
+
+/**
+ * Resolves when the store has answered. Until then the service runs, answers commands with 503, and says why in the log: a
+ * store that starts later, or that refuses this service until an operator mends it, needs no restart.
+ */
+const untilAnswered = async (store: EventStore, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
+  for (let told = ''; !signal.aborted; await realWorld().sleep(STORE_POLL_MS, signal)) {
+    try {
+      await store.head()
+      return
+    } catch (error) {
+      const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+      if (reason === told) continue
+      told = reason
+      log.warn({ reason }, 'the event store does not answer yet')
+      onWaiting(reason)
+    }
+  }
+  throw new Refusal('It was ended before the event store had answered.')
+}
+
+const start = async (config: Config, releasers: Releasers, starting: Watched): Promise<Service> => {
   const embedded = isEmbedded(config)
   if (embedded) {
     const directory = await openDataDirectory(config.dataDir)
@@ -55,7 +81,7 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
   }
   const { log, place, flush } = await openLog(config)
   releasers.add(flush)
-  onLog(log)
+  starting.onLog(log)
   const failed = Promise.withResolvers<Error>()
   const parts = await startParts({
     dataDir: config.dataDir,
@@ -88,6 +114,7 @@ const start = async (config: Config, releasers: Releasers, onLog: (log: Log) => 
     pids: { service: process.pid, ...parts.pids },
   }
   if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
+  await untilAnswered(store, log, starting)
   return { addresses, logs: place, failed: failed.promise, close: releasers.release }
 }
 

@@ -42,8 +42,11 @@ const main = async (): Promise<void> => {
   try {
     const config = readConfig()
     ;({ port } = config)
-    const starting = compose(config)
+    const ending = new AbortController()
+    const onWaiting = (reason: string): void => void process.stderr.write(`Waiting for the event store. ${reason}\n`)
+    const starting = compose(config, { signal: ending.signal, onWaiting })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
+      ending.abort()
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
       await (await starting.catch(() => undefined))?.close()
       // A signal that we sent ourselves, because a part is gone, is no success; the library takes every signal for one.

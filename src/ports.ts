@@ -50,11 +50,15 @@ export type SubscribeOptions = {
   readonly signal: AbortSignal
 }
 
-/** `checkpoint`: nothing of interest up to this position. `caught_up`: from here on the feed is live. */
+/**
+ * `checkpoint`: nothing of interest up to this position. `caught_up`: from here on the feed is live. `interrupted`: the
+ * store does not answer, and is asked again; the feed is not live until the next `caught_up`.
+ */
 export type FeedItem =
   | { readonly kind: 'event'; readonly event: StoredEvent }
   | { readonly kind: 'checkpoint'; readonly position: bigint }
   | { readonly kind: 'caught_up' }
+  | { readonly kind: 'interrupted'; readonly error: unknown }
 
 export type EventStore = {
   /** Appends all events or none. Resending the same ids at the same revision answers as the first time did. */

@@ -5,6 +5,7 @@ import { type Client, type Connection, openConnection } from './eventstoredbConn
 import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './eventstoredbErrors.ts'
 import { subscribe } from './eventstoredbFeed.ts'
 import { head, readStream } from './eventstoredbRead.ts'
+import { refusalOf } from './eventstoredbRefusals.ts'
 
 const APPEND_DEADLINE_MS = 3000
 const RESEND_AFTER_MS = 50
@@ -52,6 +53,8 @@ const append = async (connection: Connection, asked: Append, deadlineMs: number)
     }
     const { failure, wasSent } = outcome
     if (failure instanceof Silence) connection.renew(client)
+    const refused = refusalOf(failure)
+    if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
     if (!isLost(failure)) throw failure
     const never = !wasSent || wasNeverSent(failure)
     mayBeWritten ||= !never

@@ -1,6 +1,7 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import { refusalBehind, type StoreRefused } from './eventstoredbRefusals.ts'
 
 const RENEWAL_MS = 1000
 
@@ -8,6 +9,8 @@ export type Connection = {
   readonly client: Client
   /** Gives up a client that does not answer: the next call gets a new one, on a connection of its own. */
   renew(broken: Client): void
+  /** Whether the store refuses to work with this service, and why. */
+  refusalIn(error: unknown): Promise<StoreRefused | undefined>
   close(): Promise<void>
 }
 
@@ -44,8 +47,8 @@ const openClient = (connectionString: string): Client =>
   Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
 
 /**
- * The client heals by itself when a connection breaks, and pings every 10 s, but it waits for a hung one: whoever loses
- * patience renews it. Not more often than once a second, because that also tears the calls of everybody else.
+ * The client heals by itself when a connection breaks, and pings every 10 s, but it waits for a hung one, which is renewed
+ * by the call that waits too long. Not more often than once a second, because that also tears all other calls.
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)
@@ -60,6 +63,7 @@ export const openConnection = (connectionString: string): Connection => {
       client = openClient(connectionString)
       void broken.dispose().catch(() => undefined)
     },
+    refusalIn: error => refusalBehind(connectionString, error),
     close: () => client.dispose(),
   }
 }

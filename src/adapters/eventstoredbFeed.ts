@@ -11,7 +11,11 @@ const FEED_SILENCE_MS = 25_000
 const RESUBSCRIBE_MS = 100
 const RESUBSCRIBE_MAX_MS = 5000
 
-/** Re-subscribes behind the last item for as long as the signal allows, so that a reader sees one endless feed. */
+/**
+ * Re-subscribes behind the last item for as long as the signal allows, so that a reader sees one endless feed, and tells of
+ * each time that the store does not answer or refuses this service (StoreRefused): both may be mended while the reader
+ * waits. Any other answer is thrown: the store understood what it was asked and will say the same again.
+ */
 export async function* subscribe(connection: Connection, options: SubscribeOptions): AsyncGenerator<FeedItem> {
   const { signal } = options
   let after = options.after
@@ -23,20 +27,36 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
         waitMs = RESUBSCRIBE_MS
         if (item.kind === 'caught_up' && live) continue
         live = item.kind === 'caught_up' || (live && item.kind === 'checkpoint')
-        if (item.kind !== 'caught_up') after = positionOf(item)
+        if (item.kind === 'event' || item.kind === 'checkpoint') after = positionOf(item)
         yield item
       }
     } catch (error) {
       if (signal.aborted) return
-      if (!isLost(error)) throw error
+      const refused = await connection.refusalIn(error)
+      if (refused === undefined && !isInterruption(error)) throw error
       if (error instanceof Silence && error.limitMs < FEED_SILENCE_MS) connection.renew(client)
-      if (!(error instanceof Silence)) live = false
+      // A log in which nothing happens is silent too: that it was asked again is no interruption.
+      if (!isQuiet(error)) {
+        live = false
+        yield { kind: 'interrupted', error: refused ?? error }
+      }
     }
     await sleep(waitMs, undefined, { signal }).catch(() => undefined)
   }
 }
 
-const positionOf = (item: Exclude<FeedItem, { kind: 'caught_up' }>): bigint =>
+const isQuiet = (error: unknown): boolean => error instanceof Silence && error.limitMs === FEED_SILENCE_MS
+
+const UNKNOWN = 2
+const INVALID_ARGUMENT = 3
+/** Answers to what was asked, which the client classifies as it does a lost connection: by their gRPC status. */
+const ANSWERS: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMENT])
+
+/** The connection was lost, or the store is going down or hung: not an answer to what was asked. */
+const isInterruption = (error: unknown): boolean =>
+  isLost(error) && !(error instanceof Error && 'code' in error && ANSWERS.has(error.code))
+
+const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): bigint =>
   item.kind === 'event' ? item.event.position : item.position
 
 /** One subscription. Checkpoints keep their place among the events. */

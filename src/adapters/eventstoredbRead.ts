@@ -42,13 +42,15 @@ export async function* readStream(
     } catch (error) {
       signal?.throwIfAborted()
       const wasTorn = connection.client !== client && isLost(error) && !(error instanceof Silence)
-      if (!wasTorn || torn === TORN_MAX) throw readFailure(connection, client, error)
+      if (!wasTorn || torn === TORN_MAX) throw await readFailure(connection, client, error)
     }
   }
 }
 
-const readFailure = (connection: Connection, client: Client, error: unknown): unknown => {
+const readFailure = async (connection: Connection, client: Client, error: unknown): Promise<unknown> => {
   if (error instanceof Silence) connection.renew(client)
+  const refused = await connection.refusalIn(error)
+  if (refused !== undefined) return new Unavailable('event store', 'none', refused)
   return isLost(error) ? new Unavailable('event store', 'none', error) : error
 }
 
@@ -61,7 +63,7 @@ export const head = async (connection: Connection): Promise<bigint> => {
       position = eventIn(answer)?.position ?? position
     return position
   } catch (error) {
-    throw readFailure(connection, client, error)
+    throw await readFailure(connection, client, error)
   }
 }
 

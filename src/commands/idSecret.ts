@@ -45,6 +45,7 @@ const hasClaims = async ({ store }: Parts): Promise<boolean> => {
   try {
     for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {
       if (item.kind === 'caught_up') return false
+      if (item.kind === 'interrupted') throw new Unavailable('event store', 'none', item.error)
       if (item.kind === 'event' && (item.event.data['claim'] ?? null) !== null) return true
     }
   } finally {

@@ -56,10 +56,13 @@ export const startFeeds = async (
   const { database, store, ledger, log } = inside
   const { world } = ledger
   const states = new Map<string, FeedState>()
+  let keeping = Promise.resolve()
   const report = (state: FeedState): void => {
     const known = states.get(state.name)
     if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
-    if (known === undefined || known.error !== state.error) void keepError(database, state)
+    // A process that waits for its turn leaves alone what the one that has it says, and lets go of it when it gets on.
+    const getsOn = state.state !== 'waiting' && known?.state === 'waiting'
+    if (known?.error !== state.error || getsOn) keeping = keeping.then(() => keepError(database, state))
     states.set(state.name, state)
   }
   const publishes = config.roles.includes('publisher') && config.kafka

@@ -32,7 +32,11 @@ const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailabl
 
 /** `retrying`: a part that the feed needs does not answer; it goes on by itself. */
 const wordOf = ({ state, error }: FeedState): string =>
-  error === undefined || state === 'stopped' ? state : 'retrying'
+  state === 'waiting' && error !== undefined ? 'retrying' : state
+
+/** A broker that is down is no reason to send callers elsewhere: the API does not need it, and no instance has another. */
+const isIll = ({ state, part }: FeedState): boolean =>
+  state === 'stopped' || (state === 'stalled' && part !== 'fact bus')
 
 export const healthOf = async ({ database, ledger, feeds }: HealthParts): Promise<HealthReport> => {
   const [event_store, postgres] = await Promise.all([
@@ -40,7 +44,7 @@ export const healthOf = async ({ database, ledger, feeds }: HealthParts): Promis
     answers(() => database.sql('select 1')),
   ])
   const words = [...feeds.values()].map(feed => [feed.name, wordOf(feed)] as const)
-  const ready = event_store === 'ok' && postgres === 'ok' && words.every(([, word]) => word !== 'stopped')
+  const ready = event_store === 'ok' && postgres === 'ok' && !feeds.values().some(isIll)
   return { ready, checks: { event_store, postgres, ...Object.fromEntries(words) } }
 }
 

@@ -1,6 +1,9 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
 import { type Place, Replaced } from './checkpoints.ts'
+import { createProgress, type FeedState, type Progress } from './progress.ts'
+
+export type { FeedState } from './progress.ts'
 
 /**
  * Feeds are the subscribers of the log. Feeds of one name run in one process at a time, and each of them is in one of
@@ -10,6 +13,9 @@ import { type Place, Replaced } from './checkpoints.ts'
  *      ▲                                              │                                                     │
  *      ├──────── a dependency did not answer ─────────┴─────────────────────────────────────────────────────┤
  *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────┘
+ *
+ * From any of them, but for a feed that waits for its lock or has taken in all that there is, to `stalled` when it takes
+ * in nothing for 30 s (progress.ts), and back with the next batch.
  *
  * A run is two halves: the loop, which takes in batches from the checkpoint on, and the work alongside it. Either of them
  * ends the other, and the run has ended when both have: only then may the next run begin. Everything that belongs to a run
@@ -42,14 +48,6 @@ export type Run = {
   readonly take: (events: readonly StoredEvent[], position: bigint) => Promise<void>
   /** Work beside the loop, until the signal. It settles when nothing of it is under way any more. */
   readonly alongside?: () => Promise<void>
-}
-
-export type FeedState = {
-  readonly name: string
-  readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped'
-  readonly position: bigint
-  /** Why it stopped, for the operator. */
-  readonly error?: string
 }
 
 export type FeedParts = {
@@ -87,51 +85,74 @@ export const runFeeds = async (
 }
 
 const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
-  while (!signal.aborted) {
-    try {
-      await runOnce(feed, parts, epoch, signal)
-      await parts.world.sleep(UNAVAILABLE_RETRY_MS, signal)
-    } catch (error) {
-      if (signal.aborted || error instanceof Replaced) return
-      const passing = error instanceof Unavailable
-      const reason = error instanceof Error ? error.message : String(error)
-      parts.report({ name: feed.name, state: passing ? 'waiting' : 'stopped', position: 0n, error: reason })
-      await parts.world.sleep(passing ? UNAVAILABLE_RETRY_MS : STOPPED_RETRY_MS, signal)
+  const progress = createProgress(feed.name, parts.world, parts.report)
+  const ended = new AbortController()
+  const watching = progress.watch(AbortSignal.any([signal, ended.signal]))
+  try {
+    while (!signal.aborted) {
+      const pauseMs = await runOrSay({ feed, parts, progress }, epoch, signal)
+      await parts.world.sleep(pauseMs, signal)
     }
+  } catch (error) {
+    if (!(error instanceof Replaced)) throw error
+  } finally {
+    ended.abort()
+    await watching
   }
 }
 
-const runOnce = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
+/** Says why the run ended, and how long to wait for the next. Throws Replaced. */
+const runOrSay = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<number> => {
+  try {
+    await runOnce(running, epoch, signal)
+  } catch (error) {
+    if (signal.aborted) return 0
+    if (error instanceof Replaced) throw error
+    const passing = error instanceof Unavailable
+    running.progress.failed(error, !passing)
+    if (!passing) return STOPPED_RETRY_MS
+  }
+  return UNAVAILABLE_RETRY_MS
+}
+
+type Running = { readonly feed: Feed; readonly parts: FeedParts; readonly progress: Progress }
+
+const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
+  const { feed, progress } = running
+  progress.busy()
   await feed.prepare?.()
   const ended = new AbortController()
   const either = AbortSignal.any([signal, ended.signal])
   const failures: unknown[] = []
   /** The other half ends with it. The first failure is the reason; a later one may only follow from the end. */
   const half = (work: Promise<void>): Promise<void> =>
-    work.catch((error: unknown) => void failures.push(error)).finally(() => ended.abort())
+    work
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => {
+        progress.busy()
+        ended.abort()
+      })
   const run = await feed.begin(epoch, either)
-  await Promise.all([half(follow(feed, parts, run, either)), run.alongside && half(run.alongside())])
+  await Promise.all([half(follow(running, run, either)), run.alongside && half(run.alongside())])
   if (failures.length > 0) throw failures[0]
 }
 
 /** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
-const follow = async (feed: Feed, parts: FeedParts, run: Run, signal: AbortSignal): Promise<void> => {
+const follow = async ({ feed, parts, progress }: Running, run: Run, signal: AbortSignal): Promise<void> => {
   const { after } = run
-  const items = parts.store.subscribe({
-    after,
-    categories: feed.categories,
-    ...(feed.without && { without: feed.without }),
-    signal,
-  })
-  let state: FeedState['state'] = 'catching_up'
+  const { categories, without } = feed
+  const items = parts.store.subscribe({ after, categories, ...(without && { without }), signal })
+  let live = false
   let reached = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {
-    const { events, position, caughtUp } = summaryOf(batch)
+    const { events, position, caughtUp, interruption } = summaryOf(batch)
+    progress.busy()
     if (position !== undefined) await run.take(events, position)
-    if (caughtUp) state = 'live'
     reached = position ?? reached
-    parts.report({ name: feed.name, state, position: reached })
-    if (state === 'live' && batch.length < BATCH_MAX) await parts.world.sleep(GATHER_MS, signal)
+    live = (live || caughtUp) && interruption === undefined
+    if (position !== undefined || caughtUp) progress.tookIn(reached, live)
+    if (interruption !== undefined) progress.failed(new Unavailable('event store', 'none', interruption), false)
+    if (live && batch.length < BATCH_MAX) await parts.world.sleep(GATHER_MS, signal)
   }
 }
 
@@ -139,12 +160,15 @@ const summaryOf = (batch: readonly FeedItem[]) => {
   const events: StoredEvent[] = []
   let position: bigint | undefined
   let caughtUp = false
+  let interruption: unknown
   for (const item of batch) {
+    // Anything that comes after an interruption shows that it is over.
+    interruption = item.kind === 'interrupted' ? item.error : undefined
     if (item.kind === 'caught_up') caughtUp = true
-    else {
-      if (item.kind === 'event') events.push(item.event)
-      position = item.kind === 'event' ? item.event.position : item.position
-    }
+    if (item.kind === 'interrupted') caughtUp = false
+    if (item.kind === 'event') events.push(item.event)
+    if (item.kind === 'event') position = item.event.position
+    if (item.kind === 'checkpoint') position = item.position
   }
-  return { events, position, caughtUp }
+  return { events, position, caughtUp, interruption }
 }

@@ -19,8 +19,8 @@ const readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
   checks: z.record(z.string(), z.string().regex(/^[a-z_]{1,20}$/)).meta({
     description:
-      'Of each part: ok or unavailable. Of each feed: waiting, catching_up, live, retrying or stopped. The reasons are in ' +
-      'the log, and told by ledger doctor.',
+      'Of each part: ok or unavailable. Of each feed: waiting, catching_up, live, retrying, stalled (nothing taken in for ' +
+      '30 s) or stopped. The reasons are in the log, and told by ledger doctor.',
   }),
 })
 

@@ -110,7 +110,7 @@ const committedIn = async (store: EventStore): Promise<Committed[]> => {
   const enough = new AbortController()
   for await (const item of store.subscribe({ after: 'start', categories: CATEGORIES, signal: enough.signal })) {
     if (item.kind === 'caught_up') break
-    if (item.kind === 'checkpoint') continue
+    if (item.kind !== 'event') continue
     const { category, recorded } = decode(item.event)
     const fact = publishedBy(category, recorded)
     if (fact !== undefined) found.push({ stored: item.event, fact })

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { healthOf, keptFor } from '../../src/compose/health.ts'
 import { openDatabase } from '../../src/adapters/postgres.ts'
+import type { FeedState } from '../../src/feeds/run.ts'
 import { checkErrors } from '../../scripts/ledger/doctor/errors.ts'
 import { clientOf } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
@@ -49,6 +50,35 @@ describe('GET /readyz', function () {
       },
     ])
     expect(text).not.to.include('10.0.0.7')
+  })
+
+  it('is not ready when a feed is stalled, but for one that waits for the broker', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    const stalled = { name: 'settlement', state: 'stalled' as const, position: 1n, error: SECRET }
+    const reportOf = (feed: FeedState) =>
+      startVariant(service, {
+        services: right => ({
+          ...right,
+          health: () => healthOf({ database, ledger: right.ledger, feeds: new Map([[feed.name, feed]]) }),
+        }),
+      })
+    const told: unknown[] = []
+    for (const feed of [
+      stalled,
+      { ...stalled, part: 'event store' as const },
+      { ...stalled, part: 'fact bus' as const },
+    ]) {
+      const variant = await reportOf(feed)
+      const { status, body } = await clientOf(variant.api).get('/readyz')
+      await variant.close()
+      told.push([status, (body as { checks: Record<string, string> }).checks['settlement']])
+    }
+    await database.close()
+    expect(told).to.deep.equal([
+      [503, 'stalled'],
+      [503, 'stalled'],
+      [200, 'stalled'],
+    ])
   })
 
   it(`asks the parts once, however many ask: ${CALLERS} at once get one report, and the next second another`, async () => {

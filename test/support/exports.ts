@@ -114,7 +114,7 @@ export const foldedUpTo = async (
   const signal = new AbortController().signal
   for await (const item of store.subscribe({ after: 'start', categories: [PREFIXES[resource]], signal })) {
     if (item.kind === 'caught_up') break
-    if (item.kind === 'checkpoint') continue
+    if (item.kind !== 'event') continue
     if (item.event.position > position) break
     const { recorded } = decode(item.event)
     if (recorded.metadata.tenant !== tenant) continue

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { journals, projections } from '../../../projections/index.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { aggregates } from '../../../streams/index.ts'
-import { type Check, finding, notUsed, ok } from './finding.ts'
+import { type Check, finding, notUsed, ok, reasonOf } from './finding.ts'
 
 /** How far each subscriber of the log has got, counted in the events that it still has to take. */
 
@@ -12,6 +12,8 @@ export type FeedReport = {
   readonly position: bigint | null
   /** Events of its categories behind that position, up to the head; at most EVENTS_COUNTED_MAX are counted. */
   readonly behind: number
+  /** Why they cannot be counted: the store refuses a reader that goes on from there, say. */
+  readonly error?: string
 }
 
 export const EVENTS_COUNTED_MAX = 1_000
@@ -62,6 +64,7 @@ const countBehind = async (store: EventStore, { after, categories, head }: Wante
   let count = 0
   try {
     for await (const item of store.subscribe({ after: start, categories, signal: stop.signal })) {
+      if (item.kind === 'interrupted') throw item.error
       if (item.kind === 'caught_up') break
       if (item.kind === 'event' && item.event.position > head) break
       if (item.kind === 'event') count += 1
@@ -86,8 +89,12 @@ const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Pro
   const reportOf = async (name: string): Promise<FeedReport> => {
     const after = found.get(name)
     const categories = DECLARED.get(name) ?? EVERYTHING
-    const behind = isForeign(name) ? 0 : await countBehind(store, { after, categories, head })
-    return { name, position: after ?? null, behind }
+    const position = after ?? null
+    try {
+      return { name, position, behind: isForeign(name) ? 0 : await countBehind(store, { after, categories, head }) }
+    } catch (error) {
+      return { name, position, behind: 0, error: reasonOf(error) }
+    }
   }
   return await Promise.all(namesOf(found, hasKafka).map(reportOf))
 }
@@ -95,15 +102,17 @@ const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Pro
 const toleratedOf = (name: string, { isEmbedded }: FeedParts): number =>
   isEmbedded || DECLARED.has(name) ? 0 : UNTOLD_EVENTS_MAX
 
-const isBehind = ({ name, position, behind }: FeedReport, parts: FeedParts): boolean =>
-  position === null || behind > toleratedOf(name, parts)
+const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedParts): boolean =>
+  position === null || error !== undefined || behind > toleratedOf(name, parts)
 
 const checkOf = (feed: FeedReport, parts: FeedParts): Check => {
-  const { name, position, behind } = feed
+  const { name, position, behind, error } = feed
   const check = `feed ${name}`
   const wayOut = 'See /readyz and the log for the reason; a service with the role of this feed must run.'
   if (isForeign(name)) return notUsed(check, `at position ${position}, of another build`)
   if (position === null) return finding(check, 'It has never run here.', wayOut)
+  if (error !== undefined)
+    return finding(check, `The store does not let a reader go on from ${position}: ${error}`, wayOut)
   if (!isBehind(feed, parts))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`

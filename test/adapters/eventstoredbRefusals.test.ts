@@ -1,0 +1,103 @@
+import { ServerCredentials, status } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { StoreRefused } from '../../src/adapters/eventstoredbRefusals.ts'
+import { type EventStore, type FeedItem, Unavailable } from '../../src/ports.ts'
+import { all, event, newStream } from '../contracts/eventStoreKit.ts'
+import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
+import { selfSigned } from '../support/selfSigned.ts'
+
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+/** The first item of a subscription, or its failure. */
+const firstOf = async (store: EventStore): Promise<FeedItem | undefined> => {
+  const stop = new AbortController()
+  try {
+    for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) return item
+    return undefined
+  } finally {
+    stop.abort()
+  }
+}
+
+const selfSignedCredentials = (): ServerCredentials => {
+  const { cert, key } = selfSigned()
+  return ServerCredentials.createSsl(null, [{ cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }])
+}
+
+type Refusing = {
+  readonly refused: string
+  readonly start: () => Promise<RefusingStore>
+  readonly address: (port: number) => string
+}
+
+const plain = (port: number): string => `esdb://127.0.0.1:${port}?tls=false`
+const untrusted = () =>
+  startRefusingStore({ code: status.OK, details: 'never asked', credentials: selfSignedCredentials() })
+
+const cases: Readonly<Record<string, Refusing>> = {
+  'refuses the credentials': {
+    refused: 'credentials',
+    start: () => startRefusingStore({ code: status.UNAUTHENTICATED, details: 'Who are you?' }),
+    address: plain,
+  },
+  'denies a right': {
+    refused: 'rights',
+    start: () => startRefusingStore({ code: status.PERMISSION_DENIED, details: 'Access Denied' }),
+    address: plain,
+  },
+  'has a certificate that is not trusted': {
+    refused: 'certificate',
+    start: untrusted,
+    address: port => `esdb://localhost:${port}?tls=true`,
+  },
+  'is a cluster whose certificates are not trusted': {
+    refused: 'certificate',
+    start: untrusted,
+    address: port => `esdb+discover://localhost:${port}?tls=true&maxDiscoverAttempts=1&discoveryInterval=50`,
+  },
+}
+
+describe('the EventStoreDB adapter, when the store', function () {
+  this.timeout(30_000)
+  let refusing: RefusingStore
+  let store: EventStore
+
+  afterEach(async () => {
+    await store.close()
+    await refusing.stop()
+  })
+
+  for (const [what, { refused, start, address }] of Object.entries(cases))
+    it(`${what}, says that nothing was done, and why; a subscription tells it, and waits`, async () => {
+      refusing = await start()
+      store = openEventStore({ connectionString: address(refusing.port) })
+      const failures = [await failureOf(store.head()), await failureOf(all(store.readStream(newStream())))]
+      for (const failure of failures) {
+        expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect: 'none' })
+        expect((failure as Unavailable).cause)
+          .to.be.instanceOf(StoreRefused)
+          .and.to.include({ refused })
+      }
+      expect(await failureOf(store.append(newStream(), [event()], 'no_stream')))
+        .to.be.instanceOf(Unavailable)
+        .and.to.include({ effect: 'none' })
+      const item = await firstOf(store)
+      expect(item?.kind).to.equal('interrupted')
+      expect(item).to.have.property('error').instanceOf(StoreRefused).and.to.include({ refused })
+    })
+
+  it('does not take what a subscription asks for, throws its words', async () => {
+    const details = 'Exception was thrown by handler.'
+    refusing = await startRefusingStore({ code: status.UNKNOWN, details })
+    store = openEventStore({ connectionString: plain(refusing.port) })
+    const failure = await failureOf(firstOf(store))
+    expect(failure).to.be.instanceOf(Error).and.to.have.property('message').that.includes(details)
+    expect(failure).not.to.be.instanceOf(Unavailable)
+    expect(refusing.calls()).to.equal(1)
+  })
+})

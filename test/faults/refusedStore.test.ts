@@ -1,0 +1,98 @@
+import { rm } from 'node:fs/promises'
+import { status } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { readAddresses } from '../../src/addresses.ts'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { compose, type Service } from '../../src/compose.ts'
+import { readConfig } from '../../src/config.ts'
+import { type Child, startChild } from '../../src/embedded/child.ts'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { SCOPES } from '../../src/identity/principal.ts'
+import { NODE } from '../embedded/eventStoreNode.ts'
+import { until } from '../embedded/processes.ts'
+import { run } from '../scripts/cli.ts'
+import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
+import { temporaryDirectory } from '../support/service.ts'
+
+const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
+
+describe('a service whose event store refuses it', function () {
+  this.timeout(90_000)
+  let dataDir: string
+  let refusing: RefusingStore
+  let starting: Promise<Service>
+  let isReady = false
+  let node: Child | undefined
+  const reasons: string[] = []
+  const ending = new AbortController()
+
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    refusing = await startRefusingStore({ code: status.UNAUTHENTICATED, details: 'Unauthenticated' })
+    const EVENTSTORE_URL = `esdb://127.0.0.1:${refusing.port}?tls=false`
+    const config = readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, EVENTSTORE_URL })
+    starting = compose(config, { signal: ending.signal, onWaiting: reason => reasons.push(reason) })
+    starting.then(
+      () => (isReady = true),
+      () => undefined,
+    )
+    await until(() => reasons.length > 0, 60_000)
+  })
+  after(async () => {
+    ending.abort()
+    await (await starting.catch(() => undefined))?.close()
+    await refusing.stop()
+    await node?.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  const post = async (): Promise<{ status: number; code: string }> => {
+    const addresses = await readAddresses(dataDir)
+    if (addresses === undefined) throw new Error('No addresses.')
+    const who = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: false }
+    const token = await mintDevToken({ dataDir, issuer: addresses.issuer, audience: 'payment-ledger', ...who })
+    const answer = await fetch(`${addresses.api}/orders`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(ORDER),
+    })
+    const { code = '' } = (await answer.json()) as { code?: string }
+    return { status: answer.status, code }
+  }
+
+  it('is not ready, and answers a command with 503 without effect', async () => {
+    expect(isReady).to.equal(false)
+    expect(reasons[0]).to.match(/^The event store refuses the user name or the password/)
+    expect(await post()).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
+    const addresses = await readAddresses(dataDir)
+    expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
+  })
+
+  it('says to the operator which of the reasons it is', async () => {
+    const ended = await run('ledger.ts', ['doctor', '--json'], { LEDGER_DATA_DIR: dataDir })
+    expect(ended.code).to.equal(1)
+    expect(ended.stdout).to.include('The event store refuses the user name or the password')
+  })
+
+  it('is ready, and its feeds go on, when that is mended', async () => {
+    const addresses = await readAddresses(dataDir)
+    const postgres = new URL(addresses?.postgres ?? '')
+    const database = openDatabase({ connectionString: postgres.href, poolMax: 1 })
+    await database.sql('create database refused_store')
+    await database.close()
+    postgres.pathname = '/refused_store'
+    await refusing.stop()
+    const args = ['--database-url', postgres.href, '--port', String(refusing.port)]
+    node = await startChild({ name: 'eventstore', module: NODE, args })
+    const service = await starting
+    expect((await post()).status).to.equal(201)
+    const ready = async (): Promise<boolean> => (await fetch(`${service.addresses.api}/readyz`)).status === 200
+    await until(ready, 30_000)
+    await until(async () => {
+      const checks = (await (await fetch(`${service.addresses.api}/readyz`)).json()) as {
+        checks: Record<string, string>
+      }
+      return checks.checks['projector'] === 'live' && checks.checks['settlement'] === 'live'
+    }, 30_000)
+  })
+})

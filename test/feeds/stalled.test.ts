@@ -1,0 +1,129 @@
+import { expect } from 'chai'
+import { type Feed, runFeeds } from '../../src/feeds/run.ts'
+import type { Database, EventStore, FeedItem } from '../../src/ports.ts'
+import { createHeldWorld, type HeldWorld } from '../processes/kit.ts'
+import { createReports, type Reports } from './kit.ts'
+
+const STALLED_AFTER_MS = 30_000
+
+/** A subscription whose items the test gives out. */
+const createSource = () => {
+  const given: FeedItem[] = []
+  let wake = Promise.withResolvers<void>()
+  const subscribe: EventStore['subscribe'] = async function* ({ signal }) {
+    signal.addEventListener('abort', () => wake.resolve(), { once: true })
+    for (let next = 0; !signal.aborted; ) {
+      const item = given[next]
+      if (item === undefined) {
+        await wake.promise
+        wake = Promise.withResolvers()
+      } else {
+        next += 1
+        yield item
+      }
+    }
+  }
+  return {
+    store: { subscribe } as EventStore,
+    give: (item: FeedItem) => {
+      given.push(item)
+      wake.resolve()
+    },
+  }
+}
+
+/** No other process wants the lock; `held` ends the wait for it. */
+const databaseThatHolds = (held = Promise.resolve()): Database =>
+  ({
+    exclusively: async (_: string, stop: AbortSignal, work: Parameters<Database['exclusively']>[2]) => {
+      await Promise.race([held, new Promise(resolve => stop.addEventListener('abort', resolve))])
+      if (!stop.aborted) await work({ epoch: 1n, signal: stop })
+    },
+  }) as Database
+
+describe('a feed that does not get on', () => {
+  let world: HeldWorld
+  let reports: Reports
+  let source: ReturnType<typeof createSource>
+  let stop: AbortController
+  let running: Promise<void>
+
+  const start = (take: () => Promise<void> = () => Promise.resolve(), database = databaseThatHolds()): void => {
+    const feed: Feed = { name: 'tried', categories: ['order'], begin: async () => ({ after: 'start', take }) }
+    stop = new AbortController()
+    running = runFeeds('tests', [feed], { store: source.store, database, world, report: reports.report }, stop.signal)
+  }
+  const newest = () => reports.states.at(-1)
+  const pass = async (timeMs: number): Promise<void> => {
+    for (let left = timeMs; left > 0; left -= 1_000) await world.pass(1_000)
+  }
+
+  beforeEach(() => {
+    world = createHeldWorld()
+    reports = createReports()
+    source = createSource()
+  })
+  afterEach(async () => {
+    stop.abort()
+    await world.pass(0)
+    await running
+  })
+
+  it('for 30 s after its start says so, and gets on with the first batch', async () => {
+    start()
+    await pass(STALLED_AFTER_MS - 2_000)
+    expect(newest()?.state).to.equal('waiting')
+    await pass(3_000)
+    expect(newest()).to.include({ state: 'stalled' })
+    expect(newest()?.error).to.match(/^It has not got on for 30 s\./)
+    source.give({ kind: 'caught_up' })
+    await pass(1_000)
+    expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
+  })
+
+  it('because its subscription is interrupted waits, and then says so with the reason', async () => {
+    start()
+    source.give({ kind: 'checkpoint', position: 7n })
+    source.give({ kind: 'caught_up' })
+    await pass(1_000)
+    source.give({ kind: 'interrupted', error: new Error('The store is gone.') })
+    await pass(1_000)
+    expect(newest()).to.include({ state: 'waiting', position: 7n, part: 'event store' })
+    expect(newest()?.error).to.include('The store is gone.')
+    await pass(STALLED_AFTER_MS)
+    source.give({ kind: 'interrupted', error: new Error('The store is gone.') })
+    await pass(1_000)
+    expect(newest()?.state).to.equal('stalled')
+    expect(newest()?.error).to.include('It has not got on for 30 s.').and.to.include('The store is gone.')
+    source.give({ kind: 'caught_up' })
+    await pass(1_000)
+    expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 7n })
+  })
+
+  it('because a batch hangs says so, though nothing fails', async () => {
+    const hanging = Promise.withResolvers<void>()
+    start(() => hanging.promise)
+    source.give({ kind: 'caught_up' })
+    await pass(2 * STALLED_AFTER_MS)
+    expect(newest()?.state).to.equal('live')
+    source.give({ kind: 'checkpoint', position: 7n })
+    await pass(STALLED_AFTER_MS + 2_000)
+    expect(newest()?.state).to.equal('stalled')
+    hanging.resolve()
+    await pass(1_000)
+    expect(newest()).to.include({ state: 'live', position: 7n })
+  })
+
+  it('because there is nothing to do is live, however long', async () => {
+    start()
+    source.give({ kind: 'caught_up' })
+    await pass(10 * STALLED_AFTER_MS)
+    expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
+  })
+
+  it('because another process runs it waits, however long', async () => {
+    start(undefined, databaseThatHolds(new Promise(() => undefined)))
+    await pass(10 * STALLED_AFTER_MS)
+    expect(newest()).to.deep.equal({ name: 'tried', state: 'waiting', position: 0n })
+  })
+})
