@@ -71,11 +71,11 @@ export const reachedPosition = async (
   wanted = call.minPosition,
 ): Promise<bigint> => {
   const { world } = call.ledger
-  const until = world.now() + (call.prefer.waitMs ?? 0)
+  const until = world.monotonicMs() + (call.prefer.waitMs ?? 0)
   for (;;) {
     const position = await positionOf(call.database.sql, name)
     if (wanted === undefined || position >= wanted) return position
-    if (world.now() >= until)
+    if (world.monotonicMs() >= until)
       throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
     await world.sleep(POLL_MS)
   }

@@ -103,24 +103,24 @@ const stream = (call: EventsCall): Streamed => {
   return async (send, gone) => {
     const { world } = call.ledger
     const signal = AbortSignal.any([gone, call.stopping])
-    let quietSince = world.now()
-    let checkedAt = world.now()
+    let quietSince = world.monotonicMs()
+    let checkedAt = world.monotonicMs()
     await send(': the facts of this ledger\n\n')
     while (!signal.aborted) {
-      if (world.now() - checkedAt >= RECHECK_EVERY_MS) {
+      if (world.monotonicMs() - checkedAt >= RECHECK_EVERY_MS) {
         const refused = await refusalOf(call)
         if (refused) return send(`: ended: ${refused}\n\n`)
-        checkedAt = world.now()
+        checkedAt = world.monotonicMs()
       }
       const { facts, end, hasMore } = await read(call, after, STREAM_PAGE)
       for (const fact of facts)
         await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${JSON.stringify(fact.event)}\n\n`)
       after = end
-      if (facts.length > 0) quietSince = world.now()
+      if (facts.length > 0) quietSince = world.monotonicMs()
       if (!hasMore) await world.sleep(POLL_MS, signal)
-      if (world.now() - quietSince < COMMENT_EVERY_MS) continue
+      if (world.monotonicMs() - quietSince < COMMENT_EVERY_MS) continue
       await send(': still here\n\n')
-      quietSince = world.now()
+      quietSince = world.monotonicMs()
     }
   }
 }

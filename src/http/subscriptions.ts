@@ -35,10 +35,11 @@ const TOPIC_POLL_MS = 25
 
 /** So that its creator can read the topic at once. Without a broker, or with one that is down, it will be there later. */
 const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
-  const until = world.now() + topicWaitMs
+  const until = world.monotonicMs() + topicWaitMs
   const { text, values } = provided(id)
   try {
-    while (world.now() < until && (await database.sql(text, values)).length === 0) await world.sleep(TOPIC_POLL_MS)
+    while (world.monotonicMs() < until && (await database.sql(text, values)).length === 0)
+      await world.sleep(TOPIC_POLL_MS)
   } catch (error) {
     // It is created, whatever the database has to say about its topic.
     if (!(error instanceof Unavailable)) throw error
