@@ -39,9 +39,10 @@ type Asked = {
   readonly processes: number
   readonly json?: true
   readonly shrink: boolean
+  readonly failFast?: true
 }
 
-const main = async ({ seeds, from, hours, processes, json, shrink }: Asked): Promise<void> => {
+const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: Asked): Promise<void> => {
   const beganMs = performance.now()
   const counts = new Map<string, number>()
   const failed: Report[] = []
@@ -67,6 +68,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink }: Asked): Pro
     if (report.failure) failed.push(report)
     const rate = (done / ((performance.now() - beganMs) / MS_PER_SECOND)).toFixed(1)
     bar.update(done, { rate, failed: failed.length })
+    if (failFast && failed.length > 0) break
   }
   bar.stop()
   const tookS = (performance.now() - beganMs) / MS_PER_SECOND
@@ -101,6 +103,7 @@ await new Command('simulate')
   .option('--hours <hours>', 'virtual hours that each run is busy for, in place of some seconds', positive)
   .option('--processes <count>', 'how many processes run seeds', positive, availableParallelism())
   .option('--no-shrink', 'report a failing seed as it is, and not the shortest run that still fails')
+  .option('--fail-fast', 'end with the first seed that fails')
   .option('--json', 'the result as JSON')
   .action(main)
   .parseAsync()

@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Mutant } from './mutants.ts'
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** A copy of the working tree, in which bugs are planted: the tree itself is never touched. */
+export type Copy = {
+  readonly folder: string
+  /** Plants the bug; resolves with what takes it out again. Throws when its place is not there, or more than once. */
+  readonly plant: (mutant: Mutant) => Promise<() => Promise<void>>
+  readonly remove: () => Promise<void>
+}
+
+/** The file with the bug in it. */
+export const planted = (text: string, { name, file, find, replace }: Mutant): string => {
+  const places = text.split(find).length - 1
+  if (places !== 1) throw new Error(`The place of "${name}" is ${places} times in ${file}.`)
+  return text.replace(find, () => replace)
+}
+
+export const copyTree = async (): Promise<Copy> => {
+  const folder = await mkdtemp(join(tmpdir(), 'mutants-'))
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
+  for (const path of listed.toString().trim().split('\n')) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await cp(join(ROOT, path), join(folder, path))
+  }
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  return {
+    folder,
+    plant: async mutant => {
+      const path = join(folder, mutant.file)
+      const right = await readFile(path, 'utf8')
+      await writeFile(path, planted(right, mutant))
+      return () => writeFile(path, right)
+    },
+    remove: () => rm(folder, { recursive: true, force: true }),
+  }
+}

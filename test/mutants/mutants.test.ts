@@ -1,0 +1,18 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { planted, ROOT } from './copy.ts'
+import { mutants } from './mutants.ts'
+
+describe('the bugs to plant', () => {
+  it('are at least 40, each with a name of its own', () => {
+    expect(mutants.length).to.be.at.least(40)
+    expect(new Set(mutants.map(({ name }) => name)).size).to.equal(mutants.length)
+  })
+
+  for (const mutant of mutants)
+    it(`has a place for: ${mutant.name}`, async () => {
+      const right = await readFile(join(ROOT, mutant.file), 'utf8')
+      expect(planted(right, mutant)).not.to.equal(right)
+    })
+})

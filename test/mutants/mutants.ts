@@ -1,0 +1,327 @@
+/**
+ * Bugs to plant, one at a time: a text of a file and what stands in its place. Each is one that somebody could write, or
+ * that the code once had (`issue` names its point of the review that found it).
+ */
+export type Mutant = {
+  readonly name: string
+  readonly issue?: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'a settler fails a payment that is claimed and not yet accepted',
+    issue: 'A1',
+    file: 'streams/payment/decider.ts',
+    find: `  if (payment.status !== 'accepted') return conflict(payment)
+  return [{ type: 'PaymentFailed'`,
+    replace: `  if (payment.status !== 'accepted' && payment.status !== 'initiated') return conflict(payment)
+  return [{ type: 'PaymentFailed'`,
+  },
+  {
+    name: 'a checkpoint is a computed position',
+    issue: 'A2',
+    file: 'src/processes/openWork.ts',
+    find: `if ('after' in origin) return origin.after`,
+    replace: `if ('after' in origin) return origin.after === 'start' ? origin.after : origin.after - 1n`,
+  },
+  {
+    name: 'the key of an invoice is bound by its order alone',
+    issue: 'A3',
+    file: 'src/commands/invoices.ts',
+    find: `(refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context))`,
+    replace: `objectionToKey(ledger, key)`,
+  },
+  {
+    name: 'a run goes on when its other half has ended',
+    issue: 'A4',
+    file: 'src/feeds/run.ts',
+    find: `.finally(() => ended.abort())`,
+    replace: ``,
+  },
+  {
+    name: 'an event that cannot be read stops its process',
+    issue: 'A5',
+    file: 'src/processes/intake.ts',
+    find: `    parked.set(place.key, stored.position)
+    return { ...row, reason: reasonOf(error), attempts: 1 }`,
+    replace: `    throw error`,
+  },
+  {
+    name: 'a page of facts goes on beyond what is settled',
+    issue: 'A6',
+    file: 'projections/facts/queries.ts',
+    find: `    from facts_v1 f where \${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1 and f.position <= \${SETTLED}`,
+    replace: `    from facts_v1 f where \${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1`,
+  },
+  {
+    name: 'a fact that came late stands at its position',
+    issue: 'A6',
+    file: 'projections/facts/queries.ts',
+    find: `      exists (select from late_facts l where l.position = f.position) as is_elsewhere`,
+    replace: `      false as is_elsewhere`,
+  },
+  {
+    name: 'a store that is gone after a durable event is told as no effect',
+    issue: 'A7',
+    file: 'src/commands/handle.ts',
+    find: `  if (!appended.ok) return undefined
+  noteEffect()`,
+    replace: `  if (!appended.ok) return undefined`,
+  },
+  {
+    name: 'a manifest counts what is parked as if it were there',
+    issue: 'A11',
+    file: 'src/commands/manifests.ts',
+    find: `  return beyond === undefined ? to : beyond.position - 1n`,
+    replace: `  return beyond === undefined ? to + 1n : to`,
+  },
+  {
+    name: 'the parked keys are read before the checkpoint is taken over',
+    issue: 'A12',
+    file: 'src/feeds/delivery.ts',
+    find: `  const parked = await parkedKeys(database.sql, name)`,
+    replace: `  const parked = new Set<string>()`,
+  },
+  {
+    name: 'a batch with poison is written without its epoch',
+    issue: 'A13',
+    file: 'src/feeds/members.ts',
+    find: `  await parts.database.transaction(async sql => {
+    await moveCheckpoint(sql, [member.model.name], batch.position, batch.epoch)
+    const streams`,
+    replace: `  await parts.database.transaction(async sql => {
+    const streams`,
+  },
+  {
+    name: 'a lost race counts as success',
+    issue: 'A21',
+    file: 'src/commands/handle.ts',
+    find: `      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)`,
+    replace: `      if (attempt === ATTEMPTS_MAX) return { ok: true, ...before }`,
+  },
+  {
+    name: 'the fingerprint of a key is ignored',
+    file: 'src/commands/creation.ts',
+    find: `recorded.fingerprint !== claim.fingerprint`,
+    replace: `false`,
+  },
+  {
+    name: 'If-Match takes any tag',
+    file: 'src/http/conditional.ts',
+    find: `tags.some(tag => !tag.weak && tag.opaque === etag))`,
+    replace: `tags.length > 0)`,
+  },
+  {
+    name: 'If-Match compares weakly',
+    file: 'src/http/conditional.ts',
+    find: `tag => !tag.weak && tag.opaque === etag`,
+    replace: `tag => tag.opaque === etag`,
+  },
+  {
+    name: 'the checkpoint moves before the broker has acknowledged',
+    file: 'src/feeds/delivery.ts',
+    find: `        const rows = await sendAll(facts)
+        if (rows.length === 0) return commit(database.sql)`,
+    replace: `        await commit(database.sql)
+        const rows = await sendAll(facts)
+        if (rows.length === 0) return`,
+  },
+  {
+    name: 'an append that lost its race is taken for one that won',
+    file: 'src/commands/handle.ts',
+    find: `  if (!appended.ok) return undefined
+  noteEffect()`,
+    replace: `  if (!appended.ok && appended.actual === 'no_stream') return undefined
+  noteEffect()`,
+  },
+  {
+    name: 'lists show the rows of every tenant',
+    file: 'projections/page.ts',
+    find: `const where = ['tenant_id = $1',`,
+    replace: `const where = ['tenant_id is not null and $1 is not null',`,
+  },
+  {
+    name: 'a GET by id shows the resource of another tenant',
+    file: 'src/http/resource.ts',
+    find: `row.tenant_id !== call.principal.tenant || `,
+    replace: ``,
+  },
+  {
+    name: 'a checkpoint is moved in an old epoch',
+    file: 'src/feeds/checkpoints.ts',
+    find: `where name = any($1::text[]) and epoch = $3 returning name`,
+    replace: `where name = any($1::text[]) and $3::bigint is not null returning name`,
+  },
+  {
+    name: 'a checkpoint goes back',
+    file: 'src/feeds/checkpoints.ts',
+    find: `set position = greatest(position, $2)`,
+    replace: `set position = $2`,
+  },
+  {
+    name: 'the events of a retry have new ids',
+    file: 'src/processes/process.ts',
+    find: 'commandId: `${process}/${recorded.eventId}`',
+    replace: 'commandId: `${process}/${recorded.eventId}/${world.now()}`',
+  },
+  {
+    name: 'recovery does not wait for the request',
+    file: 'src/commands/budgets.ts',
+    find: `export const PAYMENT_GRACE_MS = PAYMENT_DEADLINE_MS`,
+    replace: `export const PAYMENT_GRACE_MS = -PAYMENT_DEADLINE_MS`,
+  },
+  {
+    name: 'recovery never comes',
+    file: 'src/processes/process.ts',
+    find: `dueAtMs <= world.monotonicMs()`,
+    replace: `dueAtMs <= world.monotonicMs() - 3_600_000`,
+  },
+  {
+    name: 'grace periods are measured by the wall clock',
+    file: 'src/processes/process.ts',
+    find: `dueAtMs <= world.monotonicMs()`,
+    replace: `dueAtMs <= world.now()`,
+  },
+  {
+    name: 'a refund may exceed what was paid',
+    file: 'streams/payment/decider.ts',
+    find: `  if (refund_amount === 0n || refund_amount > left)`,
+    replace: `  if (refund_amount === 0n)`,
+  },
+  {
+    name: 'a refund is granted twice',
+    file: 'streams/payment/decider.ts',
+    find: `  if (payment.refunds.has(refund_id)) return []`,
+    replace: ``,
+  },
+  {
+    name: 'a payment may exceed what is due',
+    file: 'streams/invoice/decider.ts',
+    find: `  return pay.amount > stillDue(invoice) ? 'payment_exceeds_due' : undefined`,
+    replace: `  return pay.amount > invoice.due ? 'payment_exceeds_due' : undefined`,
+  },
+  {
+    name: 'what is pending is not reserved',
+    file: 'streams/invoice/decider.ts',
+    find: `  invoice.due - invoice.paid - invoice.pending`,
+    replace: `  invoice.due - invoice.paid`,
+  },
+  {
+    name: 'an invoice takes a payment twice',
+    file: 'streams/invoice/decider.ts',
+    find: `  if (invoice.payments.has(payment_id)) return []`,
+    replace: ``,
+  },
+  {
+    name: 'a refused payment is no event',
+    file: 'streams/invoice/decider.ts',
+    find: `  if (code) return [{ type: 'PaymentRefused', data: { payment_id, amount, code } }]`,
+    replace: `  if (code) return []`,
+  },
+  {
+    name: 'an invoice is paid when nothing is pending',
+    file: 'streams/invoice/decider.ts',
+    find: `  const paidInFull = amount_paid === invoice.due`,
+    replace: `  const paidInFull = amount_paid + invoice.pending === invoice.due`,
+  },
+  {
+    name: 'an invoice with a pending payment can be voided',
+    file: 'streams/invoice/decider.ts',
+    find: `  if (invoice.paid > 0n || invoice.pending > 0n)`,
+    replace: `  if (invoice.paid > 0n)`,
+  },
+  {
+    name: 'an answer without effect is given from the cache',
+    file: 'src/commands/handle.ts',
+    find: `        if (guessed) continue
+`,
+    replace: ``,
+  },
+  {
+    name: 'a GET by id answers from the cache',
+    file: 'src/http/resource.ts',
+    find: `(await loader.load(entity, id)).row`,
+    replace: `(loader.lastSeen(entity, id) ?? (await loader.load(entity, id))).row`,
+  },
+  {
+    name: 'a 412 names a version that may be the one that was sent',
+    issue: 'A19',
+    file: 'src/commands/handle.ts',
+    find: `    if (loaded.revision !== before.revision) return loaded`,
+    replace: `    return loaded`,
+  },
+  {
+    name: 'the reference of a refused payment is kept',
+    file: 'src/commands/payments.ts',
+    find: `  if (terms.reference !== null) {
+    const command = { type: 'ReleaseReference'`,
+    replace: `  if (terms.reference === '') {
+    const command = { type: 'ReleaseReference'`,
+  },
+  {
+    name: 'a reference that another payment holds is taken',
+    file: 'src/commands/payments.ts',
+    find: `  return held_by && { code: 'payment_reference_conflict', held_by }`,
+    replace: `  return undefined`,
+  },
+  {
+    name: 'the outcome of another driver is told as the first answer',
+    file: 'src/commands/payments.ts',
+    find: `  if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined`,
+    replace: `  if (!confirmed.ok || confirmed.row === undefined) return undefined`,
+  },
+  {
+    name: 'a fact overtakes one of its key that is parked',
+    file: 'src/feeds/delivery.ts',
+    find: `        for (const { key } of rows) parked.add(key)`,
+    replace: ``,
+  },
+  {
+    name: 'what waits behind a parked fact is dropped',
+    file: 'src/feeds/delivery.ts',
+    find: `    const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))`,
+    replace: `    const rows = rowsOf([])`,
+  },
+  {
+    name: 'a replay of what is parked ends at a failure as if it were done',
+    file: 'src/feeds/delivery.ts',
+    find: `    if (fact.requested === null || !(await serveOne(fact))) return false`,
+    replace: `    if (fact.requested === null) return false
+    else await serveOne(fact)`,
+  },
+  {
+    name: 'a read model counts an event twice as new',
+    file: 'src/feeds/members.ts',
+    find: `event => event.position > position && model`,
+    replace: `event => event.position !== position && model`,
+  },
+  {
+    name: 'a read model and its checkpoint part',
+    file: 'src/feeds/members.ts',
+    find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
+    for (const member of behind) {`,
+    replace: `    await moveCheckpoint(parts.database.sql, names, batch.position, batch.epoch)
+    for (const member of behind) {`,
+  },
+  {
+    name: 'an export does not wait for what was written before it',
+    file: 'src/processes/exports/file.ts',
+    find: `  while ((await positionOf(database.sql, name)) < position) {`,
+    replace: `  while (position < 0n) {`,
+  },
+  {
+    name: 'a payment is confirmed though its invoice refused it',
+    file: 'src/commands/payments.ts',
+    find: `  if (refused) return refuse(`,
+    replace: `  if (refused?.held_by) return refuse(`,
+  },
+  {
+    name: 'a list with If-Min-Position does not wait',
+    file: 'src/http/collection.ts',
+    find: `if (wanted === undefined || position >= wanted) return position`,
+    replace: `if (wanted === undefined || wanted > 0n) return position`,
+  },
+]
