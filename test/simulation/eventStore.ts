@@ -31,10 +31,17 @@ export type SimulatedLog = {
   readonly dropSubscriptions: () => void
 }
 
-export type LogParts = { readonly timeline: Timeline; readonly random: Random; readonly network: Network }
+export type LogParts = {
+  readonly timeline: Timeline
+  readonly random: Random
+  readonly network: Network
+  /** What the clock of the server says when the run begins. */
+  readonly epochMs?: number
+}
 
 const FIRST_POSITION = 733
 const GAP_MAX = 900
+const APPEND_BYTES_MAX = 1_048_576
 const APPEND_DEADLINE_MS = 3_000
 const READ_DEADLINE_MS = 3_000
 const READ_PAGE_MAX = 7
@@ -45,7 +52,11 @@ const ELECTED_CHANCE = 0.6
 type Decided = Appended | typeof NO_ANSWER
 type Pending = { readonly sent: readonly NewEvent[] }
 
-export const createLog = ({ timeline, random, network }: LogParts): SimulatedLog => {
+class AppendTooLarge extends Error {
+  readonly type = 'maximum-append-size-exceeded'
+}
+
+export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: LogParts): SimulatedLog => {
   const log: StoredEvent[] = []
   const streams = new Map<string, StoredEvent[]>()
   const indexOfPosition = new Map<bigint, number>()
@@ -66,7 +77,7 @@ export const createLog = ({ timeline, random, network }: LogParts): SimulatedLog
     const stream = streams.get(name) ?? []
     for (const event of sent) {
       position += BigInt(random.integer(60, GAP_MAX))
-      const storedAt = new Date(EPOCH_MS + timeline.nowMs()).toISOString()
+      const storedAt = new Date(epochMs + timeline.nowMs()).toISOString()
       const stored = { ...structuredClone(event), stream: name, revision: BigInt(stream.length), position, storedAt }
       indexOfPosition.set(position, log.length)
       log.push(stored)
@@ -105,6 +116,7 @@ export const createLog = ({ timeline, random, network }: LogParts): SimulatedLog
   }
 
   const append = (name: string, sent: readonly NewEvent[], expected: ExpectedRevision): Decided => {
+    if (JSON.stringify(sent).length > APPEND_BYTES_MAX) throw new AppendTooLarge('An append of more than one mebibyte.')
     if (timeline.nowMs() >= electionEndsMs) return decide(name, sent, expected)
     // A second append to a stream whose newest events are decided and not readable is refused at once.
     if (pending.has(name)) return { ok: false, actual: revisionOf(name) }

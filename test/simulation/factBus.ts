@@ -1,4 +1,4 @@
-import { type FactMessage, FactTooLarge, type SubscriberBus } from '../../src/ports.ts'
+import { type FactMessage, FactTooLarge, type SubscriberBus, type TopicSettings, Unavailable } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
@@ -18,8 +18,18 @@ export type BrokerParts = { readonly random: Random; readonly network: Network }
 const PUBLISH_DEADLINE_MS = 10_000
 const PARTIAL_CHANCE = 0.15
 
+/** A topic that exists is left as it is: its settings are for the operator of the broker. */
+const compare = (wanted: TopicSettings, there: TopicSettings): void => {
+  const names = { partitions: 'partitions', retentionMs: 'retention.ms' } as const
+  const differences = (['partitions', 'retentionMs'] as const)
+    .filter(name => wanted[name] !== there[name])
+    .map(name => `${wanted.topic} has ${names[name]} ${there[name]}, wanted ${wanted[name]}`)
+  if (differences.length > 0) throw new Error(differences.join('; '))
+}
+
 export const createBroker = ({ random, network }: BrokerParts): SimulatedBroker => {
   const topics = new Map<string, FactMessage[]>()
+  const settings = new Map<string, TopicSettings>()
   const tooLarge = new Set<string>()
 
   const store = (messages: readonly FactMessage[]): void => {
@@ -31,6 +41,13 @@ export const createBroker = ({ random, network }: BrokerParts): SimulatedBroker 
       topic.push(message)
     }
     if (refused) throw new FactTooLarge(refused)
+  }
+
+  const ensure = (wanted: TopicSettings): void => {
+    const there = settings.get(wanted.topic)
+    if (there !== undefined && topics.has(wanted.topic)) return compare(wanted, there)
+    settings.set(wanted.topic, wanted)
+    topics.set(wanted.topic, [])
   }
 
   const ask = <T>(machine: Machine, effect: () => T): Promise<T> =>
@@ -46,21 +63,43 @@ export const createBroker = ({ random, network }: BrokerParts): SimulatedBroker 
     if (late.length > 0) await ask(machine, () => store(late))
   }
 
-  return {
-    open: machine => ({
+  /** One request at a time over all calls of a process, as the adapter sends them: concurrent calls keep their order. */
+  const inOrder = () => {
+    let last: Promise<unknown> = Promise.resolve()
+    return <T>(work: () => Promise<T>): Promise<T> => {
+      const mine = last.then(work, work)
+      last = mine.catch(() => undefined)
+      return mine
+    }
+  }
+
+  const openFor = (machine: Machine): SubscriberBus => {
+    const inTurn = inOrder()
+    let isOpen = true
+    const refused = (): Promise<never> =>
+      Promise.reject(new Unavailable('fact bus', 'none', new Error('It is closed.')))
+    const whileOpen = <T>(effect: () => T): Promise<T> => (isOpen ? ask(machine, effect) : refused())
+    return {
       ensureTopics: wanted =>
-        ask(machine, () => {
-          for (const { topic } of wanted) if (!topics.has(topic)) topics.set(topic, [])
+        whileOpen(() => {
+          for (const one of wanted) ensure(one)
         }),
-      publish: messages => publish(machine, messages),
+      publish: messages => (isOpen ? inTurn(() => publish(machine, messages)) : refused()),
       deleteTopics: names =>
-        ask(machine, () => {
+        whileOpen(() => {
           for (const name of names) topics.delete(name)
         }),
-      grantReading: () => ask(machine, () => 'granted' as const),
-      revokeReading: () => ask(machine, () => undefined),
-      close: () => Promise.resolve(),
-    }),
+      grantReading: () => whileOpen(() => 'granted' as const),
+      revokeReading: () => whileOpen(() => undefined),
+      close: () => {
+        isOpen = false
+        return inTurn(() => Promise.resolve())
+      },
+    }
+  }
+
+  return {
+    open: openFor,
     messages: topic => topics.get(topic) ?? [],
     topics: () => [...topics.keys()],
     tooLarge,
