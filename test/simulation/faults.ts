@@ -1,4 +1,6 @@
 import type { JsonObject } from '../../src/ports.ts'
+import { replayParked, tellStanding } from './operator.ts'
+import { POISON_TYPE } from './poison.ts'
 import type { History } from './history.ts'
 import type { Condition, ServerName } from './network.ts'
 import type { Random } from './random.ts'
@@ -12,7 +14,7 @@ export type FaultParts = {
   readonly history: History
   readonly random: Random
 }
-type Fault = (parts: FaultParts) => void
+type Fault = (parts: FaultParts) => void | Promise<void>
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
 const WRONG: readonly Condition[] = ['away', 'hanging', 'slow']
@@ -99,7 +101,6 @@ const clockJump: Fault = ({ service, history, random }) => {
 
 /** Poison: an event of a type that this build does not know, in a stream of its own, as a newer build would write it. */
 const CATEGORIES = { order: 'ord', invoice: 'inv', payment: 'pay', operation: 'op' } as const
-export const POISON_TYPE = 'WrittenByANewerBuild'
 const unknownEvent: Fault = ({ service, history, random }) => {
   const category = random.pick(Object.keys(CATEGORIES) as (keyof typeof CATEGORIES)[])
   const hex = Buffer.from(random.bytes(16)).toString('hex')
@@ -120,6 +121,25 @@ const largeFact: Fault = ({ service, history, random }) => {
   service.broker.tooLarge.add(key)
 }
 
+/** The operator has what waits sent on, whether its cause is mended or not, and discards what no build will read. */
+const operatorReplays: Fault = ({ service, history, random }) => {
+  history.note('an operator asks for what waits')
+  return replayParked(service.engine, random.pick(['leave', 'discard']))
+}
+
+const TENANTS = ['acme', 'globex']
+const SUSPENDED_MAX_MS = 2_500
+const suspension: Fault = ({ service, timeline, history, random }) => {
+  const tenant = random.pick(TENANTS)
+  history.note(`an operator suspends ${tenant}`)
+  const parts = { timeline, random, tenant }
+  void tellStanding(service.log, parts, 'SuspendTenant')
+  timeline.after(random.next() * SUSPENDED_MAX_MS, () => {
+    history.note(`an operator reinstates ${tenant}`)
+    void tellStanding(service.log, parts, 'ReinstateTenant')
+  })
+}
+
 export const faults: Readonly<Record<string, readonly [weight: number, fault: Fault]>> = {
   crash: [10, crash],
   pause: [7, pause],
@@ -131,6 +151,8 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
   'clock jump': [4, clockJump],
   'unknown event': [2, unknownEvent],
   'large fact': [2, largeFact],
+  'operator replays': [2, operatorReplays],
+  suspension: [2, suspension],
 }
 
 /** Everything works again, whatever was wrong: from here on the service has ten seconds to finish what was begun. */

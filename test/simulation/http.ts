@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Request, Response } from 'express'
 import { routes } from '../../src/http/index.ts'
 import { documentOf, Problem, type ProblemDocument } from '../../src/http/problem.ts'
-import type { AnyRoute } from '../../src/http/route.ts'
+import type { AnyRoute, Streamed } from '../../src/http/route.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import type { Instance } from './instance.ts'
 
@@ -27,6 +27,8 @@ export type Answer = {
   /** The bytes that a client would compare. */
   readonly text: string
   readonly code: ProblemDocument['code'] | undefined
+  /** A body that is sent as it is read. */
+  readonly stream?: Streamed
   /** What the log would say of a status 500. */
   readonly fault?: unknown
 }
@@ -67,7 +69,7 @@ const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationI
     params: id === undefined ? {} : { [parameter]: id },
     headers: Object.fromEntries(named),
     headersDistinct: Object.fromEntries(named.map(([name, value]) => [name, [value]])),
-    accepts: (types: readonly string[]) => types[0],
+    accepts: (types: readonly string[]) => types.find(type => type === headers['accept']) ?? types[0],
     socket: { remoteAddress: '127.0.0.1' },
     complete: true,
   }) as never
@@ -85,8 +87,8 @@ export const send = async ({ boundary }: Instance, sent: Sent): Promise<Answer> 
   const locals: Record<string, unknown> = { correlationId: sent.correlationId }
   const response = { locals, req: request } as never as Response
   try {
-    const { status, body, headers = {} } = await boundary(request, response, routeOf(sent.operation))
-    return answerOf(status, headers, body)
+    const { status, body, stream, headers = {} } = await boundary(request, response, routeOf(sent.operation))
+    return { ...answerOf(status, headers, body), ...(stream && { stream }) }
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     const told = documentOf(problem, { instance: request.path, correlationId: sent.correlationId })

@@ -1,4 +1,3 @@
-import { requestParked, parkedSummary } from '../../src/feeds/parked.ts'
 import { checkAnswers } from './checks/answers.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
@@ -7,8 +6,10 @@ import type { Violation } from './checks/violation.ts'
 import { actionsWith } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
 import { createMarket } from './clients/market.ts'
-import { type FactReader, followFacts } from './clients/reader.ts'
-import { faults, heal, POISON_TYPE } from './faults.ts'
+import { type FactReader, followPages, followStream } from './clients/reader.ts'
+import { faults, heal } from './faults.ts'
+import { replayParked } from './operator.ts'
+import { POISON_TYPE } from './poison.ts'
 import { createHistory, type History } from './history.ts'
 import type { Caller } from './http.ts'
 import { EPOCH_MS } from './machine.ts'
@@ -114,7 +115,7 @@ const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>)
     if (kind === 'fault') {
       timeline.after(atMs, () => {
         history.count(`fault: ${name}`)
-        faults[name]?.[1]({ service, timeline, history, random: own })
+        return faults[name]?.[1]({ service, timeline, history, random: own })
       })
       continue
     }
@@ -126,12 +127,6 @@ const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>)
     })
   }
   return () => open
-}
-
-/** The operator sends on what waits, once its cause is mended; poison of a newer build stays where it is. */
-const replayParked = async ({ engine }: Service): Promise<void> => {
-  for (const fact of await parkedSummary(engine.run))
-    if (fact.requested === null && fact.type !== POISON_TYPE) await requestParked(engine.run, fact, 'replay')
 }
 
 /** Whatever was stored before has had time to arrive everywhere. */
@@ -163,6 +158,23 @@ const finish = async (run: Run, readers: readonly FactReader[], untilMs: number)
   }
 }
 
+/** Of each tenant one that pages and one that streams. */
+const startReaders = ({ timeline, history, service, random }: Run, isOver: () => boolean): readonly FactReader[] => {
+  const tenants = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()]
+  const quiet = { ...history, begin: silentBegin, end: silentEnd }
+  return tenants.flatMap((caller, index) =>
+    [followPages, followStream].map((follow, kind) => {
+      const own = random.fork(`reader/${index}/${kind}`)
+      const action = -1 - index * 2 - kind
+      return follow({
+        client: createClient({ service, timeline, history: quiet, random: own, action }),
+        caller,
+        isOver,
+      })
+    }),
+  )
+}
+
 export const simulate = async (
   engine: Engine,
   { seed, without = new Set(), busyMs = BUSY_MS }: Options,
@@ -181,19 +193,11 @@ export const simulate = async (
   )
   const openActions = begin(run, plan, without)
   let isOver = false
-  const readers = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()].map((caller, index) => {
-    const own = random.fork(`reader/${index}`)
-    const quiet = { ...history, begin: silentBegin, end: silentEnd }
-    return followFacts(
-      createClient({ service, timeline, history: quiet, random: own, action: -1 - index }),
-      caller,
-      () => isOver,
-    )
-  })
+  const readers = startReaders(run, () => isOver)
   await timeline.run(busyMs)
   heal({ service, history })
   await timeline.run(timeline.nowMs() + OPERATOR_MS)
-  await replayParked(service)
+  await replayParked(engine, 'leave')
   await timeline.run(timeline.nowMs() + PATIENCE_MS, () => openActions() === 0)
   const violations = await finish(run, readers, timeline.nowMs() + FINISH_MS)
   isOver = true

@@ -8,7 +8,7 @@ import type { FactMessage } from '../../../src/ports.ts'
 import type { FactReader } from '../clients/reader.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { SimulatedBroker } from '../factBus.ts'
-import { POISON_TYPE } from '../faults.ts'
+import { POISON_TYPE } from '../poison.ts'
 import { violation, type Violation } from './violation.ts'
 
 /** What was published, to Kafka and at GET /events, held against the log. */
@@ -104,8 +104,11 @@ export const checkTopics = (log: SimulatedLog, broker: SimulatedBroker, settledA
   })
 }
 
-export const checkReader = (log: SimulatedLog, { caller, seen }: FactReader, settledAt: string): Violation[] => {
-  const where = `GET /events of ${caller.tenant}`
+export const checkReader = (
+  log: SimulatedLog,
+  { name: where, caller, seen }: FactReader,
+  settledAt: string,
+): Violation[] => {
   const expected = factsIn(log).filter(({ event }) => event.tenantid === caller.tenant)
   const foreign = seen.filter(({ tenant }) => tenant !== caller.tenant)
   return [

@@ -5,7 +5,7 @@ import { aggregates, type Category, isCategory } from '../../../streams/index.ts
 import { decode } from '../../../src/feeds/decode.ts'
 import type { StoredEvent } from '../../../src/ports.ts'
 import type { SimulatedLog } from '../eventStore.ts'
-import { POISON_TYPE } from '../faults.ts'
+import { POISON_TYPE } from '../poison.ts'
 
 /** What the log says of a stream, folded by the code that the service folds it with, whichever aggregate it is of. */
 

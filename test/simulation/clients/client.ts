@@ -13,6 +13,8 @@ export type Client = {
   /** Attempts until the answer is definitive, or for as long as the client has patience. */
   readonly insist: (request: Request) => Promise<Answer | undefined>
   readonly sleep: (timeMs: number) => Promise<void>
+  /** Resolves when the instance that answered last has ended. */
+  readonly disconnected: () => Promise<void>
 }
 
 export type Request = Omit<Sent, 'correlationId'>
@@ -36,6 +38,7 @@ const isRepeatable = ({ operation, headers }: Request): boolean =>
 
 export const createClient = ({ service, timeline, history, random, action }: ClientParts): Client => {
   let attempts = 0
+  let connected: Promise<void> = Promise.resolve()
   const sleep = (timeMs: number): Promise<void> => new Promise(resolve => void timeline.after(timeMs, resolve))
 
   const attempt = async (request: Request): Promise<Answer | undefined> => {
@@ -45,6 +48,7 @@ export const createClient = ({ service, timeline, history, random, action }: Cli
       return undefined
     }
     const instance = random.pick(instances)
+    connected = instance.ended
     const correlationId = `action-${String(action).padStart(4, '0')}-${(attempts += 1)}`
     const sent = { ...request, correlationId }
     const begun = history.begin({ action, instance: instance.machine.name, sent, beganMs: timeline.nowMs() })
@@ -67,7 +71,7 @@ export const createClient = ({ service, timeline, history, random, action }: Cli
     return last
   }
 
-  return { action, random, attempt, insist, sleep }
+  return { action, random, attempt, insist, sleep, disconnected: () => connected }
 }
 
 type Retry = { readonly retryable?: boolean; readonly strategy?: string }

@@ -1,26 +1,29 @@
-import type { Caller } from '../http.ts'
+import type { Answer, Caller } from '../http.ts'
 import type { Client } from './client.ts'
 
-/** An analyst who follows GET /events from the beginning, page after page, for as long as the run lasts. */
+/** An analyst who follows GET /events from the beginning for as long as the run lasts, by pages or by a stream. */
 export type Seen = { readonly id: string; readonly key: string; readonly sequence: string; readonly tenant: string }
 export type FactReader = {
+  readonly name: string
   readonly caller: Caller
   readonly seen: readonly Seen[]
-  /** How often it has come to the end of what there was. */
-  readonly rounds: () => number
 }
+export type Following = { readonly client: Client; readonly caller: Caller; readonly isOver: () => boolean }
 
 const PAGE_PAUSE_MS = 400
+const RECONNECT_MS = 200
 const LIMITS = ['1', '3', '25', '100']
 
+type Fact = { readonly id: string; readonly partitionkey: string; readonly sequence: string; readonly tenantid: string }
 type Page = {
-  readonly items: readonly { id: string; partitionkey: string; sequence: string; tenantid: string }[]
+  readonly items: readonly Fact[]
   readonly page: { readonly next_cursor: string; readonly has_more: boolean }
 }
 
-export const followFacts = (client: Client, caller: Caller, isOver: () => boolean): FactReader => {
+const seenOf = ({ id, partitionkey: key, sequence, tenantid: tenant }: Fact): Seen => ({ id, key, sequence, tenant })
+
+export const followPages = ({ client, caller, isOver }: Following): FactReader => {
   const seen: Seen[] = []
-  let rounds = 0
   const follow = async (): Promise<void> => {
     let cursor: string | undefined
     while (!isOver()) {
@@ -28,15 +31,46 @@ export const followFacts = (client: Client, caller: Caller, isOver: () => boolea
       const answer = await client.attempt({ operation: 'list_events', caller, query })
       if (answer?.status === 200) {
         const { items, page } = answer.body as never as Page
-        for (const { id, partitionkey, sequence, tenantid } of items)
-          seen.push({ id, key: partitionkey, sequence, tenant: tenantid })
+        seen.push(...items.map(seenOf))
         cursor = page.next_cursor
         if (page.has_more) continue
-        rounds += 1
       }
       await client.sleep(PAGE_PAUSE_MS * (0.5 + client.random.next()))
     }
   }
   void follow()
-  return { caller, seen, rounds: () => rounds }
+  return { name: `GET /events of ${caller.tenant}`, caller, seen }
+}
+
+const ID = /^id: (.*)$/m
+const DATA = /^data: (.*)$/m
+
+/** Server-sent events; a stream that breaks is taken up again behind the last event that came. */
+export const followStream = ({ client, caller, isOver }: Following): FactReader => {
+  const seen: Seen[] = []
+  let lastEventId: string | undefined
+  const take = (chunk: string | Uint8Array): Promise<void> => {
+    const text = chunk.toString()
+    const data = DATA.exec(text)?.[1]
+    if (data !== undefined) seen.push(seenOf(JSON.parse(data)))
+    lastEventId = ID.exec(text)?.[1] ?? lastEventId
+    return Promise.resolve()
+  }
+  const read = async (answer: Answer): Promise<void> => {
+    const gone = new AbortController()
+    // A stream that fails on the way ends; the client connects again.
+    const ended = answer.stream?.(take, gone.signal).catch(() => undefined)
+    await Promise.race([ended, client.disconnected()]).finally(() => gone.abort())
+  }
+  const follow = async (): Promise<void> => {
+    while (!isOver()) {
+      const resumed = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+      const headers = { accept: 'text/event-stream', ...resumed }
+      const answer = await client.attempt({ operation: 'list_events', caller, headers })
+      if (answer?.status === 200) await read(answer)
+      await client.sleep(RECONNECT_MS * (0.5 + client.random.next()))
+    }
+  }
+  void follow()
+  return { name: `the event stream of ${caller.tenant}`, caller, seen }
 }
