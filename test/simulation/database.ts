@@ -172,7 +172,8 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
 
   const tryTake = (machine: Machine, name: string): bigint | undefined => {
     const lease = leaseOf(name)
-    if (lease.holder !== undefined) return undefined
+    // The session of a process that has ended is closed, whatever it had asked for.
+    if (lease.holder !== undefined || !machine.isAlive()) return undefined
     if (lease.epoch > 0n) takeOvers += 1
     lease.holder = machine
     lease.epoch += 1n
