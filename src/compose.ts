@@ -7,6 +7,7 @@ import { openDatabase } from './adapters/postgres.ts'
 import { APPEND_DEADLINE_MS } from './commands/budgets.ts'
 import { createLedger, type Ledger } from './commands/handle.ts'
 import { IdSecretLost } from './commands/idSecret.ts'
+import { rememberFactBase } from './compose/factBase.ts'
 import { startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
@@ -100,11 +101,12 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   await createTables(database)
   const ledger = createLedger(store, realWorld(config.crashAt))
   if (config.roles.includes('api')) await checkIdSecret(ledger, log)
-  const feeds = await startFeeds(config, { database, store, ledger, log }, releasers)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
+  const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
+  const feeds = await startFeeds(config, { database, store, ledger, log, factBase }, releasers)
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { port, issuer, publicUrl, database, ledger, log, feeds }, releasers)
+  await startHttp(config, { port, issuer, publicUrl, factBase, database, ledger, log, feeds }, releasers)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,

@@ -67,7 +67,7 @@ export const factOf = <E extends AnyEvent>(facts: FactMap<E>, recorded: Recorded
 export const kindsIn = (facts: Readonly<Record<string, 'internal' | FactKind>>): readonly FactKind[] =>
   Object.values(facts).filter(fact => fact !== 'internal')
 
-/** Where the schema of its data is: what `dataschema` says. */
+/** Where the schema of its data is, below the address of the service: the path of `dataschema`. */
 export const schemaPathOf = ({ type, version }: Pick<FactKind, 'type' | 'version'>): string =>
   `/schemas/${type}.v${version}.json`
 
@@ -80,6 +80,7 @@ export type CloudEvent = {
   readonly subject: string
   readonly time: string
   readonly datacontenttype: 'application/json'
+  /** A path; an absolute URI in what leaves the service (`withFactBase`). */
   readonly dataschema: string
   readonly partitionkey: string
   readonly sequence: string
@@ -105,7 +106,9 @@ export const cloudEventSchema = z.object({
   subject: textMember('The id of the resource that it happened to.'),
   time: timeMember('When it was decided.'),
   datacontenttype: z.literal('application/json'),
-  dataschema: textMember('The JSON Schema of the data, from this service: type and version.'),
+  dataschema: z
+    .url()
+    .meta({ description: 'The JSON Schema of the data, from this service, as an absolute URI: type and version.' }),
   partitionkey: textMember('The subject again: facts of one subject come in order.'),
   sequence: z
     .string()
@@ -121,6 +124,12 @@ export const cloudEventSchema = z.object({
   traceparent: traceparentSchema.meta({ description: 'W3C Trace Context of the request, if it had one.' }).optional(),
   data: z.record(z.string(), z.unknown()).meta({ description: 'As dataschema says.' }),
 } satisfies Record<keyof CloudEvent, z.ZodType>)
+
+/** The fact as it leaves the service, which is at `base`: CloudEvents 1.0 wants an absolute URI as `dataschema`. */
+export const withFactBase = (event: CloudEvent, base: string): CloudEvent => ({
+  ...event,
+  dataschema: `${base}${event.dataschema}`,
+})
 
 export const SOURCE = '/payment-ledger'
 /** Long enough for every unsigned 64-bit revision, so that sequences sort as text. */

@@ -17,6 +17,7 @@ import { feedOf } from '../processes/process.ts'
 import { settlement } from '../processes/settlement.ts'
 import { subscriptionsFeed } from '../processes/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
+import { withFactBase } from './factBase.ts'
 
 /** What the parts inside work with. */
 export type Inside = {
@@ -24,6 +25,8 @@ export type Inside = {
   readonly store: EventStore
   readonly ledger: Ledger
   readonly log: Log
+  /** The address in front of the `dataschema` of every fact. */
+  readonly factBase: string
 }
 export type FeedStates = ReadonlyMap<string, FeedState>
 
@@ -53,7 +56,7 @@ export const startFeeds = async (
   releasers: Pick<Releasers, 'add'>,
   openBus: OpenBus = openKafka,
 ): Promise<FeedStates> => {
-  const { database, store, ledger, log } = inside
+  const { database, store, ledger, log, factBase } = inside
   const { world } = ledger
   const states = new Map<string, FeedState>()
   let keeping = Promise.resolve()
@@ -66,7 +69,8 @@ export const startFeeds = async (
     states.set(state.name, state)
   }
   const publishes = config.roles.includes('publisher') && config.kafka
-  const buses = publishes && { analysts: openBus(publishes, log), subscribers: openBus(publishes, log) }
+  const open = (kafka: KafkaConfig): SubscriberBus => withFactBase(openBus(kafka, log), factBase)
+  const buses = publishes && { analysts: open(publishes), subscribers: open(publishes) }
   releasers.add(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
   })

@@ -34,6 +34,7 @@ export type HttpParts = Omit<Inside, 'store'> & {
   readonly port: number
   readonly issuer: string
   readonly publicUrl: string
+  readonly factBase: string
   readonly feeds: FeedStates
 }
 
@@ -44,7 +45,7 @@ const TOPIC_WAIT_MS = 3_000
 
 /** Every role says how it is; only the api role says more. */
 export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
-  const { port, issuer, publicUrl, database, ledger, log, feeds } = parts
+  const { port, issuer, publicUrl, factBase, database, ledger, log, feeds } = parts
   const isApi = config.roles.includes('api')
   const { audience } = config
   const revocations = await openRevocations({
@@ -80,6 +81,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     bodyDeadlineMs: BODY_DEADLINE_MS,
     needsFourEyes: config.needsFourEyes,
     publicUrl,
+    factBase,
     issuer: { url: issuer, metadata: embedded?.metadata },
     health: keptFor(
       () => healthOf({ database, ledger, feeds }),

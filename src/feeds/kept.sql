@@ -37,6 +37,13 @@ create table if not exists api_key_slots (
   taken_at timestamptz not null default now(),
   primary key (tenant_id, key_id)
 );
+-- The address in front of the dataschema of every fact: remembered, since a fact that is delivered again has the same bytes.
+create table if not exists fact_base (
+  id integer primary key check (id = 1),
+  url text not null,
+  -- Whether an operator set it; else it is the one that the service printed.
+  is_set boolean not null
+);
 -- Facts that could not be delivered, and every later one of their keys: they wait here, in order, for an operator.
 create table if not exists parked_facts (
   -- The publisher, or the id of a subscription.

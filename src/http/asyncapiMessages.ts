@@ -41,7 +41,7 @@ const kafkaHeaders = (): JsonObject => {
 
 const constants = (kind: FactKind, prefix: string): JsonObject => ({
   [`${prefix}type`]: { const: kind.type },
-  [`${prefix}dataschema`]: { const: schemaPathOf(kind) },
+  [`${prefix}dataschema`]: { pattern: `^https?://[^/]+${RegExp.escape(schemaPathOf(kind))}$` },
 })
 
 const inKafka = (kind: FactKind): JsonObject => ({

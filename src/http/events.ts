@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
-import { type CloudEvent, cloudEventSchema, FACT_TYPES } from '../../streams/facts.ts'
+import { type CloudEvent, cloudEventSchema, FACT_TYPES, withFactBase } from '../../streams/facts.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
 import { Problem } from './problem.ts'
 import { type AnyRoute, type Call, type Reply, route, type Streamed } from './route.ts'
@@ -84,7 +84,7 @@ const page = async (call: EventsCall): Promise<Reply> => {
   return {
     status: 200,
     body: {
-      items: facts.map(({ event }) => event),
+      items: facts.map(({ event }) => withFactBase(event, call.factBase)),
       page: { next_cursor: seal(call, end), has_more: hasMore, as_of_position: asOf.toString() },
     },
   }
@@ -113,8 +113,10 @@ const stream = (call: EventsCall): Streamed => {
         checkedAt = world.monotonicMs()
       }
       const { facts, end, hasMore } = await read(call, after, STREAM_PAGE)
-      for (const fact of facts)
-        await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${JSON.stringify(fact.event)}\n\n`)
+      for (const fact of facts) {
+        const data = JSON.stringify(withFactBase(fact.event, call.factBase))
+        await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
+      }
       after = end
       if (facts.length > 0) quietSince = world.monotonicMs()
       if (!hasMore) await world.sleep(POLL_MS, signal)

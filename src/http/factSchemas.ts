@@ -42,7 +42,7 @@ const exampleEventOf = (kind: FactKind): JsonObject => {
     subject,
     time: '2026-11-12T16:05:41.007Z',
     datacontenttype: 'application/json',
-    dataschema: schemaPathOf(kind),
+    dataschema: `https://ledger.example${schemaPathOf(kind)}`,
     partitionkey: subject,
     sequence: '00000000000000000004',
     position: '7731904',
@@ -59,7 +59,7 @@ const envelope = jsonSchemaOf(ENVELOPE_PATH, cloudEventSchema, {
   examples: factKinds.slice(0, 1).map(exampleEventOf),
 })
 
-/** By the path that `dataschema` says. */
+/** By the path of `dataschema`. */
 export const schemaDocuments: ReadonlyMap<string, JsonObject> = new Map([
   [ENVELOPE_PATH, envelope],
   ...factKinds.map(kind => {
@@ -80,7 +80,7 @@ const readSchema = route({
   ...common,
   path: '/schemas/{name}',
   operationId: 'read_schema',
-  summary: 'The schema of the data of a fact, at the path that its dataschema says',
+  summary: 'The schema of the data of a fact, at the address that its dataschema says',
   offers: OFFERS,
   params: z.object({ name: z.string().refine(isName).meta({ examples: names }) }),
   responses: {

@@ -47,6 +47,8 @@ export type Services = {
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   /** The address under which callers know the service: the resource of RFC 8707 and RFC 9728. */
   readonly publicUrl: string
+  /** The address in front of the `dataschema` of every fact; it never changes. */
+  readonly factBase: string
   /** `metadata` when the issuer is our own. */
   readonly issuer: {
     readonly url: string

@@ -9,7 +9,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import { messageOf } from '../../src/feeds/publisher.ts'
 import { schemaDocuments } from '../../src/http/factSchemas.ts'
 import type { FactMessage, Json, JsonObject } from '../../src/ports.ts'
-import type { CloudEvent } from '../../streams/facts.ts'
+import { type CloudEvent, withFactBase } from '../../streams/facts.ts'
 import { categories, goldensOf, stored } from '../golden/goldens.ts'
 import { checkMessage, consumersComplaint, eventIn } from '../support/factContract.ts'
 
@@ -39,9 +39,10 @@ const today: ReadonlyMap<string, string> = new Map(
   categories.flatMap(category =>
     goldensOf(category).flatMap(({ path, text }) => {
       const { recorded } = decode(stored(category, text))
-      const event = publishedBy(category, recorded)
-      if (event === undefined) return []
-      const place = event.dataschema.replace('/schemas/', '').replace(/json$/, '')
+      const announced = publishedBy(category, recorded)
+      if (announced === undefined) return []
+      const place = announced.dataschema.replace('/schemas/', '').replace(/json$/, '')
+      const event = withFactBase(announced, 'https://ledger.example')
       const file = `${place.slice(0, -1)}/${path.slice(path.indexOf('/') + 1, -'.json'.length)}`
       return [
         [`${file}.event.json`, `${JSON.stringify(event)}\n`],
@@ -120,7 +121,9 @@ describe('published schemas', () => {
       const own = [...recorded.keys(), ...today.keys()].filter(path => path.endsWith('.event.json'))
       const facts = own
         .map(path => JSON.parse(today.get(path) ?? recorded.get(path) ?? '') as CloudEvent)
-        .filter(event => kind.startsWith('cloudevent.') || event.dataschema === `/schemas/${kind}.json`)
+        .filter(
+          event => kind.startsWith('cloudevent.') || new URL(event.dataschema).pathname === `/schemas/${kind}.json`,
+        )
       for (const { $id: _, ...schema } of schemasOf(kind)) {
         const ajv = new Ajv2020({ allErrors: true })
         addFormats.default(ajv)

@@ -130,7 +130,7 @@ describe('the check of every fact against its schema', () => {
   const paid = {
     ...envelope,
     type: 'invoice.paid',
-    dataschema: '/schemas/invoice.paid.v1.json',
+    dataschema: 'https://ledger.example/schemas/invoice.paid.v1.json',
     data: kind?.example ?? {},
   } as Fact & { data: object }
   const fails = (fact: object): string => {
@@ -153,7 +153,12 @@ describe('the check of every fact against its schema', () => {
     ['a member that is left out', { data: { ...paid.data, payment_id: undefined } }, "required property 'payment_id'"],
     ['a time that is none', { data: { ...paid.data, paid_at: 'yesterday' } }, 'date-time'],
     ['a schema of another type', { type: 'invoice.voided' }, 'is no schema of invoice.voided'],
-    ['a schema that nobody published', { dataschema: '/schemas/invoice.paid.v7.json' }, 'no schema is published'],
+    ['a schema without the address of the service', { dataschema: '/schemas/invoice.paid.v1.json' }, 'format "uri"'],
+    [
+      'a schema that nobody published',
+      { dataschema: 'https://ledger.example/schemas/invoice.paid.v7.json' },
+      'no schema is published',
+    ],
   ] as const)
     it(`does not let through ${what}`, () => {
       expect(fails(JSON.parse(JSON.stringify({ ...paid, ...changed })))).to.include(complaint)

@@ -63,6 +63,7 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
     bodyDeadlineMs: MINUTE_MS,
     needsFourEyes: () => false,
     publicUrl: 'http://localhost:8080',
+    factBase: '',
     issuer: { url: 'http://localhost/oauth', metadata: undefined },
     health: () => Promise.resolve({ ready: true, checks: {} }),
   }
@@ -81,7 +82,7 @@ export const startInstance = async (parts: InstanceParts): Promise<Instance> => 
   const { machine, store, database, bus, log } = parts
   const stopping = new AbortController()
   const services = servicesOf(parts, stopping.signal)
-  const inside = { database, store, ledger: services.ledger, log }
+  const inside = { database, store, ledger: services.ledger, log, factBase: '' }
   const feedStates = await startFeeds(FEED_SETTINGS, inside, noReleasers, () => bus)
   return { machine, boundary: createBoundary(services, parts.authenticate), feedStates, stopping }
 }

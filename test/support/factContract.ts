@@ -46,12 +46,16 @@ export type Fact = {
   readonly data: unknown
 }
 
+const pathOf = (uri: string): string => (URL.canParse(uri) ? new URL(uri).pathname : uri)
+
 /** Whether the fact is of the type that its schema is of, as `dataschema` leads there. */
 const mislabelled = ({ type, dataschema }: Fact): string | undefined =>
-  dataschema.replace(/\.v\d+\.json$/, '') === `/schemas/${type}` ? undefined : `${dataschema} is no schema of ${type}`
+  pathOf(dataschema).replace(/\.v\d+\.json$/, '') === `/schemas/${type}`
+    ? undefined
+    : `${dataschema} is no schema of ${type}`
 
 const complaintAbout = (ajv: Ajv2020, event: Fact): string | undefined =>
-  complaintOf(ajv, ENVELOPE_PATH, event) ?? mislabelled(event) ?? complaintOf(ajv, event.dataschema, event.data)
+  complaintOf(ajv, ENVELOPE_PATH, event) ?? mislabelled(event) ?? complaintOf(ajv, pathOf(event.dataschema), event.data)
 
 /** What a consumer who keeps to the published schemas has against the fact; undefined when nothing. */
 export const consumersComplaint = (event: Fact): string | undefined => complaintAbout(published, event)

@@ -94,6 +94,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     bodyDeadlineMs: 300,
     needsFourEyes: (_, currency) => currency === 'CHF',
     publicUrl: addresses.api,
+    factBase: addresses.api,
     issuer: { url: addresses.issuer, metadata: undefined },
     health: async () => ({ ready: true, checks: {} }),
   }

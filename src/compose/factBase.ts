@@ -1,0 +1,31 @@
+import type { Database, FactMessage, SubscriberBus } from '../ports.ts'
+
+/**
+ * The address in front of every fact's `dataschema`. A fact that is delivered again is byte-identical, whatever has become
+ * of PUBLIC_URL or of the port since, so the address is remembered at the first start, and all instances use that one. An
+ * address that nobody had set is replaced by the first that is set.
+ */
+export const rememberFactBase = async (
+  { transaction }: Pick<Database, 'transaction'>,
+  { publicUrl, isSet }: { readonly publicUrl: string; readonly isSet: boolean },
+): Promise<string> =>
+  transaction(async sql => {
+    await sql(
+      `insert into fact_base (id, url, is_set) values (1, $1, $2)
+        on conflict (id) do update set url = excluded.url, is_set = true where excluded.is_set and not fact_base.is_set`,
+      [publicUrl, isSet],
+    )
+    const [known] = await sql<{ url: string }>('select url from fact_base where id = 1')
+    return known?.url ?? publicUrl
+  })
+
+const withBase = (message: FactMessage, base: string): FactMessage => {
+  const path = message.headers['ce_dataschema']
+  return path === undefined ? message : { ...message, headers: { ...message.headers, ce_dataschema: `${base}${path}` } }
+}
+
+/** The bus, on which `dataschema` is an absolute URI (CloudEvents 1.0). */
+export const withFactBase = (bus: SubscriberBus, base: string): SubscriberBus => ({
+  ...bus,
+  publish: messages => bus.publish(messages.map(message => withBase(message, base))),
+})
