@@ -66,7 +66,8 @@ describe('every error code of every endpoint', function () {
     })
     await start('limited', variants.limited)
     await start('crowded', variants.crowded)
-    await start('asApiKey', {
+    await start('asApiKey', { authenticate: async () => ({ ...variants.caller, kind: 'api_key' }) })
+    await start('usedUp', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
     })
     await start('asUser', { authenticate: async () => ({ ...variants.caller, kind: 'user' }) })
@@ -116,7 +117,7 @@ describe('every error code of every endpoint', function () {
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
     rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
-    quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'asApiKey'] ?? '' }),
+    quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
     deadline_exceeded: ask => ask({ api: api['appendsGetNoAnswer'] ?? '' }),
     concurrent_modification: ask => ask({ api: api['othersAreFirst'] ?? '' }),
