@@ -16,6 +16,12 @@ export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
 /** The longest wait within a deadline, for an outcome or for a read model: a fifth is left in which to answer. */
 export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 
+/** Creating a subscription waits this long for its topic, once the subscription is durable. */
+export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
+
+/** A service that stops lets the requests at work come to their end. */
+export const DRAIN_MS = REQUEST_DEADLINE_MS
+
 /**
  * Recovery takes over work that a request has begun and not ended. Not before the deadline of the request is over: until
  * then the two would only race for the same streams.

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
+import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/budgets.ts'
 import { createDenials } from '../commands/denials.ts'
 import { createStandings } from '../commands/standing.ts'
 import type { Config } from '../config.ts'
@@ -39,9 +40,6 @@ export type HttpParts = Omit<Inside, 'store'> & {
 }
 
 const BODY_DEADLINE_MS = 30_000
-const DRAIN_MS = 10_000
-/** Somebody who creates a subscription can read its topic at once; but nobody waits for a broker that is down. */
-const TOPIC_WAIT_MS = 3_000
 
 /** Every role says how it is; only the api role says more. */
 export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { MANIFEST_TOPICS } from '../../projections/topics.ts'
+import { waitMaxMs } from '../commands/budgets.ts'
 import { proveFacts } from '../commands/factCounts.ts'
 import { FACTS } from '../commands/manifests.ts'
 import { positionOf } from '../feeds/checkpoints.ts'
@@ -80,16 +81,16 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   }))
 }
 
-/** Less than a request may take: a longer count is answered as a body that is sent when it is there. */
-const AT_ONCE_MS = 5_000
-
+/** A count that is not there by the end of the longest wait is answered as a body that is sent when it is there. */
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
+  const { world } = call.ledger
+  const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
   const range = await rangeOf(call)
   const abandoned = new AbortController()
   const answered = new AbortController()
   const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
   const isReady = items.then(() => true).finally(() => answered.abort())
-  const isLate = call.ledger.world.sleep(AT_ONCE_MS, answered.signal).then(() => false)
+  const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
   const headers = { ...PRIVATE, ...waitedFor(call) }
   if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }
   return {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
+import { REQUEST_DEADLINE_MS, waitMaxMs } from '../../src/commands/budgets.ts'
+import { realWorld } from '../../src/world.ts'
 import { MANIFEST_TOPICS } from '../../projections/topics.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../support/client.ts'
@@ -24,6 +26,8 @@ const TOPICS: Readonly<Record<string, string>> = {
   op: 'ledger.operation.v1',
 }
 const RANGES = 60
+/** The longest wait within the deadline of a request. */
+const WAIT_MAX_MS = waitMaxMs(REQUEST_DEADLINE_MS)
 const BEYOND = '4611686018427387904'
 
 const topicOf = ({ subject }: Fact): string => TOPICS[subject.split('_')[0] ?? ''] ?? 'none'
@@ -192,7 +196,10 @@ describe('GET /events/manifest', function () {
     const [client] = clients
     const tenant = factsOf.get(client ?? expect.fail())?.[0]?.tenantid ?? ''
     const impatient = await startVariant(service, {
-      world: { sleep: async () => undefined },
+      // The deadline of the request stays; every shorter wait is over at once.
+      world: {
+        sleep: async (timeMs, signal) => (timeMs > WAIT_MAX_MS ? realWorld().sleep(timeMs, signal) : undefined),
+      },
       authenticate: async () => ({ ...caller, tenant }),
     })
     try {
