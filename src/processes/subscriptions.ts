@@ -7,12 +7,13 @@ import { type StoredEvent, Unavailable } from '../ports.ts'
 import { announceDeadLetters } from './subscriptions/deadLetters.ts'
 import { createLines, type Lines } from './subscriptions/lines.ts'
 import type { SubscriptionParts } from './subscriptions/parts.ts'
+import { createTenantTurns, type Turns } from './subscriptions/turns.ts'
 import { NAME } from './subscriptions/watch.ts'
 
 /**
  * Delivers to every subscription its facts. One loop for all of them: each round is one look at the database, which says
- * for which of them there is anything to do; those get a batch each in turn, so that one with a long way to go does not
- * keep the others waiting.
+ * for which of them there is anything to do; those get a batch each, in turns by tenant, so that neither one with a long
+ * way to go nor a tenant with many keeps the others waiting. Work on topics is done beside the loop.
  *
  * The facts come from the journal that GET /events reads, up to where that has got to. The subscriptions come from their
  * read model; the log is followed only to know which of its rows are out of date, so that one that was paused a moment ago
@@ -21,7 +22,7 @@ import { NAME } from './subscriptions/watch.ts'
 
 const ROWS = 'subscriptions_v1'
 const ROUND_MS = 200
-/** What the look at the database said is good for so long: a pause stops the delivery within a second. */
+/** A look at the database is good for so long: a pause stops the delivery within a second. */
 const FRESH_MS = 400
 /** A subscription whose topic makes trouble rests, while the others flow. */
 const REST_MS = 5_000
@@ -34,8 +35,7 @@ type Rounds = {
   readonly newest: Map<string, Pick<StoredEvent, 'revision' | 'position'>>
   /** Until when a subscription rests. */
   readonly resting: Map<string, number>
-  /** When each had its last turn. */
-  readonly turns: Map<string, number>
+  readonly turns: Turns<Line>
 }
 
 /**
@@ -57,26 +57,21 @@ const outOfDate = async (
 
 const isBrokers = (error: unknown): boolean => error instanceof Unavailable && error.part === 'fact bus'
 
-/** Whether the loop can go on without this one: the database and whoever replaced us are nobody's own trouble. */
+/** Whether the loop can go on without this one: neither the database nor being replaced is the trouble of one alone. */
 const isItsOwn = (error: unknown): boolean =>
   !(error instanceof Replaced) && !(error instanceof Unavailable && error.part === 'database')
-
-const inTurn = (lines: readonly Line[], turns: ReadonlyMap<string, number>): Line[] =>
-  lines.toSorted((a, b) => (turns.get(a.id) ?? 0) - (turns.get(b.id) ?? 0))
 
 const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Promise<void> => {
   const { parts, resting, turns } = rounds
   const { database, ledger, log } = parts
-  let turn = 0
   let failures = 0
 
   const attend = async (line: Line, reached: bigint): Promise<boolean> => {
-    turns.set(line.id, ++turn)
+    turns.taken(line)
     try {
       const more = await lines.attend(line, reached)
       failures = 0
       resting.delete(line.id)
-      if (line.state === 'deleted') turns.delete(line.id)
       return more
     } catch (error) {
       if (!isItsOwn(error)) throw error
@@ -93,19 +88,24 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
     const readAtMs = ledger.world.monotonicMs()
     const reached = await positionOf(database.sql, 'facts_v1')
     let more = false
+    lines.lookBegins()
     const all = await linesUpTo(database.sql, reached)
     const late = await outOfDate(rounds, all)
-    for (const line of inTurn(all, turns)) {
+    for (const line of turns.inOrder(all)) {
       if (signal.aborted) return false
       if (ledger.world.monotonicMs() - readAtMs > FRESH_MS) return true
       if (late.has(line.id) || (resting.get(line.id) ?? 0) > ledger.world.monotonicMs()) continue
       more = (await attend(line, reached)) || more
     }
-    await announceDeadLetters(parts, lines.open())
     return more
   }
 
-  while (!signal.aborted) if (!(await round())) await ledger.world.sleep(ROUND_MS, signal)
+  while (!signal.aborted) {
+    const more = await round()
+    // After every round, also one that was broken off: with many subscriptions each of them is.
+    if (!signal.aborted) await announceDeadLetters(parts, lines.open())
+    if (!more) await ledger.world.sleep(ROUND_MS, signal)
+  }
 }
 
 export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
@@ -114,7 +114,7 @@ export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
     name: NAME,
     categories: ['subscription'],
     begin: async (epoch, signal) => {
-      const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: new Map() }
+      const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: createTenantTurns() }
       return {
         after: await takeCheckpoint(sql, NAME, epoch),
         take: async (events, position) => {

@@ -27,12 +27,15 @@ const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
   const calls: string[] = []
+  /** While it is set, work on topics takes until it resolves. */
+  const slow: { until?: PromiseWithResolvers<void> } = {}
   const check = (topics: readonly string[]): void => {
     if (topics.some(topic => dead.has(topic)))
       throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
   }
   const bus: SubscriberBus = {
     ensureTopics: async topics => {
+      await slow.until?.promise
       check(topics.map(({ topic }) => topic))
       calls.push(`ensure ${topics[0]?.topic}`)
     },
@@ -40,7 +43,10 @@ const createBus = () => {
       check(messages.map(({ topic }) => topic))
       sent.push(...messages)
     },
-    deleteTopics: async ([topic]) => void calls.push(`delete ${topic}`),
+    deleteTopics: async ([topic]) => {
+      await slow.until?.promise
+      calls.push(`delete ${topic}`)
+    },
     grantReading: async (principal, { groupPrefix }) => {
       calls.push(`grant ${principal} ${groupPrefix}`)
       return 'granted'
@@ -48,7 +54,7 @@ const createBus = () => {
     revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
     close: async () => undefined,
   }
-  return { bus, sent, dead, calls }
+  return { bus, sent, dead, calls, slow }
 }
 
 describe('the delivery of subscriptions', function () {
@@ -96,6 +102,7 @@ describe('the delivery of subscriptions', function () {
   })
   afterEach(async () => {
     stop.abort()
+    broker.slow.until?.resolve()
     await running
   })
 
@@ -161,6 +168,32 @@ describe('the delivery of subscriptions', function () {
     expect(idsOf(sentTo(sick))).to.deep.equal([...wanted, ...wanted])
     const ensured = broker.calls.filter(call => call === `ensure ${placesOf(sick).topic}`)
     expect(ensured, 'looked at again').to.have.length.above(1)
+  })
+
+  it('goes on while topics of others are made and removed, however long that takes', async () => {
+    const [flowing, leaving] = [await subscribe(), await subscribe()]
+    await delivered(flowing)
+    await delivered(leaving)
+    const done = Promise.withResolvers<void>()
+    broker.slow.until = done
+    const coming = await Promise.all(Array.from({ length: 9 }, () => subscribe()))
+    await send(leaving, { type: 'DeleteSubscription' })
+    const rows = async (): Promise<number> => (await database.sql(`select 1 from subscriptions_v1`)).length
+    await until(async () => (await rows()) === coming.length + 2)
+    const before = (await journal()).length
+    await fillMore()
+    await until(async () => (await journal()).length > before)
+    await delivered(flowing)
+    expect(coming.flatMap(sentTo), 'they wait for their topics').to.deep.equal([])
+    expect(broker.calls.filter(call => call.startsWith('delete'))).to.deep.equal([])
+    done.resolve()
+    for (const id of coming) await delivered(id)
+    await until(() => broker.calls.includes(`delete ${placesOf(leaving).topic}`))
+    for (const id of coming)
+      expect(
+        broker.calls.filter(call => call === `ensure ${placesOf(id).topic}`),
+        'once each',
+      ).to.have.length(1)
   })
 
   it('ends when it is no longer allowed, takes the right away, and says why', async () => {

@@ -2,14 +2,17 @@ import { type Line, takeDelivery } from '../../feeds/subscribed.ts'
 import { type OpenLine, openLine } from './line.ts'
 import type { SubscriptionParts } from './parts.ts'
 import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './topics.ts'
+import { createTopicWork } from './topicWork.ts'
 import { createWatch, sendTo } from './watch.ts'
 
-/** What has to be done for each subscription, by the state that it is in. */
+/** The work for each subscription, by the state that it is in: its delivery here and now, that on its topics beside it. */
 
 export type Lines = {
+  /** A look at the database begins, whose rows come next. */
+  readonly lookBegins: () => void
   /** Does what is due, and says whether there may be more at once. Throws Unavailable, Replaced, or what the broker refuses. */
   readonly attend: (line: Line, reached: bigint) => Promise<boolean>
-  /** Whatever was wrong with it, its topics are looked at before it is delivered again. */
+  /** After any failure its topics are looked at before it is delivered again. */
   readonly setAside: (id: string) => Promise<void>
   readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
@@ -23,6 +26,7 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
   const lines = new Map<string, OpenLine>()
   const doubtful = new Set<string>()
   const watch = createWatch(parts)
+  const topicWork = createTopicWork()
 
   const close = async (id: string): Promise<void> => {
     const line = lines.get(id)
@@ -38,25 +42,16 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
     return fresh
   }
 
-  const provide = async (line: Line): Promise<void> => {
-    if (line.acl !== null && !doubtful.has(line.id)) return
-    await provideTopics(parts, line, epoch)
-    doubtful.delete(line.id)
-  }
+  const afterwards = (line: Line, work: Promise<void>): Promise<void> => work.then(() => void doubtful.delete(line.id))
 
-  /** Its delivery ends, and then its principal's right to read: nothing comes behind what was read last. */
-  const withhold = async (line: Line): Promise<false> => {
-    await close(line.id)
-    await withdrawRights(parts, line, epoch)
-    return false
-  }
-
-  const clearAway = async (line: Line): Promise<false> => {
-    await close(line.id)
-    await removeTopics(parts, line)
-    watch.forget(line.id)
-    doubtful.delete(line.id)
-    return false
+  /** The work on its topics that it needs before anything else; none when it may be delivered, or has nothing to wait for. */
+  const topicWorkFor = async (line: Line): Promise<(() => Promise<void>) | 'none' | 'deliver'> => {
+    if (line.state === 'deleted') return () => afterwards(line, removeTopics(parts, line))
+    // Its delivery ends, and then its principal's right to read: nothing comes behind what was read last.
+    if (line.state === 'stopped' || !(await watch.isAllowed(line)))
+      return line.acl === 'granted' ? () => withdrawRights(parts, line, epoch) : 'none'
+    if (line.acl === null || doubtful.has(line.id)) return () => afterwards(line, provideTopics(parts, line, epoch))
+    return line.state === 'active' ? 'deliver' : 'none'
   }
 
   const proceed = async (line: Line, reached: bigint): Promise<boolean> => {
@@ -68,13 +63,16 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
   }
 
   return {
+    lookBegins: () => topicWork.lookBegins(),
     attend: async (line, reached) => {
-      if (line.state === 'deleted') return clearAway(line)
-      if (line.state === 'stopped') return withhold(line)
-      if (line.state === 'paused') await close(line.id)
-      if (!(await watch.isAllowed(line))) return withhold(line)
-      await provide(line)
-      return line.state === 'active' && proceed(line, reached)
+      if (topicWork.isUnderWay(line.id)) return false
+      const due = await topicWorkFor(line)
+      if (due === 'none' || due === 'deliver') topicWork.forget(line.id)
+      if (due === 'deliver') return proceed(line, reached)
+      await close(line.id)
+      if (line.state === 'deleted') watch.forget(line.id)
+      if (due !== 'none') topicWork.want(line, due)
+      return false
     },
     setAside: async id => {
       doubtful.add(id)
@@ -82,7 +80,7 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
     },
     open: () => [...lines.keys()],
     closeAll: async () => {
-      await Promise.all([...lines.keys()].map(close))
+      await Promise.all([topicWork.stop(), ...[...lines.keys()].map(close)])
     },
   }
 }
