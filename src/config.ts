@@ -58,6 +58,7 @@ export type Config = {
   }
   /** How many exports one caller may have under way. */
   readonly exportsAtOnceMax: number
+  readonly subscriptionsPerTenantMax: number
   /** How often the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
   /** Addresses and CIDR blocks of the proxies that are believed when they say where a request came from. */
@@ -102,6 +103,7 @@ const environment = z.object({
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
   EXPORTS_AT_ONCE: count.default(2),
+  SUBSCRIPTIONS_PER_TENANT: count.default(50),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -170,6 +172,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
     },
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
+    subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     manifestEveryMs: given.MANIFEST_EVERY,
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,

@@ -74,6 +74,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     pace,
     exportsAtOnceMax: config.exportsAtOnceMax,
     apiKeysPerTenantMax: config.apiKeys.perTenantMax,
+    subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,
     topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
     idempotencyRetentionMs: config.idempotencyRetentionMs,
     bodyDeadlineMs: BODY_DEADLINE_MS,

@@ -44,6 +44,14 @@ create table if not exists fact_base (
   -- Whether an operator set it; else it is the one that the service printed.
   is_set boolean not null
 );
+-- The subscriptions that a tenant is about to have, or has before the read model knows: counted with those that are known.
+create table if not exists subscription_places (
+  tenant_id text not null,
+  subscription_id text not null,
+  is_created boolean not null default false,
+  taken_at timestamptz not null default now(),
+  primary key (tenant_id, subscription_id)
+);
 -- Facts that could not be delivered, and every later one of their keys: they wait here, in order, for an operator.
 create table if not exists parked_facts (
   -- The publisher, or the id of a subscription.

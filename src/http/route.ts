@@ -38,6 +38,8 @@ export type Services = {
   readonly exportsAtOnceMax: number
   /** How many API keys a tenant may have that are neither revoked nor expired. */
   readonly apiKeysPerTenantMax: number
+  /** How many subscriptions a tenant may have. */
+  readonly subscriptionsPerTenantMax: number
   /** How long who creates a subscription waits for its topic to be there; zero where there is no broker. */
   readonly topicWaitMs: number
   readonly idempotencyRetentionMs: number

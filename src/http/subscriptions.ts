@@ -5,11 +5,13 @@ import { idSchema } from '../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { create } from '../commands/creation.ts'
 import { subscriptionEntity } from '../commands/entities.ts'
+import { keepSubscriptionPlace, takeSubscriptionPlace } from '../commands/subscriptionPlaces.ts'
 import { newSubscriptionId, subscriptionIdOf } from '../commands/subscriptions.ts'
 import { Unavailable } from '../ports.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from './conditional.ts'
 import { claimFor } from './idempotency.ts'
+import { Problem } from './problem.ts'
 import { statusOf } from './replayView.ts'
 import { answerCreated, PRIVATE, visible } from './resource.ts'
 import { type AnyRoute, type Call, route } from './route.ts'
@@ -46,6 +48,16 @@ const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCal
   }
 }
 
+/** Throws Problem `quota_exceeded` with the rule. */
+const takePlace = async (
+  { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
+  id: string,
+): Promise<void> => {
+  if (await takeSubscriptionPlace(database, { tenant, id, max })) return
+  const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
+  throw new Problem('quota_exceeded', { detail })
+}
+
 const createSubscription = route({
   ...common,
   method: 'POST',
@@ -62,7 +74,7 @@ const createSubscription = route({
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
   },
-  errors: [],
+  errors: ['quota_exceeded'],
   handle: async call => {
     const { ledger, context, idempotency, body } = call
     const { start, principal, metadata } = body
@@ -71,10 +83,12 @@ const createSubscription = route({
     const scopes = scopesFor(types)
     await permitTypes(call, scopes)
     const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
+    await takePlace(call, id)
     const claim = claimFor(call, { types, start, principal, metadata })
     const where = await startOf(call, start)
     const command = { type: 'CreateSubscription' as const, types, ...where, principal, scopes, metadata, claim }
     const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
+    if (created.kind === 'created') await keepSubscriptionPlace(call.database, call.principal.tenant, id)
     if (created.kind === 'created') await topicIsThere(call, id)
     return answerCreated(call, created, PATH, row => subscriptionView(row))
   },

@@ -23,6 +23,7 @@ const MISSING: Readonly<Record<string, string>> = { ord: '0', inv: '0', pay: '0'
 
 /** The instance where there is no place for one more. */
 const FULL: Readonly<Record<string, string>> = {
+  create_subscription: 'noSubscriptions',
   create_export: 'noExports',
   issue_api_key: 'noExports',
   rotate_api_key: 'noKeysLater',
@@ -61,6 +62,7 @@ describe('every error code of every endpoint', function () {
       world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
       services: right => ({ ...right, apiKeysPerTenantMax: 0 }),
     })
+    await start('noSubscriptions', { services: right => ({ ...right, subscriptionsPerTenantMax: 0 }) })
     await start('suspended', {
       services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })

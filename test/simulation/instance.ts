@@ -58,6 +58,7 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
     pace: createPace(FREE, machine.world),
     exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
+    subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,
     idempotencyRetentionMs: RETENTION_MS,
     bodyDeadlineMs: MINUTE_MS,

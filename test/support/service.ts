@@ -40,6 +40,7 @@ const UNLIMITED = {
     .join(','),
   EXPORTS_AT_ONCE: '1000',
   API_KEYS_PER_TENANT: '1000',
+  SUBSCRIPTIONS_PER_TENANT: '9999',
 }
 
 let shared: Promise<{ service: Service; test: TestService }> | undefined

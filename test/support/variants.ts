@@ -89,6 +89,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     pace,
     exportsAtOnceMax: 1_000,
     apiKeysPerTenantMax: 1_000,
+    subscriptionsPerTenantMax: 10_000,
     topicWaitMs: 0,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,

@@ -1,0 +1,53 @@
+import { type Database, type Sql, Unavailable } from '../ports.ts'
+
+/** A subscription that neither the log nor the read model has heard of for so long was never created. */
+const UNSEEN_MAX = '60 seconds'
+
+type Wanted = { readonly tenant: string; readonly id: string; readonly max: number }
+
+/** It exists, whether the read model knows of it yet or not: asking again is no second subscription. */
+const EXISTS = `select 1 from subscriptions_v1 where id = $2 and tenant_id = $1
+  union all select 1 from subscription_places where tenant_id = $1 and subscription_id = $2 and is_created`
+
+const FORGET = `delete from subscription_places where tenant_id = $1 and (
+  exists (select 1 from subscriptions_v1 s where s.id = subscription_id)
+  or (not is_created and taken_at < now() - interval '${UNSEEN_MAX}'))`
+
+/** One that is deleted counts until its topics are removed: otherwise topics could be made faster than they go. */
+const OTHERS = `
+  select (select count(*) from subscriptions_v1 s where s.tenant_id = $1 and s.id <> $2 and (s.state <> 'deleted'
+      or exists (select 1 from subscription_deliveries d where d.subscription_id = s.id)))
+    + (select count(*) from subscription_places where tenant_id = $1 and subscription_id <> $2) as count`
+
+const take = async (sql: Sql, { tenant, id, max }: Wanted): Promise<boolean> => {
+  // One after the other, on all instances: two that count at once would both find the last place free.
+  await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`subscriptions of ${tenant}`])
+  const own = [tenant, id]
+  if ((await sql(EXISTS, own)).length > 0) return true
+  await sql(FORGET, [tenant])
+  const [others] = await sql<{ count: bigint }>(OTHERS, own)
+  if (Number(others?.count ?? 0) >= max) return false
+  await sql(
+    `insert into subscription_places (tenant_id, subscription_id) values ($1, $2)
+      on conflict (tenant_id, subscription_id) do update set taken_at = now()`,
+    own,
+  )
+  return true
+}
+
+/** Takes a place among the subscriptions that a tenant may have; false when there is none. */
+export const takeSubscriptionPlace = (database: Database, wanted: Wanted): Promise<boolean> =>
+  database.transaction(sql => take(sql, wanted))
+
+/** From now on the place is taken until the read model knows of the subscription, however far it is behind. */
+export const keepSubscriptionPlace = async ({ sql }: Database, tenant: string, id: string): Promise<void> => {
+  try {
+    await sql('update subscription_places set is_created = true where tenant_id = $1 and subscription_id = $2', [
+      tenant,
+      id,
+    ])
+  } catch (error) {
+    // It is created all the same, and the read model will know.
+    if (!(error instanceof Unavailable)) throw error
+  }
+}

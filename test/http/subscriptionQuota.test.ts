@@ -1,0 +1,55 @@
+import { expect } from 'chai'
+import { type Client, clientOf, eventually, inParallel, newKey } from '../support/client.ts'
+import { sharedService } from '../support/service.ts'
+import { startVariant, TENANT, type Variant } from '../support/variants.ts'
+
+const MAX = 5
+const ASKED = 20
+
+describe('the number of subscriptions of a tenant', function () {
+  this.timeout(60_000)
+  let variant: Variant
+  let client: Client
+  const body = { types: ['invoice.paid'], start: 'now' }
+  const create = (headers: Readonly<Record<string, string>> = {}) => client.post('/subscriptions', body, headers)
+  const listed = async (): Promise<{ id: string }[]> => (await client.get('/subscriptions?limit=100')).body.items
+
+  before(async () => {
+    const service = await sharedService()
+    const known = (await clientOf(service.api, await service.token({ tenant: TENANT })).get('/subscriptions?limit=100'))
+      .body
+    variant = await startVariant(service, {
+      services: right => ({ ...right, subscriptionsPerTenantMax: known.items.length + MAX }),
+    })
+    client = clientOf(variant.api, await service.token({ tenant: TENANT }))
+  })
+  after(() => variant.close())
+
+  it('has a limit that many at once do not exceed, before the read model knows of them', async () => {
+    const before = (await listed()).length
+    const answers = await inParallel(ASKED, Array.from({ length: ASKED }), () => create())
+    const created = answers.filter(({ status }) => status === 201)
+    expect(created).to.have.length(MAX)
+    for (const { body: refused, headers } of answers.filter(({ status }) => status !== 201)) {
+      expect(refused).to.include({ status: 429, code: 'quota_exceeded' })
+      expect(refused.detail).to.match(/^A tenant may have \d+ subscriptions/)
+      expect(headers.get('retry-after')).to.equal('60')
+    }
+    await eventually(async () => (await listed()).length === before + MAX)
+    expect((await create()).status, 'and afterwards').to.equal(429)
+  })
+
+  it('is smaller by one that is deleted; a key that was used is answered as the first time', async () => {
+    const [newest] = await listed()
+    const gone = await client.request('DELETE', `/subscriptions/${newest?.id}`)
+    expect(gone.status).to.equal(204)
+    const key = { 'idempotency-key': newKey() }
+    const created = await eventually(async () => {
+      const answer = await create(key)
+      return answer.status === 201 && answer
+    })
+    const again = await create(key)
+    expect([again.status, again.text]).to.deep.equal([201, created.text])
+    expect((await create()).status).to.equal(429)
+  })
+})
