@@ -9,6 +9,7 @@ import { doctorCommand } from './ledger/doctor.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
+import { projectionsCommand } from './ledger/projections.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { subscriptionsCommand } from './ledger/subscriptions.ts'
 import { tenantsCommand } from './ledger/tenants.ts'
@@ -26,6 +27,7 @@ const ledger = new Command('ledger')
   .addCommand(issuerCommand)
   .addCommand(keysCommand)
   .addCommand(manifestCommand)
+  .addCommand(projectionsCommand)
   .addCommand(streamsCommand)
   .addCommand(subscriptionsCommand)
   .addCommand(tenantsCommand)

@@ -7,15 +7,16 @@ import { openDatabase } from './adapters/postgres.ts'
 import { APPEND_DEADLINE_MS } from './commands/budgets.ts'
 import { createLedger, type Ledger } from './commands/handle.ts'
 import { IdSecretLost } from './commands/idSecret.ts'
+import { AnotherLog, adoptLog, checkLog } from './commands/logIdentity.ts'
 import { rememberFactBase } from './compose/factBase.ts'
-import { startFeeds } from './compose/feeds.ts'
+import { type FeedStates, startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startParts } from './embedded/parts.ts'
 import { Refusal } from './embedded/refusal.ts'
 import { createTables } from './feeds/schema.ts'
-import { type EventStore, type Log, Unavailable } from './ports.ts'
+import { type Database, type Log, Unavailable } from './ports.ts'
 import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
 
@@ -33,6 +34,7 @@ export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reas
 
 const POOL_MAX = 10
 const STORE_POLL_MS = 500
+const LOG_LOOK_MS = 1_000
 const AT_ONCE: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
 
 /** Builds the service of this configuration and starts it. All that was started is ended when a later step fails. */
@@ -54,24 +56,66 @@ const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
 
 type Watched = Starting & { readonly onLog: (log: Log) => void }
 
+/** Refuses tables of another log, and a log in which a repeated key would not find its first result. */
+const checkServed = async (ledger: Ledger, database: Database): Promise<void> => {
+  try {
+    await adoptLog(ledger, database)
+  } catch (error) {
+    if (error instanceof AnotherLog || error instanceof IdSecretLost) throw new Refusal(error.message)
+    throw error
+  }
+}
+
+/** Whether the work was done; false when a part did not answer. */
+const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) => void): Promise<boolean> => {
+  try {
+    await work
+    return true
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    onUnavailable(error.cause instanceof Error ? error.cause.message : error.message)
+    return false
+  }
+}
+
 /**
  * Resolves when the store has answered. Until then the service runs, answers commands with 503, and says why in the log: a
  * store that starts later, or that refuses this service until an operator mends it, needs no restart.
  */
-const untilAnswered = async (store: EventStore, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
-  for (let told = ''; !signal.aborted; await realWorld().sleep(STORE_POLL_MS, signal)) {
-    try {
-      await store.head()
-      return
-    } catch (error) {
-      const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
-      if (reason === told) continue
-      told = reason
-      log.warn({ reason }, 'the event store does not answer yet')
-      onWaiting(reason)
-    }
+const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
+  let told = ''
+  const tell = (reason: string): void => {
+    if (reason === told) return
+    told = reason
+    log.warn({ reason }, 'the event store does not answer yet')
+    onWaiting(reason)
+  }
+  while (!signal.aborted) {
+    if (await hasAnswered(check(), tell)) return
+    await realWorld().sleep(STORE_POLL_MS, signal)
   }
   throw new Refusal('It was ended before the event store had answered.')
+}
+
+/** A store that is restored or exchanged under a service that runs ends it: it must not go on with tables of another log. */
+const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
+  const stop = new AbortController()
+  const { store, world } = ledger
+  const watch = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await world.sleep(LOG_LOOK_MS, stop.signal)
+      try {
+        if (!stop.signal.aborted) await checkLog({ database, store })
+      } catch (error) {
+        if (error instanceof AnotherLog) return onRefused(error)
+      }
+    }
+  }
+  const watching = watch()
+  return () => {
+    stop.abort()
+    return watching
+  }
 }
 
 const start = async (config: Config, releasers: Releasers, starting: Watched): Promise<Service> => {
@@ -100,11 +144,16 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   releasers.add(() => store.close())
   await createTables(database)
   const ledger = createLedger(store, realWorld(config.crashAt))
-  if (config.roles.includes('api')) await checkIdSecret(ledger, log)
+  const check = (): Promise<void> => checkServed(ledger, database)
+  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
+  // Feeds begin when the log is known to be theirs, and end after the requests that wait for them.
+  let states: FeedStates = new Map()
+  const feeds = { values: () => states.values() }
+  const ofFeeds = createReleasers(error => log.error({ error }, 'a feed did not end'))
+  releasers.add(ofFeeds.release)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
   const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
-  const feeds = await startFeeds(config, { database, store, ledger, log, factBase }, releasers)
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
   await startHttp(config, { port, issuer, publicUrl, factBase, database, ledger, log, feeds }, releasers)
   const addresses: Addresses = {
@@ -116,19 +165,14 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
     pids: { service: process.pid, ...parts.pids },
   }
   if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
-  await untilAnswered(store, log, starting)
-  return { addresses, logs: place, failed: failed.promise, close: releasers.release }
-}
-
-/** Refuses to start where a repeated key would not find its first result. A store that does not answer is asked again later. */
-const checkIdSecret = async (ledger: Ledger, log: Log): Promise<void> => {
-  try {
-    await ledger.idSecret()
-  } catch (error) {
-    if (error instanceof IdSecretLost) throw new Refusal(error.message)
-    if (!(error instanceof Unavailable)) throw error
-    log.warn({ error }, 'the secret of ids cannot be read yet')
+  await untilAnswered(check, log, starting)
+  states = await startFeeds(config, { database, store, ledger, log, factBase }, ofFeeds)
+  const refuse = (reason: Error): void => {
+    log.error({ reason: reason.message }, 'the log is another one')
+    failed.resolve(reason)
   }
+  ofFeeds.add(watchLog(ledger, database, refuse))
+  return { addresses, logs: place, failed: failed.promise, close: releasers.release }
 }
 
 type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: () => Promise<void> }

@@ -4,6 +4,7 @@ import { openDatabase } from '../../src/adapters/postgres.ts'
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding } from './doctor/finding.ts'
+import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
 import { checkParked } from './doctor/parked.ts'
 import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
@@ -40,12 +41,13 @@ const examineStores = async ({ running, addresses }: Whereabouts): Promise<Exami
     if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
     const isEmbedded = running?.pids['eventstore'] !== undefined
     const parts = { store, database, hasKafka: kafka !== null, isEmbedded }
-    const [examined, parked, errors] = await Promise.all([
+    const [examined, log, parked, errors] = await Promise.all([
       examineFeeds(parts, stored.head),
+      compareLogs(parts),
       checkParked(database),
       checkErrors(database),
     ])
-    return { checks: [...checks, ...examined.checks, parked, errors], feeds: examined.feeds }
+    return { checks: [...checks, log, ...examined.checks, parked, errors], feeds: examined.feeds }
   } finally {
     await Promise.all([store?.close(), database?.close()])
   }

@@ -17,6 +17,8 @@ import { newEventOf } from './recorded.ts'
  */
 
 const SECRET_ID = derivedId('sec', 'ids of idempotency keys')
+/** Its first event is the identity of the log (logIdentity.ts). */
+export const SECRET_STREAM = streamOf(secretEntity.aggregate, SECRET_ID)
 const SECRET_BYTES = 32
 
 /** The log has results of keys, and not the secret. Nothing that a key creates may be made in it. */

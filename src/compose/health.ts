@@ -13,7 +13,11 @@ import type { FeedStates } from './feeds.ts'
 const KEPT_MS = 1_000
 const PART_DEADLINE_MS = 2_500
 
-export type HealthParts = { readonly database: Database; readonly ledger: Ledger; readonly feeds: FeedStates }
+export type HealthParts = {
+  readonly database: Database
+  readonly ledger: Ledger
+  readonly feeds: Pick<FeedStates, 'values'>
+}
 
 const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> => {
   let timer: NodeJS.Timeout | undefined

@@ -36,7 +36,7 @@ export type HttpParts = Omit<Inside, 'store'> & {
   readonly issuer: string
   readonly publicUrl: string
   readonly factBase: string
-  readonly feeds: FeedStates
+  readonly feeds: Pick<FeedStates, 'values'>
 }
 
 const BODY_DEADLINE_MS = 30_000

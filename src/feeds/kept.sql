@@ -117,3 +117,8 @@ create table if not exists feed_errors (
   error text not null,
   at timestamptz not null default now()
 );
+-- The log that the read models, checkpoints and parked events are of: the id of the event that made its secret. One row.
+create table if not exists log_identity (
+  id integer primary key check (id = 1),
+  log text not null
+);

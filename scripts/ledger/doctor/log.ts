@@ -1,0 +1,19 @@
+import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
+import { type Check, finding, notUsed, ok } from './finding.ts'
+
+const CHECK = 'log'
+
+/** Whether the tables in Postgres are made from the log that the event store has. */
+export const compareLogs = async (parts: Compared): Promise<Check> => {
+  const [found] = await parts.database.sql<{ there: boolean }>(
+    `select to_regclass('log_identity') is not null as there`,
+  )
+  if (found?.there !== true) return notUsed(CHECK, 'no service has run on this database')
+  try {
+    await checkLog(parts)
+    return ok(CHECK, `${(await logIn(parts.store)) ?? 'new'}, and the tables in Postgres are of it`)
+  } catch (error) {
+    if (!(error instanceof AnotherLog)) throw error
+    return finding(CHECK, error.message, 'Do what it says; until then no service serves them.')
+  }
+}

@@ -1,0 +1,77 @@
+import { Command } from 'commander'
+import { openDatabase } from '../../src/adapters/postgres.ts'
+import { forgetLog } from '../../src/commands/logIdentity.ts'
+import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
+import { startParts } from '../../src/embedded/parts.ts'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import type { Database } from '../../src/ports.ts'
+import { createReleasers, type Releasers } from '../../src/releasers.ts'
+import { print, printJson } from './print.ts'
+import { findWhereabouts } from './whereabouts.ts'
+
+/** The read models as a whole. */
+
+type Options = { readonly json: boolean; readonly toThisLog: boolean }
+
+/** The names under which processes take turns at the feeds. */
+const TURNS = ['projector', 'worker', 'publisher', 'subscriptions']
+const TURN_MAX_MS = 5_000
+const RUNNING = 'A service runs on this database. End every instance of it first.'
+
+/** Starts what the service would bring itself, since a service that refuses its log does not run. */
+const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
+  const { config, running } = await findWhereabouts()
+  if (running !== undefined) throw new Refusal(RUNNING)
+  if (config.databaseUrl !== undefined) return config.databaseUrl
+  const directory = await openDataDirectory(config.dataDir)
+  releasers.add(() => directory.release())
+  const failed = (reason: Error): void => void process.stderr.write(`${reason.message}\n`)
+  const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
+  const parts = await startParts(wanted)
+  releasers.add(parts.stop)
+  return parts.databaseUrl ?? ''
+}
+
+/** Does the work while no process can run any feed. */
+const alone = async (database: Database, names: readonly string[], work: () => Promise<void>): Promise<void> => {
+  const [name, ...others] = names
+  if (name === undefined) return work()
+  let isHeld = false
+  await database.exclusively(name, AbortSignal.timeout(TURN_MAX_MS), async () => {
+    isHeld = true
+    await alone(database, others, work)
+  })
+  if (!isHeld) throw new Refusal(RUNNING)
+}
+
+const reset = async ({ json, toThisLog }: Options): Promise<void> => {
+  if (!toThisLog)
+    throw new Refusal('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
+  const releasers = createReleasers(error => process.stderr.write(`${String(error)}\n`))
+  try {
+    const connectionString = await databaseUrlOf(releasers)
+    const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })
+    releasers.add(() => database.close())
+    await alone(database, TURNS, () => database.transaction(forgetLog))
+  } finally {
+    await releasers.release()
+  }
+  if (json) printJson({ reset: true })
+  else print('The next start makes the read models, checkpoints and parked events anew from the log that it finds.')
+}
+
+export const projectionsCommand = new Command('projections')
+  .description('The read models in Postgres, which are made from the log.')
+  .addCommand(
+    new Command('reset')
+      .description('Empties read models, checkpoints and parked events, to be made anew from the present log.')
+      .option('--to-this-log', 'required: whichever log they were of is forgotten', false)
+      .option('--json', 'one JSON document', false)
+      .action(reset),
+  )
+  .addHelpText(
+    'after',
+    '\nFor a service that refuses to start because its tables are of another log: another EVENTSTORE_URL, or a store that\n' +
+      'was restored from an older backup. The publisher publishes every fact of the log again, with the same ids; files of\n' +
+      'exports stay. End every instance of the service first.',
+  )

@@ -1,0 +1,95 @@
+import { journals, projections } from '../../projections/index.ts'
+import type { CloudEvent } from '../../streams/facts.ts'
+import { aggregates } from '../../streams/index.ts'
+import type { Database, EventStore, Sql } from '../ports.ts'
+import type { Ledger } from './handle.ts'
+import { SECRET_STREAM } from './idSecret.ts'
+
+/**
+ * Which log the tables of a database are made from. A log is known by the event that made its secret, which every log has
+ * once and no other has. Read models, checkpoints and parked events of another log, or of a later state of this one (the
+ * store was restored from an older backup), would be served as if they were of this one, and its events would be missing
+ * from them for ever. So the log is compared at every start, and all the time while the service runs.
+ */
+
+/** The tables are not of this log. The message names both, and the command that makes the tables anew. */
+export class AnotherLog extends Error {
+  constructor(found: string) {
+    super(
+      `${found} Correct EVENTSTORE_URL or DATABASE_URL; or end every instance of the service and make the read models, ` +
+        'checkpoints and parked events anew from this log: npm run ledger -- projections reset --to-this-log',
+    )
+    this.name = 'AnotherLog'
+  }
+}
+
+export type Compared = {
+  readonly database: Pick<Database, 'sql'>
+  readonly store: Pick<EventStore, 'readStream' | 'head'>
+}
+
+const idAt = async (store: Compared['store'], stream: string, from: bigint): Promise<string | undefined> => {
+  for await (const { id } of store.readStream(stream, { from, limit: 1 })) return id
+  return undefined
+}
+
+/** Undefined for a log in which nothing was created yet. */
+export const logIn = (store: Compared['store']): Promise<string | undefined> => idAt(store, SECRET_STREAM, 0n)
+
+/** Undefined for tables that are empty. */
+const logOf = async (sql: Sql): Promise<string | undefined> =>
+  (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
+
+/** The newest event that a table has a row of. Unlike a checkpoint, its position is certainly that of an event. */
+const NEWEST = `select greatest((select max(position) from ${journals.facts.name}),
+  (select max(position) from ${journals.audit.name})) as position`
+const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`
+
+const categoryOf = (subject: string): string | undefined =>
+  Object.values(aggregates).find(({ prefix }) => subject.startsWith(`${prefix}_`))?.category
+
+/** Throws when the newest rows are of events that are not in the log: it was restored, and may have grown again since. */
+const checkRows = async ({ database: { sql }, store }: Compared, log: string): Promise<void> => {
+  const [newest] = await sql<{ position: bigint | null }>(NEWEST)
+  const position = newest?.position ?? 0n
+  const head = await store.head()
+  if (position > head)
+    throw new AnotherLog(
+      `The tables in Postgres are of a later state of the log ${log}: they go up to position ${position}, and the log ends at ${head}.`,
+    )
+  const [fact] = await sql<{ position: bigint; event: CloudEvent }>(NEWEST_FACT)
+  if (fact === undefined) return
+  const { subject, sequence, id } = fact.event
+  if ((await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) !== id)
+    throw new AnotherLog(
+      `The tables in Postgres are of another state of the log ${log}: their newest fact, ${id} at position ${fact.position}, is not in it.`,
+    )
+}
+
+/** Changes nothing. Throws AnotherLog; Unavailable when the store or the database does not answer. */
+export const checkLog = async (parts: Compared): Promise<void> => {
+  const [of, log] = [await logOf(parts.database.sql), (await logIn(parts.store)) ?? 'none, for it is new']
+  if (of !== undefined && of !== log)
+    throw new AnotherLog(`The tables in Postgres are of the log ${of}; the log of the event store is ${log}.`)
+  await checkRows(parts, log)
+}
+
+/** As checkLog, and remembers the log of tables that are of none yet. Throws IdSecretLost too. */
+export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['database']): Promise<void> => {
+  await checkLog({ database, store })
+  await idSecret()
+  await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [await logIn(store)])
+  await checkLog({ database, store })
+}
+
+/** Made from the log: tables that read models have, and those of what has been read of it. */
+const FROM_LOG = [
+  ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
+  ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries', 'late_facts', 'facts_head'],
+  ...['feed_errors', 'export_slots', 'api_key_slots', 'log_identity'],
+]
+
+/** Empties everything that was made from a log, so that it is made anew from the log that the next service has. */
+export const forgetLog = async (sql: Sql): Promise<void> => {
+  await sql(`truncate ${FROM_LOG.join(', ')}`)
+}

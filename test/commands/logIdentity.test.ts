@@ -1,0 +1,76 @@
+import { expect } from 'chai'
+import { AnotherLog, adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
+import { createLedger } from '../../src/commands/handle.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import type { Database, EventStore } from '../../src/ports.ts'
+import { realWorld } from '../../src/world.ts'
+import { feedAll, fillLog, startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describe('the identity of a log', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let log: MemoryLog
+
+  const adopt = (of: MemoryLog) => adoptLog(createLedger(of.open(), realWorld()), database)
+  const check = (store: EventStore) => failureOf(checkLog({ database, store }))
+
+  before(async () => {
+    postgres = await startTestPostgres()
+    log = createMemoryLog()
+    const ledger = createLedger(log.open(), realWorld())
+    await ledger.idSecret()
+    for (const { stream, revision, id, type, data, metadata } of (await fillLog(6)).events)
+      await ledger.store.append(stream, [{ id, type, data, metadata }], revision === 0n ? 'no_stream' : revision - 1n)
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    await adopt(log)
+    await feedAll(
+      projectorOf({ database, store: log.open(), world: realWorld() }, readModels, () => undefined),
+      log,
+    )
+  })
+
+  it('is remembered by tables that are of no log yet, and known again', async () => {
+    expect(await check(log.open())).to.equal(undefined)
+    await adopt(log)
+    expect(await check(log.open())).to.equal(undefined)
+  })
+
+  it('is not that of a log that is new, or of another one', async () => {
+    const other = createMemoryLog()
+    expect(await check(other.open())).to.be.instanceOf(AnotherLog)
+    expect(await failureOf(adopt(other))).to.be.instanceOf(AnotherLog)
+    expect(other.events).to.deep.equal([])
+  })
+
+  it('is not enough where the log ends before the newest row: it was restored from an older backup', async () => {
+    const store = { ...log.open(), head: async () => log.events[3]?.position ?? 0n }
+    const failure = await check(store)
+    expect(failure).to.be.instanceOf(AnotherLog)
+    expect((failure as Error).message).to.match(/later state of the log .*the log ends at/)
+  })
+
+  it('is not enough where the newest fact is not in the log: it was restored, and has grown again', async () => {
+    const store: EventStore = {
+      ...log.open(),
+      head: async () => log.head() + 1_000n,
+      readStream: async function* (stream, options) {
+        for await (const event of log.open().readStream(stream, options))
+          yield stream.startsWith('secret-') ? event : { ...event, id: '00000000-0000-8000-a000-00000000dead' }
+      },
+    }
+    const failure = await check(store)
+    expect((failure as Error).message).to.match(/newest fact, .* is not in it/)
+  })
+})
