@@ -132,7 +132,7 @@ export type FactMessage = {
 export type TopicSettings = { readonly topic: string; readonly partitions: number; readonly retentionMs: number }
 
 export type FactBus = {
-  /** Creates what is missing; throws when a topic exists with other settings. */
+  /** Creates what is missing and lengthens a retention that is shorter; throws when a topic has other partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
   /**
    * Resolves when every message is acknowledged by all replicas; order per key is the order given. Throws FactTooLarge

@@ -57,17 +57,59 @@ const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, 
   }
 }
 
-const retentions = async (admin: Admin, names: readonly string[]): Promise<Map<string, string>> => {
+type Setting = { readonly name: string; readonly value: string }
+
+/** What is set for each topic, and the retention that it has in effect. */
+const settingsOf = async (admin: Admin, names: readonly string[]) => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
-    resources: names.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: [RETENTION] })),
+    resources: names.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
   })
   return new Map(
-    resources.map(resource => [
-      resource.resourceName,
-      resource.configEntries.find(entry => entry.configName === RETENTION)?.configValue ?? 'unset',
-    ]),
+    resources.map(({ resourceName, configEntries }) => {
+      const own = configEntries.filter(({ configSource }) => configSource === kafkajs.ConfigSource.TOPIC_CONFIG)
+      const retention = configEntries.find(({ configName }) => configName === RETENTION)?.configValue
+      const set: Setting[] = own.map(({ configName, configValue }) => ({ name: configName, value: configValue }))
+      return [resourceName, { set, retention: retention ?? 'unset' }] as const
+    }),
   )
+}
+
+const FOR_EVER = -1
+/** Whether facts stay for as long as is promised. Longer is no breach, and to shorten it deletes facts. */
+const isKept = (retention: string, wantedMs: number): boolean =>
+  Number(retention) === FOR_EVER || Number(retention) >= wantedMs
+
+/**
+ * Lengthens the retention of topics that keep facts for less than is promised. The request replaces all settings of a topic,
+ * so that those that it has are sent along. Throws TopicMismatch with the command when the broker does not permit it.
+ */
+const lengthen = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
+  const found = await settingsOf(
+    admin,
+    topics.map(({ topic }) => topic),
+  )
+  const short = topics.filter(({ topic, retentionMs }) => !isKept(found.get(topic)?.retention ?? '', retentionMs))
+  if (short.length === 0) return
+  const resources = short.map(({ topic, retentionMs }) => ({
+    type: kafkajs.ConfigResourceTypes.TOPIC,
+    name: topic,
+    configEntries: [
+      ...(found.get(topic)?.set ?? []).filter(({ name }) => name !== RETENTION),
+      { name: RETENTION, value: String(retentionMs) },
+    ],
+  }))
+  try {
+    await admin.alterConfigs({ validateOnly: false, resources })
+  } catch (error) {
+    if (protocolErrorOf(error) !== 'TOPIC_AUTHORIZATION_FAILED') throw error
+    throw new TopicMismatch(
+      short.map(({ topic, retentionMs }) => {
+        const command = `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${RETENTION}=${retentionMs}`
+        return `${topic} has ${RETENTION} ${found.get(topic)?.retention}, at least ${retentionMs} is promised, and the broker does not let this service change it (${command})`
+      }),
+    )
+  }
 }
 
 const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
@@ -77,20 +119,18 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
   const names = topics.map(({ topic }) => topic)
   // Both are read back for new topics too: another process may have made them between our look and our creation.
   const partitionsOf = await awaitLeaders(admin, names)
-  const retentionOf = await retentions(admin, names)
-  const differences = topics.flatMap(({ topic, partitions, retentionMs }) => [
-    ...compare(topic, 'partitions', String(partitionsOf.get(topic)), String(partitions)),
-    ...compare(topic, RETENTION, String(retentionOf.get(topic)), String(retentionMs)),
-  ])
+  const differences = topics.flatMap(({ topic, partitions }) => {
+    const found = partitionsOf.get(topic)
+    return found === partitions ? [] : [`${topic} has partitions ${found}, wanted ${partitions}`]
+  })
+  // Another number moves keys to other partitions, and with that their order: only a new topic can have it.
   if (differences.length > 0) throw new TopicMismatch(differences)
+  await lengthen(admin, topics)
 }
 
-const compare = (topic: string, setting: string, found: string, wanted: string): string[] =>
-  found === wanted ? [] : [`${topic} has ${setting} ${found}, wanted ${wanted}`]
-
 /**
- * Creates the topics that are missing and waits until each partition has a leader. Throws TopicMismatch naming the
- * values found and wanted, FactBusRefused, or Unavailable.
+ * Creates the topics that are missing, waits until each partition has a leader, and lengthens a retention that is shorter
+ * than wanted. Throws TopicMismatch naming the values found and wanted, FactBusRefused, or Unavailable.
  */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
   if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))

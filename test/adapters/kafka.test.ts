@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { Kafka as KafkaClient, logLevel } from 'kafkajs'
+import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka.ts'
 import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafkaClient.ts'
@@ -57,6 +57,29 @@ const limits = (kafka: () => KafkaForTests): void => {
     await admin.disconnect()
     return small
   }
+
+  const settingsOf = async (name: string): Promise<Record<string, string>> => {
+    const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    const resources = [
+      { type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ['retention.ms', 'min.insync.replicas'] },
+    ]
+    const described = await admin.describeConfigs({ includeSynonyms: false, resources })
+    await admin.disconnect()
+    const entries = described.resources[0]?.configEntries ?? []
+    return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]))
+  }
+
+  it('lengthens the retention of a topic that is there, keeps its other settings, and never shortens it', async () => {
+    const settings = newTopic()
+    await bus.ensureTopics([settings])
+    const before = await settingsOf(settings.topic)
+    const longer = settings.retentionMs * 2
+    await bus.ensureTopics([{ ...settings, retentionMs: longer }])
+    expect(await settingsOf(settings.topic)).to.deep.equal({ ...before, 'retention.ms': String(longer) })
+    await bus.ensureTopics([settings])
+    expect(await settingsOf(settings.topic)).to.deep.equal({ ...before, 'retention.ms': String(longer) })
+  })
 
   it("refuses a fact over the broker's limit by name, before it sends anything of the call", async () => {
     const facts = [fact(topic, 'inv_1', 'small'), fact(topic, 'inv_2', 'x'.repeat(1_048_576))]

@@ -100,11 +100,10 @@ export const factBusContract = (stage: () => FactBusStage, createsTopics: boolea
       for (const { topic: name } of wanted) await bus.publish(numbered(name, 12, 12))
     })
 
-    it('names both values when a topic has other settings', async () => {
-      const wrong = { topic, partitions: 3, retentionMs: 1_000 }
+    it('names both values when a topic has other partitions', async () => {
+      const wrong = { topic, partitions: 3, retentionMs: RETENTION_MS }
       const { message } = await rejectionOf(bus.ensureTopics([newTopic(), wrong]))
       expect(message).to.contain(`${topic} has partitions 12, wanted 3`)
-      expect(message).to.contain(`${topic} has retention.ms ${RETENTION_MS}, wanted 1000`)
     })
   }
 }
