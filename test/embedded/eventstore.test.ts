@@ -135,7 +135,7 @@ describe('the embedded event store node: writing, and its process', function () 
       const stream = newStream()
       await append(stream, 2)
       await client.deleteStream(stream)
-      expect((await failureOf(append(stream, 1, 'stream_exists'))).type).to.equal('wrong-expected-version')
+      expect((await failureOf(append(stream, 1, 'stream_exists'))).type).to.equal('stream-deleted')
       expect((await append(stream, 1, 1n)).nextExpectedRevision).to.equal(2n)
     })
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Decision, type Known, type StreamState, decideAppend } from './decide.ts'
+import { type Decision, type Known, type StreamState, decideAppend, decideDelete } from './decide.ts'
 import {
   NO_REVISION,
   type ProposedEvent,
@@ -15,7 +15,15 @@ import { type History, historyOf } from './history.ts'
 import { INSERT, SELECT_HEADS } from './schema.ts'
 import type { WriterSession } from './storage.ts'
 import { type HeadRow, type StreamEntry, type Streams, entryOf } from './streams.ts'
-import { isSoftDeleted, softDeletedMetadata, truncationOf, undeleted } from './truncation.ts'
+import {
+  METASTREAM_TRUNCATION,
+  type Truncation,
+  isSoftDeleted,
+  isVisible,
+  softDeletedMetadata,
+  truncationOf,
+  undeleted,
+} from './truncation.ts'
 import type { WriteRequest, Written } from './writer.ts'
 
 /** What became of a batch: the events that are committed now, and one answer for each request, in order. */
@@ -26,7 +34,11 @@ export type Commit = {
   readonly failed?: true
 }
 
-export type Committed = { readonly session: WriterSession; readonly streams: Streams; readonly end: bigint }
+export type Committed = {
+  readonly session: WriterSession
+  readonly streams: Streams
+  readonly end: bigint
+}
 
 /** Decides the requests in order and commits all their events in one transaction. Never throws. */
 export const commitBatch = async (log: Committed, requests: readonly WriteRequest[]): Promise<Commit> => {
@@ -34,7 +46,7 @@ export const commitBatch = async (log: Committed, requests: readonly WriteReques
   try {
     const entries = await entriesOf(log, requests)
     const history = await historyOf(log.session, requests, entries)
-    staged = stage(log.end, requests, { entries, history })
+    staged = stage(log.end, requests, { entries, history, firstStreamOf: id => log.streams.firstStreamOf(id) })
   } catch {
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
   }
@@ -72,7 +84,11 @@ const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
 }
 
 type Staged = { readonly records: StoredRecord[]; readonly written: Written[] }
-type Context = { readonly entries: ReadonlyMap<string, StreamEntry>; readonly history: History }
+type Context = {
+  readonly entries: ReadonlyMap<string, StreamEntry>
+  readonly history: History
+  readonly firstStreamOf: (id: string) => string | undefined
+}
 
 /** A stream as the requests before this one in the batch leave it. */
 type Draft = {
@@ -86,6 +102,8 @@ type Draft = {
 const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): Staged => {
   const records: StoredRecord[] = []
   let position = end
+  const firstHere = new Map<string, string>()
+  const firstStreamOf = (id: string) => known.firstStreamOf(id) ?? firstHere.get(id)
   const drafts = new Map<string, Draft>()
   const createdTicks = ticksOf(Date.now())
   const draftOf = (stream: string): Draft => {
@@ -100,18 +118,26 @@ const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): 
     draft.head = revision
     draft.added.push(record)
     records.push(record)
+    if (!firstHere.has(record.id)) firstHere.set(record.id, stream)
     if (isMetastream(stream)) redescribe(draftOf(originalOf(stream)), record)
     return record
   }
   const describe = (stream: string, metadataJson: string): StoredRecord =>
     add(metastreamOf(stream), draftOf(stream).metaHead + 1n, systemEvent('$metadata', metadataJson))
+  const revive = (stream: string, { metadataJson }: Draft, from: bigint): void => {
+    const json = undeleted(metadataJson, from)
+    if (json !== undefined) describe(stream, json)
+  }
   const carryOut = (request: WriteRequest, first: bigint): Written => {
     const { kind, stream, events } = request
     const draft = draftOf(stream)
     if (kind === 'delete') return writtenOf(describe(stream, softDeletedMetadata()))
     if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
+    const described = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
+    const bringsBack = described?.softDeleted === true
     const added = events.map((event, index) => add(stream, first + BigInt(index), event))
-    if (draft.softDeleted && added.length > 0) describe(stream, undeleted(draft.metadataJson, first))
+    if (draft.softDeleted && added.length > 0) revive(stream, draft, first)
+    if (described !== undefined && bringsBack) revive(originalOf(stream), described, described.head + 1n)
     const last = added.at(-1)
     return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
   }
@@ -119,10 +145,15 @@ const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): 
     if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
     if (isMetastream(request.stream) && draftOf(originalOf(request.stream)).head === TOMBSTONE_REVISION)
       return { kind: 'deleted' }
-    const decision = decideAppend(request.expected, idsOf(request), stateOf(request.stream, draftOf, known.history))
+    const decision = decide(request, stateOf(request.stream, draftOf, { ...known, firstStreamOf }))
     return decision.kind === 'append' ? carryOut(request, decision.first) : answerOf(decision)
   })
   return { records, written }
+}
+
+const decide = ({ kind, expected, events }: WriteRequest, state: StreamState): Decision => {
+  if (kind === 'delete') return decideDelete(expected, randomUUID(), state)
+  return decideAppend(expected, kind === 'append' ? events.map(event => event.id) : [randomUUID()], state)
 }
 
 const redescribe = (draft: Draft, metadata: StoredRecord): void => {
@@ -130,9 +161,6 @@ const redescribe = (draft: Draft, metadata: StoredRecord): void => {
   draft.metadataJson = metadata.data.toString('utf8')
   draft.softDeleted = isSoftDeleted(truncationOf(draft.metadataJson))
 }
-
-const idsOf = ({ kind, events }: WriteRequest): string[] =>
-  kind === 'append' ? events.map(event => event.id) : [randomUUID()]
 
 const openDraft = (entry: StreamEntry | undefined): Draft => ({
   head: entry?.head ?? NO_REVISION,
@@ -142,17 +170,26 @@ const openDraft = (entry: StreamEntry | undefined): Draft => ({
   added: [],
 })
 
-const stateOf = (stream: string, draftOf: (stream: string) => Draft, history: History): StreamState => {
+type Past = { readonly history: History; readonly firstStreamOf: (id: string) => string | undefined }
+
+const stateOf = (stream: string, draftOf: (stream: string) => Draft, { history, firstStreamOf }: Past): StreamState => {
   const draft = draftOf(stream)
   const among = (matches: (known: Known) => boolean): Known | undefined => draft.added.find(matches)
   return {
     head: draft.head,
     softDeleted: draft.softDeleted,
     hasMetadata: draft.metaHead !== NO_REVISION,
+    isVisible: event => isVisible({ head: draft.head, truncation: truncationFor(stream, draft) }, event),
     atRevision: revision => among(known => known.revision === revision) ?? history.atRevision(stream, revision),
-    byId: id => among(known => known.id === id) ?? history.byId(stream, id),
+    byId: id =>
+      (firstStreamOf(id) ?? stream) === stream
+        ? (history.byId(stream, id) ?? among(known => known.id === id))
+        : undefined,
   }
 }
+
+const truncationFor = (stream: string, { metadataJson }: Draft): Truncation =>
+  isMetastream(stream) ? METASTREAM_TRUNCATION : truncationOf(metadataJson)
 
 const writtenOf = ({ revision, position }: StoredRecord): Written => ({ kind: 'written', revision, position })
 

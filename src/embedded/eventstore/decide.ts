@@ -1,15 +1,22 @@
 import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
 
 /** What the decision needs to know of an event that is already in the stream. */
-export type Known = { readonly id: string; readonly revision: bigint; readonly position: bigint }
+export type Known = {
+  readonly id: string
+  readonly revision: bigint
+  readonly position: bigint
+  readonly createdTicks: bigint
+}
 
 export type StreamState = {
   /** The newest revision; `NO_REVISION` or `TOMBSTONE_REVISION` at the ends. */
   readonly head: bigint
   readonly softDeleted: boolean
   readonly hasMetadata: boolean
+  /** A reader of the stream can see the event: an append that is recognised is told the position of such a one only. */
+  readonly isVisible: (event: Known) => boolean
   readonly atRevision: (revision: bigint) => Known | undefined
-  /** Knows the recent events only, as the real server does. */
+  /** The event with this id, if this stream was the first to have it. Knows the recent events only, as the real server does. */
   readonly byId: (id: string) => Known | undefined
 }
 
@@ -38,17 +45,30 @@ const decideStale = (expected: bigint, ids: readonly string[], stream: StreamSta
     return known?.id === id ? known : undefined
   })
   const last = found.at(-1)
-  if (last !== undefined && found.every(known => known !== undefined)) return { kind: 'already_there', ...last }
+  if (last !== undefined && found.every(known => known !== undefined)) return alreadyThere(last, stream)
   const revived = expected === NO_REVISION && stream.softDeleted && found[0] === undefined
   return revived ? { kind: 'append', first: stream.head + 1n } : { kind: 'wrong_version', actual: stream.head }
 }
 
+const alreadyThere = (last: Known, stream: StreamState): Decision => ({
+  kind: 'already_there',
+  revision: last.revision,
+  position: stream.isVisible(last) ? last.position : undefined,
+})
+
+/** A stream that never was, not even by its metadata, cannot be deleted, whatever is expected; it can be tombstoned. */
+export const decideDelete = (expected: Expected, id: string, stream: StreamState): Decision =>
+  stream.head === NO_REVISION && !stream.hasMetadata
+    ? { kind: 'wrong_version', actual: NO_REVISION }
+    : decideAppend(expected, [id], stream)
+
 const decideLoosely = (expected: 'any' | 'stream_exists', ids: readonly string[], stream: StreamState): Decision => {
-  const missing = stream.softDeleted || (stream.head === NO_REVISION && !stream.hasMetadata)
+  if (expected === 'stream_exists' && stream.softDeleted) return { kind: 'deleted' }
+  const missing = stream.head === NO_REVISION && !stream.hasMetadata
   if (expected === 'stream_exists' && missing) return { kind: 'wrong_version', actual: stream.head }
   const found = ids.map(stream.byId)
   if (found[0] === undefined) return { kind: 'append', first: stream.head + 1n }
   const last = found.at(-1)
-  if (last !== undefined && found.every(known => known !== undefined)) return { kind: 'already_there', ...last }
+  if (last !== undefined && found.every(known => known !== undefined)) return alreadyThere(last, stream)
   return { kind: 'wrong_version', actual: stream.head }
 }

@@ -19,6 +19,7 @@ type KnownRow = {
   readonly revision: bigint
   readonly event_id: string
   readonly position: bigint
+  readonly created: bigint
 }
 type Entries = ReadonlyMap<string, StreamEntry>
 
@@ -30,9 +31,12 @@ export const historyOf = async (
 ): Promise<History> => {
   const rows = [...(await byRevision(session, requests, entries)), ...(await byId(session, requests, entries))]
   const known = new Map<string, Known>()
-  for (const { stream, revision, event_id: id, position } of rows) {
-    known.set(`${revision} ${stream}`, { id, revision, position })
-    known.set(`${id} ${stream}`, { id, revision, position })
+  // Where an id stands twice in a stream, the first event with it counts.
+  rows.sort((a, b) => Number(a.revision - b.revision))
+  for (const { stream, revision, event_id: id, position, created: createdTicks } of rows) {
+    known.set(`${revision} ${stream}`, { id, revision, position, createdTicks })
+    const key = `${id} ${stream}`
+    if (!known.has(key)) known.set(key, { id, revision, position, createdTicks })
   }
   return {
     atRevision: (stream, revision) => known.get(`${revision} ${stream}`),

@@ -4,7 +4,7 @@ import { SELECT_HEADS } from './schema.ts'
 import type { Direction, Reader } from './storage.ts'
 import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryOf } from './streams.ts'
 import type { Tail } from './tail.ts'
-import { firstVisible, isExpired, isSoftDeleted } from './truncation.ts'
+import { firstVisible, isExpired, isSoftDeleted, isVisible } from './truncation.ts'
 
 const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
 const PAGE_EVENTS_MAX = 2000
@@ -37,6 +37,17 @@ export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> =
 export const existence = (entry: StreamEntry): Found => {
   if (entry.head === TOMBSTONE_REVISION) return 'deleted'
   return entry.head === NO_REVISION || isSoftDeleted(entry.truncation) ? 'not_found' : 'found'
+}
+
+/** One event of a stream, as a reader of the stream may see it; revision -1 is the newest. */
+export const readOne = async (log: Log, stream: string, revision: bigint): Promise<StoredRecord | undefined> => {
+  const entry = await entryFor(log, stream)
+  if (existence(entry) !== 'found') return undefined
+  const from = revision === NO_REVISION ? entry.head : revision
+  if (from < 0n || from > entry.head) return undefined
+  const known = entry.recent.find(record => record.revision === from)
+  const found = known ?? (await log.reader.streamPage({ stream, direction: 'forwards', from, to: from, limit: 1 }))[0]
+  return found !== undefined && isVisible(entry, found) ? found : undefined
 }
 
 /** The visible events of a stream that exists, by pages. */

@@ -29,18 +29,18 @@ export const SELECT_HEADS = `
 
 /** `$1` streams, `$2` revisions: the ids that are there. */
 export const SELECT_BY_REVISION = `
-  select asked.stream, found.revision, found.event_id, found.position
+  select asked.stream, found.revision, found.event_id, found.position, found.created
   from unnest($1::text[], $2::bigint[]) as asked(stream, revision)
   join lateral (
-    select revision, event_id, position from events where stream = asked.stream and revision = asked.revision
+    select revision, event_id, position, created from events where stream = asked.stream and revision = asked.revision
   ) found on true`
 
 /** `$1` streams, `$2` ids, `$3` for each the first revision worth looking at. */
 export const SELECT_BY_ID = `
-  select asked.stream, found.revision, found.event_id, found.position
+  select asked.stream, found.revision, found.event_id, found.position, found.created
   from unnest($1::text[], $2::uuid[], $3::bigint[]) as asked(stream, event_id, since)
   join lateral (
-    select revision, event_id, position from events
+    select revision, event_id, position, created from events
     where stream = asked.stream and revision >= asked.since and event_id = asked.event_id
   ) found on true`
 

@@ -1,3 +1,4 @@
+import { openFirstStreams } from './firstStreams.ts'
 import { NO_REVISION, isMetastream, originalOf, sizeOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
@@ -52,11 +53,14 @@ export type Streams = {
   committed(record: StoredRecord): void
   /** Remembers the whole end of a stream as it was read from Postgres. */
   remember(stream: string, recent: readonly StoredRecord[]): void
+  /** The stream that was the first to have an event with this id, for the newest ids. */
+  firstStreamOf(id: string): string | undefined
   clear(): void
 }
 
 export const openStreams = (): Streams => {
   const entries = new Map<string, StreamEntry>()
+  const firstStreams = openFirstStreams()
   let cachedBytes = 0
 
   const touch = (stream: string, entry: StreamEntry): void => {
@@ -105,7 +109,9 @@ export const openStreams = (): Streams => {
       evict()
       return entry
     },
+    firstStreamOf: id => firstStreams.of(id),
     committed: record => {
+      firstStreams.add(record.id, record.stream)
       const entry = entries.get(record.stream)
       if (entry !== undefined && record.revision > entry.head) grow(entry, record)
       if (isMetastream(record.stream)) describe(record)

@@ -20,18 +20,18 @@ type StreamMetadata = { readonly $tb?: unknown; readonly $maxCount?: unknown; re
 const exactIntegers = (_key: string, value: unknown, context: { source?: string }): unknown =>
   typeof value === 'number' && /^-?\d+$/.test(context.source ?? '') ? BigInt(context.source ?? '') : value
 
-const parse = (json: string): StreamMetadata => {
+const parse = (json: string): StreamMetadata | undefined => {
   try {
     const value: unknown = (JSON.parse as (text: string, reviver: typeof exactIntegers) => unknown)(json, exactIntegers)
-    return value !== null && typeof value === 'object' ? value : {}
+    return value !== null && typeof value === 'object' ? value : undefined
   } catch {
-    return {}
+    return undefined
   }
 }
 
 /** Reads the content of a `$metadata` event; what it does not understand hides nothing. */
 export const truncationOf = (metadataJson: string): Truncation => {
-  const { $tb, $maxCount, $maxAge } = parse(metadataJson)
+  const { $tb, $maxCount, $maxAge } = parse(metadataJson) ?? {}
   return {
     before: typeof $tb === 'bigint' && $tb > 0n ? $tb : 0n,
     ...(typeof $maxCount === 'bigint' && $maxCount > 0n && { maxCount: $maxCount }),
@@ -47,13 +47,25 @@ export const firstVisible = (truncation: Truncation, head: bigint): bigint => {
   return byCount > truncation.before ? byCount : truncation.before
 }
 
-export const isExpired = (record: StoredRecord, truncation: Truncation, nowMs: number): boolean =>
+export const isExpired = (record: Pick<StoredRecord, 'createdTicks'>, truncation: Truncation, nowMs: number): boolean =>
   truncation.maxAgeMs !== undefined && record.createdTicks < ticksOf(nowMs - truncation.maxAgeMs)
 
-/** The metadata of a stream that comes back to life: as it was, but showing what is written from `before` on. */
-export const undeleted = (metadataJson: string, before: bigint): string => {
-  const value: unknown = JSON.parse(metadataJson)
-  return JSON.stringify({ ...(value as object), $tb: Number(before) })
+/** A reader of a stream with this head can see the event. */
+export const isVisible = (
+  { truncation, head }: { readonly truncation: Truncation; readonly head: bigint },
+  event: Pick<StoredRecord, 'revision' | 'createdTicks'>,
+): boolean =>
+  !isSoftDeleted(truncation) &&
+  event.revision >= firstVisible(truncation, head) &&
+  !isExpired(event, truncation, Date.now())
+
+/** The metadata of a stream that comes back to life: as it was, but showing what is written from `before` on; undefined for what is no JSON. */
+export const undeleted = (metadataJson: string, before: bigint): string | undefined => {
+  const value = parse(metadataJson)
+  return (
+    value &&
+    JSON.stringify({ ...value, $tb: before }, (_, one: unknown) => (typeof one === 'bigint' ? Number(one) : one))
+  )
 }
 
 export const softDeletedMetadata = (): string => `{"$tb":${SOFT_DELETED_BEFORE}}`

@@ -68,10 +68,24 @@ export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
   return message
 }
 
+type ResolvedLink = { readonly event: StoredRecord | undefined; readonly link: StoredRecord }
+
+const EVENT = 1
+const LINK = 2
+
+/** A link with the event that it leads to, or alone when there is none to be read. */
+export const linkMessage = ({ event, link }: ResolvedLink, form: UuidForm): Buffer => {
+  const fields = [...(event === undefined ? [] : [recordedField(EVENT, event, form)]), recordedField(LINK, link, form)]
+  return messageOf(nested(1, ...fields, integer(3, link.position)))
+}
+
+const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer =>
+  messageOf(nested(1, recordedField(EVENT, record, form), integer(3, record.position)))
+
 /** `ReadResp` ⊃ `ReadEvent` ⊃ `RecordedEvent`; the numbers are those of streams.proto. */
-const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
-  const recorded = nested(
-    1,
+const recordedField = (field: number, record: StoredRecord, form: UuidForm): Field =>
+  nested(
+    field,
     nested(1, uuidField(record.id, form)),
     nested(2, text(3, record.stream)),
     integer(3, record.revision),
@@ -83,8 +97,6 @@ const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
     bytes(7, record.metadata),
     bytes(8, record.data),
   )
-  return messageOf(nested(1, recorded, integer(3, record.position)))
-}
 
 export const confirmationMessage = (subscriptionId: string): Uint8Array => {
   const confirmation = new streams.ReadResp.SubscriptionConfirmation()

@@ -1,20 +1,14 @@
 import { type Log, entryFor, existence, readAll, readStream } from '../read.ts'
-import type { StoredRecord } from '../record.ts'
-import {
-  type UuidForm,
-  eventMessage,
-  firstStreamPositionMessage,
-  lastStreamPositionMessage,
-  streamName,
-  streamNotFoundMessage,
-} from './messages.ts'
+import { type StoredRecord, isMetastream, originalOf } from '../record.ts'
+import { firstStreamPositionMessage, lastStreamPositionMessage, streamName, streamNotFoundMessage } from './messages.ts'
 import { type Outlet, type ReadCall, openOutlet } from './outlet.ts'
 import {
+  type Encoder,
   type Options,
   countOf,
   directionOf,
   filterIn,
-  formOf,
+  encoderOf,
   knowsPositions,
   positionOf,
   revisionOf,
@@ -49,13 +43,13 @@ const serve = (log: Log, options: Options | undefined, outlet: Outlet): Promise<
 
 const sendAll = async (
   pages: AsyncIterable<readonly StoredRecord[]>,
-  form: UuidForm,
+  encode: Encoder,
   outlet: Outlet,
 ): Promise<number> => {
   let sent = 0
   for await (const page of pages) {
     for (const record of page) {
-      const room = outlet.send(eventMessage(record, form))
+      const room = outlet.send(await encode(record))
       if (room !== undefined) await room
       if (outlet.gone.aborted) return sent
       sent += 1
@@ -67,7 +61,7 @@ const sendAll = async (
 const serveStream = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
   const stream = streamName(options.getStream()?.getStreamIdentifier())
   const entry = await entryFor(log, stream)
-  const found = existence(entry)
+  const found = (await isOfTombstoned(log, stream)) ? 'deleted' : existence(entry)
   if (found === 'deleted') return streamDeleted(stream)
   if (found === 'not_found') {
     await outlet.send(streamNotFoundMessage(stream))
@@ -76,12 +70,16 @@ const serveStream = async (log: Log, options: Options, outlet: Outlet): Promise<
   const { head, truncation } = entry
   const direction = directionOf(options)
   const pages = readStream(log, entry, { stream, direction, from: revisionOf(options), count: countOf(options) })
-  const sent = await sendAll(pages, formOf(options), outlet)
+  const sent = await sendAll(pages, encoderOf(log, options), outlet)
   if (!knowsPositions(options) || outlet.gone.aborted) return undefined
   if (sent === 0 && direction === 'forwards') await outlet.send(firstStreamPositionMessage(truncation.before))
   await outlet.send(lastStreamPositionMessage(head))
   return undefined
 }
+
+/** The metadata of a tombstoned stream is as gone as the stream itself. */
+const isOfTombstoned = async (log: Log, stream: string): Promise<boolean> =>
+  isMetastream(stream) && existence(await entryFor(log, originalOf(stream))) === 'deleted'
 
 const serveAll = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
   const filter = filterIn(options)
@@ -91,6 +89,6 @@ const serveAll = async (log: Log, options: Options, outlet: Outlet): Promise<Fai
     count: countOf(options),
     ...(filter !== undefined && { filter }),
   })
-  await sendAll(pages, formOf(options), outlet)
+  await sendAll(pages, encoderOf(log, options), outlet)
   return undefined
 }

@@ -3,13 +3,27 @@
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import { type Filter, filterOf } from '../filter.ts'
+import { isLink, targetOf } from '../links.ts'
+import type { Log } from '../read.ts'
+import type { StoredRecord } from '../record.ts'
 import type { Direction } from '../storage.ts'
-import type { UuidForm } from './messages.ts'
+import { type UuidForm, eventMessage, linkMessage } from './messages.ts'
 
 export type Options = ReadReq.Options
 
 export const formOf = (options: Options): UuidForm =>
   options.getUuidOption()?.hasString() === true ? 'string' : 'structured'
+
+/** Encodes an event for this reader: a link is resolved when that was asked for, which may need a look at the log. */
+export type Encoder = (record: StoredRecord) => Buffer | Promise<Buffer>
+
+export const encoderOf = (log: Log, options: Options): Encoder => {
+  const form = formOf(options)
+  if (!options.getResolveLinks()) return record => eventMessage(record, form)
+  const resolved = async (link: StoredRecord): Promise<Buffer> =>
+    linkMessage({ event: await targetOf(log, link), link }, form)
+  return record => (isLink(record) ? resolved(record) : eventMessage(record, form))
+}
 
 export const directionOf = (options: Options): Direction =>
   options.getReadDirection() === streams.ReadReq.Options.ReadDirection.BACKWARDS ? 'backwards' : 'forwards'

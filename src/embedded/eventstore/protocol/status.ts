@@ -1,6 +1,6 @@
 import { Metadata, status } from '@grpc/grpc-js'
 import type { StatusObject } from '@grpc/grpc-js'
-import { NO_REVISION, type Expected } from '../record.ts'
+import type { Expected } from '../record.ts'
 
 /** A gRPC status as the real server words and annotates it: clients read the `exception` trailer. */
 export type Failure = Pick<StatusObject, 'code' | 'details' | 'metadata'>
@@ -48,7 +48,7 @@ export const wrongVersion = (stream: string, expected: Expected, actual: bigint)
     exception: 'wrong-expected-version',
     'stream-name': ascii(stream),
     'expected-version': expectedNumber(expected).toString(),
-    ...(actual !== NO_REVISION && { 'actual-version': actual.toString() }),
+    'actual-version': actual.toString(),
   })
 
 export const tooLarge = (maxBytes: number): Failure =>

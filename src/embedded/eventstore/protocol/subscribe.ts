@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { type Log, allPage, entryFor, existence, nextLimit } from '../read.ts'
 import { NO_REVISION, type StoredRecord } from '../record.ts'
 import { firstVisible, isExpired } from '../truncation.ts'
-import { caughtUpMessage, checkpointMessage, confirmationMessage, eventMessage, streamName } from './messages.ts'
+import { caughtUpMessage, checkpointMessage, confirmationMessage, streamName } from './messages.ts'
 import type { Outlet } from './outlet.ts'
-import { type Options, filterIn, formOf, positionOf, revisionOf } from './readOptions.ts'
+import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted } from './status.ts'
 
 const FIRST_PAGE_EVENTS = 64
@@ -17,7 +17,7 @@ const SEARCH_WINDOW_EVENTS = 32
  * from, so between them no event can be lost or sent twice.
  */
 export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet): Promise<undefined> => {
-  const form = formOf(options)
+  const encode = encoderOf(log, options)
   const filter = filterIn(options)
   const asked = positionOf(options)
   let position = asked === 'start' ? 0n : asked === 'end' ? log.tail.head() : asked
@@ -35,7 +35,7 @@ export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet)
     sinceCheckpoint += 1
     const wanted = filter === undefined || filter(record)
     checkpointDue = !wanted
-    const room = wanted ? outlet.send(eventMessage(record, form)) : undefined
+    const room = wanted ? outlet.send(await encode(record)) : undefined
     if (room !== undefined) await room
     if (filter !== undefined && sinceCheckpoint >= interval) await checkpoint()
   }
@@ -72,11 +72,11 @@ const checkpointIntervalOf = (options: Options): number => {
 
 /** The same for one stream, which need not exist yet. */
 export const subscribeToStream = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
-  const form = formOf(options)
+  const encode = encoderOf(log, options)
   const stream = streamName(options.getStream()?.getStreamIdentifier())
   const asked = revisionOf(options)
   const entry = await entryFor(log, stream)
-  if (existence(entry) === 'deleted') return streamDeleted(stream)
+  if (asked !== 'end' && existence(entry) === 'deleted') return streamDeleted(stream)
   let revision = asked === 'start' ? NO_REVISION : asked === 'end' ? entry.head : asked
 
   await outlet.send(confirmationMessage(randomUUID()))
@@ -84,14 +84,16 @@ export const subscribeToStream = async (log: Log, options: Options, outlet: Outl
     const asOf = log.tail.head()
     for await (const record of visibleBehind(log, stream, revision)) {
       revision = record.revision
-      const room = outlet.send(eventMessage(record, form))
+      const room = outlet.send(await encode(record))
       if (room !== undefined) await room
       if (outlet.gone.aborted) return undefined
     }
-    const { head } = await entryFor(log, stream)
-    if (head > revision && existence({ ...entry, head }) === 'deleted') return streamDeleted(stream)
-    if (!live) await outlet.send(caughtUpMessage())
-    live = true
+    const now = await entryFor(log, stream)
+    if (now.head > revision && existence(now) === 'deleted') return streamDeleted(stream)
+    // Nothing is caught up with before there is a stream, unless only its future was asked for.
+    const isThere = asked === 'end' || existence(now) === 'found'
+    if (!live && isThere) await outlet.send(caughtUpMessage())
+    live ||= isThere
     await log.tail.beyond(asOf, outlet.gone)
   }
   return undefined

@@ -1,0 +1,207 @@
+/** Plays the conversations that were held with a real EventStoreDB: each step anew, and its answer in the recorded words. */
+
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gunzipSync } from 'node:zlib'
+import {
+  type AppendExpectedRevision,
+  type EventStoreDBClient,
+  type ExpectedRevision,
+  type ResolvedEvent,
+  type StreamMetadata,
+  binaryEvent,
+  eventTypeFilter,
+  jsonEvent,
+  streamNameFilter,
+} from '@eventstore/db-client'
+
+type Filter = {
+  readonly filterOn: 'streamName' | 'eventType'
+  readonly checkpointInterval: number
+  readonly maxSearchWindow?: number
+  readonly prefixes?: readonly string[]
+  readonly regex?: string
+}
+export type Step = {
+  readonly do: string
+  readonly stream: string
+  readonly expected: string
+  readonly events: readonly string[]
+  readonly event: string
+  readonly to: string
+  readonly metadata: StreamMetadata
+  readonly direction: 'forwards' | 'backwards'
+  readonly from: string
+  readonly after: string
+  readonly max: number
+  readonly resolveLinks: boolean
+  readonly filter: Filter
+}
+export type Answer = string | object
+export type Conversations = Readonly<Record<string, readonly (readonly [Step, Answer])[]>>
+
+const FILE = new URL('./conversations.json.gz', import.meta.url)
+
+export const conversations = (): Conversations =>
+  JSON.parse(gunzipSync(readFileSync(FILE)).toString('utf8')) as Conversations
+
+const WHOLE_MAX = 10_000
+type Position = { readonly commit: bigint; readonly prepare: bigint }
+type Recorded = NonNullable<ResolvedEvent['event']>
+type Failure = Error & { readonly type?: string; readonly expectedVersion?: unknown; readonly actualVersion?: unknown }
+type Source = AsyncIterable<ResolvedEvent> & {
+  unsubscribe(): Promise<void>
+  on(event: 'caughtUp', heard: () => void): unknown
+}
+
+const revisionOf = (text: string): AppendExpectedRevision =>
+  /^\d+$/.test(text) ? BigInt(text) : (text as AppendExpectedRevision)
+
+/** The client's types leave out what it sends all the same. */
+const removedAt = (text: string): ExpectedRevision => revisionOf(text) as ExpectedRevision
+
+const fromOf = (text: string): 'start' | 'end' | bigint => (text === 'start' || text === 'end' ? text : BigInt(text))
+
+/** One conversation, with streams and events of its own. `quietMs`: how long a subscription may say nothing at all. */
+export const openConversation = (client: EventStoreDBClient, quietMs: number) => {
+  const prefix = `talk${randomUUID().replaceAll('-', '')}-`
+  const ids = new Map<string, string>()
+  const names = new Map<string, string>()
+  const positions = new Map<string, Position>()
+
+  const idOf = (name: string): string => {
+    const id = ids.get(name) ?? randomUUID()
+    ids.set(name, id)
+    names.set(id, name)
+    return id
+  }
+  const isOwn = (stream: string): boolean => stream.replace(/^\$\$/, '').startsWith(prefix)
+  const learn = (name: string | undefined, position: Position | undefined): void => {
+    if (name !== undefined && position !== undefined && !positions.has(name)) positions.set(name, position)
+  }
+  const shown = ({ id, streamId, revision, type, position }: Recorded): string => {
+    learn(names.get(id), position)
+    const what = type.startsWith('$') ? type : (names.get(id) ?? 'another')
+    return `${streamId.replace(prefix, '')}@${revision}:${what}`
+  }
+  const resolved = ({ event, link }: ResolvedEvent): string => {
+    if (link === undefined) return event === undefined ? 'nothing' : shown(event)
+    const via = shown(link).replace(/:\$>$/, '($>)')
+    return `${via}→${event === undefined ? 'nothing' : shown(event)}`
+  }
+  const own = (events: readonly ResolvedEvent[]): string[] =>
+    events.filter(({ event, link }) => isOwn((link ?? event)?.streamId ?? '')).map(resolved)
+  const at = (position: Position | undefined): string | null => {
+    if (position === undefined) return null
+    return (
+      [...positions].flatMap(([name, { commit }]) => (commit === position.commit ? [name] : [])).join() || 'another'
+    )
+  }
+  const collect = async (reading: AsyncIterable<ResolvedEvent>): Promise<ResolvedEvent[]> => {
+    const events: ResolvedEvent[] = []
+    for await (const event of reading) events.push(event)
+    return events
+  }
+  /** Until it has caught up, fails, or says nothing for so long. */
+  const follow = async (source: Source): Promise<Answer[]> => {
+    const heard: Answer[] = []
+    let atMs = performance.now()
+    let end: Answer | undefined
+    source.on('caughtUp', () => (end ??= 'caught up'))
+    const reading = (async () => {
+      for await (const event of source) {
+        heard.push(...own([event]))
+        atMs = performance.now()
+      }
+    })().catch((error: Failure) => (end ??= failureOf(error)))
+    while (end === undefined && performance.now() - atMs < quietMs) await sleep(1)
+    // An event that came just before the message is handed on a moment later.
+    await sleep(2)
+    await source.unsubscribe()
+    await reading
+    return [...heard, end ?? 'no caught-up']
+  }
+  const filterOf = ({ filterOn, ...rest }: Filter) => {
+    const options =
+      filterOn === 'eventType'
+        ? rest
+        : {
+            ...rest,
+            ...(rest.prefixes && { prefixes: rest.prefixes.map(text => prefix + text) }),
+            ...(rest.regex !== undefined && { regex: rest.regex.replace('^', `^${prefix}`) }),
+          }
+    const make = filterOn === 'eventType' ? eventTypeFilter : streamNameFilter
+    return make(options as Parameters<typeof make>[0])
+  }
+
+  const steps: Readonly<Record<string, (step: Step) => Promise<Answer>>> = {
+    append: async ({ stream, events, expected }) => {
+      const sent = events.map(name =>
+        jsonEvent({ id: idOf(name), type: `T${Number(name.slice(1)) % 3}`, data: { x: 1 } }),
+      )
+      const result = await client.appendToStream(prefix + stream, sent, { expectedRevision: revisionOf(expected) })
+      learn(events.at(-1), result.position)
+      return { ok: true, next: String(result.nextExpectedRevision), at: at(result.position) }
+    },
+    'append a link': async ({ stream, event, to }) => {
+      const data = Buffer.from(to.replace('@', `@${prefix}`))
+      const result = await client.appendToStream(prefix + stream, binaryEvent({ id: idOf(event), type: '$>', data }))
+      learn(event, result.position)
+      return { ok: true, next: String(result.nextExpectedRevision) }
+    },
+    delete: async ({ stream, expected }) => {
+      const { position } = await client.deleteStream(prefix + stream, { expectedRevision: removedAt(expected) })
+      return { ok: true, at: position === undefined ? null : 'a position' }
+    },
+    tombstone: async ({ stream, expected }) => {
+      const { position } = await client.tombstoneStream(prefix + stream, { expectedRevision: removedAt(expected) })
+      return { ok: true, at: position === undefined ? null : 'a position' }
+    },
+    'set metadata': async ({ stream, metadata, expected }) => {
+      const options = { expectedRevision: revisionOf(expected) }
+      const result = await client.setStreamMetadata(prefix + stream, metadata, options)
+      return { ok: true, next: String(result.nextExpectedRevision) }
+    },
+    'get metadata': async ({ stream }) => {
+      const { metadata, metastreamRevision } = await client.getStreamMetadata(prefix + stream)
+      return { metadata: metadata ?? null, revision: metastreamRevision === undefined ? null : 'present' }
+    },
+    'read stream': async ({ stream, direction, from, max, resolveLinks }) => {
+      const options = { direction, fromRevision: fromOf(from), maxCount: max, resolveLinkTos: resolveLinks }
+      return own(await collect(client.readStream(prefix + stream, options)))
+    },
+    'read $all backwards from the end': async ({ resolveLinks }) => {
+      const options = { direction: 'backwards', fromPosition: 'end', maxCount: WHOLE_MAX } as const
+      return own(await collect(client.readAll({ ...options, resolveLinkTos: resolveLinks })))
+    },
+    'read $all from the position of': async ({ event, direction, max }) => {
+      const fromPosition = positions.get(event)
+      if (fromPosition === undefined) return 'no position'
+      return own(await collect(client.readAll({ direction, fromPosition, maxCount: WHOLE_MAX }))).slice(0, max)
+    },
+    'subscribe to stream': ({ stream, after, resolveLinks }) =>
+      follow(client.subscribeToStream(prefix + stream, { fromRevision: fromOf(after), resolveLinkTos: resolveLinks })),
+    'subscribe to $all': ({ filter, after }) => {
+      const fromPosition = after === 'start' ? 'start' : positions.get(after)
+      if (fromPosition === undefined) return Promise.resolve('no position')
+      return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }))
+    },
+  }
+  return async (step: Step): Promise<Answer> => {
+    const play = steps[step.do]
+    if (play === undefined) throw new Error(`no such step: ${step.do}`)
+    try {
+      return await play(step)
+    } catch (error) {
+      return failureOf(error as Failure)
+    }
+  }
+}
+
+const failureOf = ({ type, message, expectedVersion, actualVersion }: Failure): Answer => {
+  if (type === undefined) return { error: message }
+  if (type === 'wrong-expected-version')
+    return { error: type, expected: String(expectedVersion), actual: String(actualVersion) }
+  return type === 'unknown' ? { error: type, says: message } : { error: type }
+}

@@ -1,0 +1,54 @@
+import { EventStoreDBClient } from '@eventstore/db-client'
+import { expect } from 'chai'
+import { conversations, openConversation } from '../contracts/conversation.ts'
+import { type TestNode, startTestNode } from './eventStoreNode.ts'
+
+/** The embedded node answers as fast as the log is read; a real server may search for a moment. */
+const QUIET_MS = 300
+const OUTSIDE_QUIET_MS = 1500
+
+type Kept = { readonly answer: object; readonly reason: string }
+
+/** Answers that the embedded node gives otherwise, on purpose: by conversation and step. */
+const KEPT_DIFFERENT: Readonly<Record<string, Kept>> = {
+  '89/15': {
+    answer: { error: 'stream-deleted' },
+    reason:
+      'The metadata of a tombstoned stream cannot be set. The real server refuses it too, except while it happens to ' +
+      'have the revision of the metadata stream in its cache; after a restart it would not have taken this one.',
+  },
+}
+
+const play = (address: () => string, quietMs: number, kept: Readonly<Record<string, Kept>>): void => {
+  let client: EventStoreDBClient
+  before(() => {
+    client = EventStoreDBClient.connectionString(address())
+  })
+  after(() => client.dispose())
+
+  for (const [name, steps] of Object.entries(conversations()))
+    it(`conversation ${name}`, async () => {
+      const answer = openConversation(client, quietMs)
+      for (const [n, [step, answered]] of steps.entries()) {
+        const wanted = kept[`${name}/${n}`]?.answer ?? answered
+        expect(await answer(step), `step ${n}: ${JSON.stringify(step)}`).to.deep.equal(wanted)
+      }
+    })
+}
+
+describe('the embedded event store node answers as a real EventStoreDB did', function () {
+  this.timeout(60_000)
+  let node: TestNode
+  before(async () => {
+    node = await startTestNode()
+  })
+  after(() => node.stop())
+  play(() => node.address, QUIET_MS, KEPT_DIFFERENT)
+})
+
+const outside = process.env['EVENTSTORE_URL']
+if (outside !== undefined)
+  describe('the store at EVENTSTORE_URL answers as a real EventStoreDB did', function () {
+    this.timeout(60_000)
+    play(() => outside, OUTSIDE_QUIET_MS, {})
+  })
