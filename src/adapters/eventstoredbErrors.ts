@@ -1,3 +1,5 @@
+import code from '@eventstore/db-client/generated/code_pb.js'
+
 /** Nothing came for too long; the connection may be half open. */
 export class Silence extends Error {
   readonly limitMs: number
@@ -36,11 +38,15 @@ export const causeOf = (error: unknown): CommandError | undefined =>
 
 const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exceeded', 'unknown', 'not-leader'])
 
+/** A handler of the store failed: it cannot go on from the position that was asked for. Asking again does not help. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN
+
 /** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
 export const isLost = (error: unknown): boolean => {
   if (error instanceof Silence || error instanceof CallEnded || error instanceof Unreadable) return true
   const type = causeOf(error)?.type
-  if (type !== undefined) return LOST_TYPES.has(type)
+  if (type !== undefined) return LOST_TYPES.has(type) && !isRefusal(error)
   return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { EventStore, StoredEvent } from '../../src/ports.ts'
+import { type EventStore, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from './eventStoreKit.ts'
 
 const CATCH_UP_EVENTS = 2000
@@ -65,6 +65,19 @@ export const describeFeed = (shared: () => EventStore): void => {
         await rest.until(caughtUp)
         await rest.stop()
         expect(idsOf(rest.events)).to.deep.equal(ids.slice(n + 1))
+      }
+    })
+
+    it('refuses to go on behind a position at which no event begins, and does not take that for an outage', async () => {
+      const appended = await store.append(newStream(), events(2), 'no_stream')
+      const { signal } = new AbortController()
+      for (const offset of [-1n, 1n]) {
+        const after = (appended.ok ? appended.position : 0n) + offset
+        const failure: unknown = await all(store.subscribe({ after, signal })).catch((error: unknown) => error)
+        expect(failure).to.be.instanceOf(Error).and.not.to.be.instanceOf(Unavailable)
+        expect(failure)
+          .to.have.property('message')
+          .that.matches(/Exception was thrown by handler/)
       }
     })
 

@@ -82,6 +82,17 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(below.map(event => event.position)).to.deep.equal(positions.slice(1, 3))
     })
 
+    it('refuses to read $all from a position at which no event begins', async () => {
+      const { position } = await append(newStream(), 2)
+      const commit = (position?.commit ?? 0n) - 1n
+      for (const direction of ['forwards', 'backwards'] as const) {
+        const reading = client.readAll({ direction, fromPosition: { commit, prepare: commit }, maxCount: 1 })
+        const refusal = await failureOf(collect(reading))
+        expect(refusal).to.have.property('type', 'unknown')
+        expect(refusal.message).to.match(/UNKNOWN: Unexpected ReadAllResult: Error/)
+      }
+    })
+
     it('reads $all forwards from a position, inclusively, and from the start in the order of the log', async () => {
       const stream = newStream()
       await append(stream, 3)

@@ -38,6 +38,11 @@ class AppendTooLarge extends Error {
   readonly type = 'maximum-append-size-exceeded'
 }
 
+/** As EventStoreDB words it: a position that was computed is the middle of an event, and no feed goes on from there. */
+class PositionRefused extends Error {
+  readonly type = 'unknown'
+}
+
 /** The revision of the last event; the decision of an append is the table of components.md. */
 const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expected: ExpectedRevision) => {
   const after = expected === 'no_stream' ? -1 : Number(expected)
@@ -84,6 +89,8 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
   async function* subscribe({ after, categories, without, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
     let told = after === 'start' ? 0n : after
     let next = log.findLastIndex(({ position }) => position <= told) + 1
+    if (told !== 0n && told < end && log[next - 1]?.position !== told)
+      throw new PositionRefused('UNKNOWN: Exception was thrown by handler.')
     for (let live = false; !signal.aborted; live = true) {
       const stop = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
       for (; next < log.length && !signal.aborted; next += 1) {

@@ -135,6 +135,16 @@ export async function* readAll(log: Log, { direction, from, count, filter }: All
   }
 }
 
+/**
+ * An event begins here, or nothing is here yet. The real server reads its log at this byte, so that a position which was
+ * computed leads it into the middle of an event.
+ */
+export const mayBegin = async (log: Log, position: bigint): Promise<boolean> => {
+  if (position === 0n || position >= log.tail.end()) return true
+  const [event] = await allPage(log, 'forwards', position - 1n, 1)
+  return event?.position === position
+}
+
 /** The position that a page begins behind (forwards) or below (backwards). */
 const boundOf = (direction: Direction, from: AllRead['from'], head: bigint): bigint => {
   if (direction === 'forwards') return from === 'start' ? 0n : from === 'end' ? head : from - 1n

@@ -1,4 +1,4 @@
-import { type Log, entryFor, existence, readAll, readStream } from '../read.ts'
+import { type Log, entryFor, existence, mayBegin, readAll, readStream } from '../read.ts'
 import { type StoredRecord, isMetastream, originalOf } from '../record.ts'
 import { firstStreamPositionMessage, lastStreamPositionMessage, streamName, streamNotFoundMessage } from './messages.ts'
 import { type Outlet, type ReadCall, openOutlet } from './outlet.ts'
@@ -13,7 +13,7 @@ import {
   positionOf,
   revisionOf,
 } from './readOptions.ts'
-import { type Failure, invalidArgument, streamDeleted, unavailable } from './status.ts'
+import { type Failure, invalidArgument, readRefused, streamDeleted, unavailable } from './status.ts'
 import { subscribeToAll, subscribeToStream } from './subscribe.ts'
 
 /** `Read`: pages of a stream or of `$all`, or a subscription to either. */
@@ -83,9 +83,11 @@ const isOfTombstoned = async (log: Log, stream: string): Promise<boolean> =>
 
 const serveAll = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
   const filter = filterIn(options)
+  const from = positionOf(options)
+  if (typeof from === 'bigint' && !(await mayBegin(log, from))) return readRefused()
   const pages = readAll(log, {
     direction: directionOf(options),
-    from: positionOf(options),
+    from,
     count: countOf(options),
     ...(filter !== undefined && { filter }),
   })

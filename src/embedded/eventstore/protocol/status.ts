@@ -26,6 +26,10 @@ export const unavailable = (effect: 'none' | 'unknown'): Failure =>
 
 export const shuttingDown = (): Failure => failure(status.UNAVAILABLE, 'The event store is shutting down.')
 
+/** The words of the real server for a position at which no event begins. */
+export const readRefused = (): Failure => failure(status.UNKNOWN, 'Unexpected ReadAllResult: Error')
+export const subscriptionRefused = (): Failure => failure(status.UNKNOWN, 'Exception was thrown by handler.')
+
 export const timedOut = (): Failure => failure(status.DEADLINE_EXCEEDED, 'The deadline passed before the write began.')
 
 export const streamDeleted = (stream: string): Failure =>

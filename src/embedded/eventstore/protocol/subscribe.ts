@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { type Log, allPage, entryFor, existence, nextLimit } from '../read.ts'
+import { type Log, allPage, entryFor, existence, mayBegin, nextLimit } from '../read.ts'
 import { NO_REVISION, type StoredRecord } from '../record.ts'
 import { firstVisible, isExpired } from '../truncation.ts'
 import { caughtUpMessage, checkpointMessage, confirmationMessage, streamName } from './messages.ts'
 import type { Outlet } from './outlet.ts'
 import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
-import { type Failure, streamDeleted } from './status.ts'
+import { type Failure, streamDeleted, subscriptionRefused } from './status.ts'
 
 const FIRST_PAGE_EVENTS = 64
 /** What the real server searches between two checkpoints when the client does not say. */
@@ -16,10 +16,11 @@ const SEARCH_WINDOW_EVENTS = 32
  * and when nothing does, it waits for the head to move. Catching up and being live differ only in where the pages come
  * from, so between them no event can be lost or sent twice.
  */
-export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet): Promise<undefined> => {
+export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
   const encode = encoderOf(log, options)
   const filter = filterIn(options)
   const asked = positionOf(options)
+  if (typeof asked === 'bigint' && !(await mayBegin(log, asked))) return subscriptionRefused()
   let position = asked === 'start' ? 0n : asked === 'end' ? log.tail.head() : asked
   const interval = checkpointIntervalOf(options)
   let sinceCheckpoint = 0
