@@ -89,6 +89,12 @@ describe('the embedded event store node: writing, and its process', function () 
         }
       })
 
+      it('says that the deadline passed before it says that there is too much', async () => {
+        const many = Array.from({ length: 30_000 }, (_, n) => made(n))
+        const late = await failureOf(client.appendToStream(newStream(), many, { deadline: 1, ...options }))
+        expect(late.type).to.equal('deadline-exceeded')
+      })
+
       it('takes one mebibyte, and no more', async () => {
         const of = (bytes: number) => binaryEvent({ type: 'Blob', data: new Uint8Array(bytes) })
         await client.appendToStream(newStream(), of(MEBIBYTE - 4), options)

@@ -82,6 +82,13 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(below.map(event => event.position)).to.deep.equal(positions.slice(1, 3))
     })
 
+    it('begins $all with what a fresh server writes of its own streams', async () => {
+      const first = await collect(client.readAll({ maxCount: 4 }))
+      expect(first.map(({ type }) => type)).to.deep.equal(Array.from({ length: 4 }, () => '$metadata'))
+      expect(first[0]).to.deep.include({ revision: 0n, position: { commit: 167n, prepare: 167n } })
+      expect(first.every(({ streamId }) => streamId.startsWith('$$$'))).to.equal(true)
+    })
+
     it('refuses to read $all from a position at which no event begins', async () => {
       const { position } = await append(newStream(), 2)
       const commit = (position?.commit ?? 0n) - 1n

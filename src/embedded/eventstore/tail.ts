@@ -1,9 +1,8 @@
+import { LOG_BEGINS } from './freshLog.ts'
 import type { StoredRecord } from './record.ts'
 import { endOf, sizeOf } from './record.ts'
 
 const TAIL_EVENTS_MAX = 20_000
-/** Before it stands, in the real server's log, what it writes when it is made. */
-const LOG_BEGINS = 256n
 const TAIL_BYTES_MAX = 32 * 1024 * 1024
 
 /** The newest events in memory, from which live subscribers are served. Whoever falls behind it pages from Postgres. */

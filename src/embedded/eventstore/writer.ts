@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { commitBatch, type Commit } from './commit.ts'
+import { freshLog } from './freshLog.ts'
 import type { Expected, ProposedEvent } from './record.ts'
 import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
 import { type Streams, openStreams } from './streams.ts'
@@ -99,6 +100,8 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   }
 
   adopt(await openWriterSession(connectionString))
+  if (tail.head() === 0n) queue.push(...freshLog().map(request => ({ request, settle: () => undefined })))
+  await drain()
   return {
     tail,
     streams,

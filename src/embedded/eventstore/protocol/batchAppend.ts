@@ -36,7 +36,10 @@ export const batchAppend =
     }
     const carryOut = async ({ target, proposal, correlationId }: Open): Promise<void> => {
       const finished = proposal.finish()
-      const outcome = 'refused' in finished ? finished.refused : await writer.write(finished.request)
+      // A deadline that has passed comes before every other reason.
+      const isLate = target.deadlineMs < Date.now()
+      const outcome: Outcome =
+        'request' in finished ? await writer.write(finished.request) : isLate ? { kind: 'timeout' } : finished.refused
       settle(responseOf(target, outcome).setCorrelationId(correlationId.getCorrelationId()))
     }
     const receive = (message: BatchAppendReq): void => {
