@@ -42,6 +42,14 @@ const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exc
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN
 
+/** Names the place of a refusal, for the operator: the store says only that its handler failed. */
+export const placed = (error: unknown, after: bigint | 'start'): unknown =>
+  isRefusal(error) && error instanceof Error
+    ? new Error(`The event store cannot go on behind position ${after}: is it an event of this log? ${error.message}`, {
+        cause: error,
+      })
+    : error
+
 /** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
 export const isLost = (error: unknown): boolean => {
   if (error instanceof Silence || error instanceof CallEnded || error instanceof Unreadable) return true

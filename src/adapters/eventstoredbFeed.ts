@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../ports.ts'
 import type { Client, Connection } from './eventstoredbConnection.ts'
-import { Silence, isLost } from './eventstoredbErrors.ts'
+import { Silence, isLost, placed } from './eventstoredbErrors.ts'
 import { eventIn, subscribeRequest } from './eventstoredbMessages.ts'
 import { received } from './eventstoredbRead.ts'
 
@@ -33,7 +33,7 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
     } catch (error) {
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
-      if (refused === undefined && !isInterruption(error)) throw error
+      if (refused === undefined && !isInterruption(error)) throw placed(error, after)
       if (error instanceof Silence && error.limitMs < FEED_SILENCE_MS) connection.renew(client)
       // A log in which nothing happens is silent too: that it was asked again is no interruption.
       if (!isQuiet(error)) {

@@ -65,11 +65,11 @@ export const openWriterSession = async (connectionString: string): Promise<Write
 
 /** A node that was killed a moment ago may hold the lock until Postgres notices, hence the short wait. */
 const lockNode = async (client: pg.Client): Promise<void> => {
-  const givenUpAtMs = Date.now() + LOCK_WAIT_MS
+  const givenUpAtMs = performance.now() + LOCK_WAIT_MS
   for (;;) {
     const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [NODE_LOCK])
     if (rows[0]?.held === true) return
-    if (Date.now() > givenUpAtMs) throw new NodeAlreadyRunning()
+    if (performance.now() > givenUpAtMs) throw new NodeAlreadyRunning()
     await sleep(LOCK_RETRY_MS)
   }
 }
