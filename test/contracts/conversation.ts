@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
 import {
   type AppendExpectedRevision,
@@ -47,10 +47,13 @@ export const conversations = (): Conversations =>
   JSON.parse(gunzipSync(readFileSync(FILE)).toString('utf8')) as Conversations
 
 const WHOLE_MAX = 10_000
+const SETTLED_TURNS = 5
 type Position = { readonly commit: bigint; readonly prepare: bigint }
 type Recorded = NonNullable<ResolvedEvent['event']>
 type Failure = Error & { readonly type?: string; readonly expectedVersion?: unknown; readonly actualVersion?: unknown }
 type Source = AsyncIterable<ResolvedEvent> & {
+  readonly readableLength: number
+  readonly writableLength?: number
   unsubscribe(): Promise<void>
   on(event: 'caughtUp', heard: () => void): unknown
 }
@@ -63,8 +66,8 @@ const removedAt = (text: string): ExpectedRevision => revisionOf(text) as Expect
 
 const fromOf = (text: string): 'start' | 'end' | bigint => (text === 'start' || text === 'end' ? text : BigInt(text))
 
-/** One conversation, with streams and events of its own. `quietMs`: how long a subscription may say nothing at all. */
-export const openConversation = (client: EventStoreDBClient, quietMs: number) => {
+/** One conversation, with streams and events of its own. */
+export const openConversation = (client: EventStoreDBClient) => {
   const prefix = `talk${randomUUID().replaceAll('-', '')}-`
   const ids = new Map<string, string>()
   const names = new Map<string, string>()
@@ -104,7 +107,7 @@ export const openConversation = (client: EventStoreDBClient, quietMs: number) =>
     return events
   }
   /** Until it has caught up, fails, or says nothing for so long. */
-  const follow = async (source: Source): Promise<Answer[]> => {
+  const follow = async (source: Source, quietMs: number): Promise<Answer[]> => {
     const heard: Answer[] = []
     let atMs = performance.now()
     let end: Answer | undefined
@@ -116,8 +119,11 @@ export const openConversation = (client: EventStoreDBClient, quietMs: number) =>
       }
     })().catch((error: Failure) => (end ??= failureOf(error)))
     while (end === undefined && performance.now() - atMs < quietMs) await sleep(1)
-    // An event that came just before the message is handed on a moment later.
-    await sleep(2)
+    // Events that came before the message may still be on their way through the client's buffers.
+    for (let turns = 0; turns < SETTLED_TURNS; turns += 1) {
+      await nextTurn()
+      if (source.readableLength + (source.writableLength ?? 0) > 0) turns = 0
+    }
     await source.unsubscribe()
     await reading
     return [...heard, end ?? 'no caught-up']
@@ -135,7 +141,7 @@ export const openConversation = (client: EventStoreDBClient, quietMs: number) =>
     return make(options as Parameters<typeof make>[0])
   }
 
-  const steps: Readonly<Record<string, (step: Step) => Promise<Answer>>> = {
+  const steps: Readonly<Record<string, (step: Step, quietMs: number) => Promise<Answer>>> = {
     append: async ({ stream, events, expected }) => {
       const sent = events.map(name =>
         jsonEvent({ id: idOf(name), type: `T${Number(name.slice(1)) % 3}`, data: { x: 1 } }),
@@ -180,19 +186,22 @@ export const openConversation = (client: EventStoreDBClient, quietMs: number) =>
       if (fromPosition === undefined) return 'no position'
       return own(await collect(client.readAll({ direction, fromPosition, maxCount: WHOLE_MAX }))).slice(0, max)
     },
-    'subscribe to stream': ({ stream, after, resolveLinks }) =>
-      follow(client.subscribeToStream(prefix + stream, { fromRevision: fromOf(after), resolveLinkTos: resolveLinks })),
-    'subscribe to $all': ({ filter, after }) => {
+    'subscribe to stream': ({ stream, after, resolveLinks }, quietMs) => {
+      const options = { fromRevision: fromOf(after), resolveLinkTos: resolveLinks }
+      return follow(client.subscribeToStream(prefix + stream, options), quietMs)
+    },
+    'subscribe to $all': ({ filter, after }, quietMs) => {
       const fromPosition = after === 'start' ? 'start' : positions.get(after)
       if (fromPosition === undefined) return Promise.resolve('no position')
-      return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }))
+      return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }), quietMs)
     },
   }
-  return async (step: Step): Promise<Answer> => {
+  /** `quietMs`: how long a subscription may say nothing at all. */
+  return async (step: Step, quietMs: number): Promise<Answer> => {
     const play = steps[step.do]
     if (play === undefined) throw new Error(`no such step: ${step.do}`)
     try {
-      return await play(step)
+      return await play(step, quietMs)
     } catch (error) {
       return failureOf(error as Failure)
     }
