@@ -108,7 +108,8 @@ const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedPart
 const checkOf = (feed: FeedReport, parts: FeedParts): Check => {
   const { name, position, behind, error } = feed
   const check = `feed ${name}`
-  const wayOut = 'See /readyz and the log for the reason; a service with the role of this feed must run.'
+  const wayOut =
+    'A service with the role of this feed must run; if one does, its log and the errors of feeds below have the reason.'
   if (isForeign(name)) return notUsed(check, `at position ${position}, of another build`)
   if (position === null) return finding(check, 'It has never run here.', wayOut)
   if (error !== undefined)
