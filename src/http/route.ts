@@ -211,8 +211,9 @@ export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
     ...COMMON,
     ...(declared.underAnyLoad ? [] : UNDER_LOAD),
     ...(declared.scope === 'none' ? [] : AUTHENTICATED),
-    // Where an API key may, its quota counts.
-    ...(declared.scope === 'none' ? [] : isForApiKeys(declared) ? (['quota_exceeded'] as const) : NOT_FOR_API_KEYS),
+    // The quota of API keys counts wherever one is sent, also where none is permitted: 429 comes before 403.
+    ...(declared.scope === 'none' ? [] : (['quota_exceeded'] as const)),
+    ...(declared.scope === 'none' || isForApiKeys(declared) ? [] : NOT_FOR_API_KEYS),
     ...(declared.kinds ? NOT_FOR_API_KEYS : []),
     ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
     // With If-Match there is one try: who loses the race is told that the version is stale.
