@@ -16,6 +16,7 @@ import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startParts } from './embedded/parts.ts'
 import { Refusal } from './embedded/refusal.ts'
 import { createTables } from './feeds/schema.ts'
+import { TAIL_POOL_MAX } from './http/index.ts'
 import { type Database, type Log, Unavailable } from './ports.ts'
 import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
@@ -32,7 +33,10 @@ export type Service = {
 /** How a start that takes its time is ended, and what it waits for. */
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
 
-const POOL_MAX = 10
+/** Requests, feeds and event streams have connections of their own: none of them can use up those of the others. */
+const REQUESTS_POOL_MAX = 10
+const FEEDS_POOL_MAX = 8
+
 const STORE_POLL_MS = 500
 const LOG_LOOK_MS = 1_000
 const AT_ONCE: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
@@ -118,6 +122,19 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
   }
 }
 
+const openPools = (connectionString: string, releasers: Releasers) => {
+  const open = (applicationName: string, poolMax: number): Database => {
+    const database = openDatabase({ connectionString, poolMax, applicationName })
+    releasers.add(() => database.close())
+    return database
+  }
+  return {
+    database: open('ledger', REQUESTS_POOL_MAX),
+    feedsDatabase: open('ledger-feeds', FEEDS_POOL_MAX),
+    streams: open('ledger-streams', TAIL_POOL_MAX),
+  }
+}
+
 const start = async (config: Config, releasers: Releasers, starting: Watched): Promise<Service> => {
   const embedded = isEmbedded(config)
   if (embedded) {
@@ -138,8 +155,7 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   releasers.add(parts.stop)
   const databaseUrl = config.databaseUrl ?? parts.databaseUrl ?? ''
   const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
-  const database = openDatabase({ connectionString: databaseUrl, poolMax: POOL_MAX, applicationName: 'ledger' })
-  releasers.add(() => database.close())
+  const { database, feedsDatabase, streams } = openPools(databaseUrl, releasers)
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   releasers.add(() => store.close())
   await createTables(database)
@@ -155,7 +171,7 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
   const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { port, issuer, publicUrl, factBase, database, ledger, log, feeds }, releasers)
+  await startHttp(config, { port, issuer, publicUrl, factBase, database, streams, ledger, log, feeds }, releasers)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,
@@ -166,7 +182,7 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   }
   if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
   await untilAnswered(check, log, starting)
-  states = await startFeeds(config, { database, store, ledger, log, factBase }, ofFeeds)
+  states = await startFeeds(config, { database: feedsDatabase, store, ledger, log, factBase }, ofFeeds)
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')
     failed.resolve(reason)

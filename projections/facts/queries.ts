@@ -69,6 +69,29 @@ export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Q
   }
 }
 
+/** The place of the newest fact that is settled; no row where there is none. */
+export const lastPlace: Query<FeedPlace> = {
+  text: `select arrival, seq from (
+      (select position as arrival, 0::bigint as seq from facts_v1 where position <= ${SETTLED}
+        order by position desc limit 1)
+      union all
+      (select arrival, seq from late_facts where arrival <= ${SETTLED} order by arrival desc, seq desc limit 1)) newest
+    order by arrival desc, seq desc limit 1`,
+  values: [],
+}
+
+export type TailFact = FeedPlace &
+  Pick<FactRow, 'tenant_id' | 'type' | 'subject' | 'event'> & {
+    /** It came late, and stands at its arrival: here it is passed over. */
+    readonly is_elsewhere: boolean
+  }
+
+/** The facts of all tenants behind a place, in the order of arrival. */
+export const factsBehind = ({ arrival, seq }: FeedPlace, limit: number): Query<TailFact> => ({
+  text: feedOf(false, ['tenant_id', 'type', 'subject', 'event']),
+  values: [arrival, seq, limit],
+})
+
 export type FactIdsRequest = {
   /** All tenants when absent. */
   readonly tenant?: string | undefined

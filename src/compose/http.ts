@@ -15,6 +15,8 @@ import {
   createCursors,
   createLimits,
   createPace,
+  createShares,
+  createTail,
   healthRoutes,
   listen,
   nobody,
@@ -32,6 +34,8 @@ import type { FeedStates, Inside } from './feeds.ts'
 import { healthOf, keptFor } from './health.ts'
 
 export type HttpParts = Omit<Inside, 'store'> & {
+  /** The same database, with connections that only the tail and the event streams use. */
+  readonly streams: Pick<Database, 'sql'>
   readonly port: number
   readonly issuer: string
   readonly publicUrl: string
@@ -68,6 +72,8 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
         log.warn({ error }, 'limits are counted in this process alone'),
       ),
     }),
+    shares: createShares(),
+    tail: createTail({ database: parts.streams, world: ledger.world }),
     keySecrets,
     standings: createStandings(ledger),
     denials,

@@ -57,6 +57,12 @@ export const moveCheckpoint = async (
   if (moved.length < names.length) throw new Replaced(names.join(', '))
 }
 
+/** How far every feed has got, in one look. */
+export const reachedBy = async (sql: Sql): Promise<ReadonlyMap<string, bigint>> => {
+  const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints')
+  return new Map(rows.map(({ name, position }) => [name, position]))
+}
+
 /** How far a read model has got: what a list says it is as of. Zero before its first event. */
 export const positionOf = async (sql: Sql, name: string): Promise<bigint> => {
   const [row] = await sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])

@@ -84,6 +84,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       lastEventId: headerOf(req, 'last-event-id'),
       minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
       prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(declared))),
+      onClose: (callback: () => void): void => (res.closed ? callback() : void res.once('close', callback)),
     }
   }
 

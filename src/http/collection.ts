@@ -59,24 +59,35 @@ const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): st
 export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
-const POLL_MS = 20
-
 /**
  * How far the read model has got: at least to the position that is wanted, by If-Min-Position if no more is said, after
- * waiting for it as long as the caller prefers. Throws Problem `projection_behind` when that is not long enough.
+ * waiting for it as long as the caller prefers. Throws Problem `projection_behind` when that is not long enough, and
+ * `rate_limited` when the caller waits for too much already.
  */
 export const reachedPosition = async (
   call: Call<unknown, unknown, unknown>,
   name: string,
   wanted = call.minPosition,
 ): Promise<bigint> => {
-  const { world } = call.ledger
-  const until = world.monotonicMs() + (call.prefer.waitMs ?? 0)
-  for (;;) {
-    const position = await positionOf(call.database.sql, name)
-    if (wanted === undefined || position >= wanted) return position
-    if (world.monotonicMs() >= until)
-      throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
-    await world.sleep(POLL_MS)
+  const { sql } = call.database
+  const atOnce = await positionOf(sql, name)
+  if (wanted === undefined || atOnce >= wanted) return atOnce
+  const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : atOnce
+  if (position >= wanted) return position
+  throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
+}
+
+const hasWaited = async (
+  { prefer: { waitMs = 0 }, shares, tail, principal }: Call<unknown, unknown, unknown>,
+  name: string,
+  wanted: bigint,
+): Promise<boolean> => {
+  if (waitMs === 0) return false
+  const release = shares.waiting.take(principal)
+  try {
+    await tail.until(name, wanted, waitMs)
+    return true
+  } finally {
+    release()
   }
 }

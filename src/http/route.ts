@@ -10,6 +10,8 @@ import type { Cursors } from './cursor.ts'
 import type { Limits, RateClass } from './limits.ts'
 import type { Pace } from './pace.ts'
 import type { ErrorCode } from './problem.ts'
+import type { Shares } from './shares.ts'
+import type { Tail } from './tail.ts'
 
 /** A body that is sent as it is read: GET /events as server-sent events, the file of an export. */
 export type Streamed = (send: (chunk: string | Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>
@@ -30,6 +32,8 @@ export type Services = {
   readonly cursors: Cursors
   readonly limits: Limits
   readonly pace: Pace
+  readonly shares: Shares
+  readonly tail: Tail
   readonly standings: Standings
   readonly denials: Denials
   /** Undefined where the setting is missing without which there are no API keys. */
@@ -67,6 +71,8 @@ export type HealthReport = { readonly ready: boolean; readonly checks: Readonly<
 /** One request on its way through its handler. Everything in it has been checked. */
 export type Call<P, Q, B> = Services & {
   readonly principal: Principal
+  /** Calls back when the answer is over, whether it was sent or not. */
+  readonly onClose: (callback: () => void) => void
   /** Throws the Problem that the caller would now be refused with: for what goes on after the first answer. */
   readonly recheck: () => Promise<void>
   readonly params: P

@@ -61,7 +61,7 @@ export const rooms: readonly Room[] = [
     files: /^src\/http\//,
     // Of the feeds only how far they have got: a list says what it is as of.
     may: [
-      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose',
+      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose|p-limit',
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,

@@ -8,6 +8,8 @@ import {
   createCursors,
   createLimits,
   createPace,
+  createShares,
+  createTail,
   type Services,
 } from '../../src/http/index.ts'
 import type { Boundary } from '../../src/http/boundary.ts'
@@ -53,6 +55,8 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
       { local: uncounted, shared: uncounted },
     ),
     keySecrets: createApiKeySecrets('dev', PEPPER),
+    shares: createShares(),
+    tail: createTail({ database, world: machine.world }),
     standings: createStandings(ledger),
     denials: createDenials(ledger, () => undefined),
     pace: createPace(FREE, machine.world),
