@@ -9,6 +9,7 @@ import { doctorCommand } from './ledger/doctor.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
+import { tell } from './ledger/print.ts'
 import { projectionsCommand } from './ledger/projections.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { subscriptionsCommand } from './ledger/subscriptions.ts'
@@ -56,6 +57,6 @@ process.stdout.on('error', () => process.exit(0))
 try {
   await ledger.parseAsync()
 } catch (error) {
-  process.stderr.write(`${sentenceOf(error)}\n`)
+  tell(sentenceOf(error))
   process.exitCode = 1
 }

@@ -1,3 +1,4 @@
+import { appendFile, chmod } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -40,6 +41,8 @@ const FEEDS_POOL_MAX = 8
 const STORE_POLL_MS = 500
 const LOG_LOOK_MS = 1_000
 const AT_ONCE: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+/** Readable by its owner alone: it tells who calls, and what fails. */
+const LOG_MODE = 0o600
 
 /** Builds the service of this configuration and starts it. All that was started is ended when a later step fails. */
 export const compose = async (config: Config, starting: Starting = AT_ONCE): Promise<Service> => {
@@ -196,7 +199,10 @@ type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: ()
 const openLog = async ({ dataDir, logLevel, databaseUrl }: Config): Promise<OpenedLog> => {
   // Beside real parts the log goes where a container's log goes; at a terminal it would bury what the person reads.
   const place = databaseUrl === undefined ? join(dataDir, 'ledger.log') : 'stdout'
-  const destination = pino.destination({ dest: place === 'stdout' ? 1 : place, sync: false })
+  const isFile = place !== 'stdout'
+  const destination = pino.destination({ dest: isFile ? place : 1, sync: false, ...(isFile ? { mode: LOG_MODE } : {}) })
+  // The mode is that of a new file; one that an older version wrote may be open to others.
+  if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const log = pino({ level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
   return { log, place, flush: async () => destination.flushSync() }
 }

@@ -153,6 +153,10 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
     throw new ConfigError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+  if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
+    throw new ConfigError(
+      'OIDC_ISSUER is plain http, and NODE_ENV is production: whoever is between could put in keys of their own. Use https.',
+    )
   const kafka = kafkaOf(given)
   return {
     port: given.PORT,

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
+import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
 import { findWhereabouts, howToStart } from './whereabouts.ts'
 
 /** Requests of the command line to the API of the service that is meant. */
 
-export type CallerOptions = { readonly tenant?: string; readonly subject: string; readonly token?: string }
+export type CallerOptions = TokenOptions & { readonly tenant?: string; readonly subject: string }
 /** Resolves to the answer's document. Throws a Refusal that says what the service says. */
 export type ApiCaller = (
   method: 'GET' | 'POST' | 'DELETE',
@@ -30,13 +31,15 @@ const sentenceOf = (status: number, document: unknown): string => {
 }
 
 /** A token for the caller: theirs, or a short one of the embedded issuer. Throws a Refusal when neither can be had. */
-const tokenOf = async ({ tenant, subject, token }: CallerOptions, scopes: readonly string[]): Promise<string> => {
-  if (token !== undefined) return token
+const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promise<string> => {
+  const { tenant, subject } = options
+  const given = await givenToken(options)
+  if (given !== undefined) return given
   const { config, running } = await findWhereabouts()
   const { dataDir, audience } = config
   if (config.issuer !== undefined)
-    throw new Refusal('OIDC_ISSUER is set: get a token from that issuer, and give it with --token.')
-  if (tenant === undefined) throw new Refusal('Say for whom: --tenant, or --token with a token of your own.')
+    throw new Refusal(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
+  if (tenant === undefined) throw new Refusal(`Say for whom: --tenant, or a token of your own in ${TOKEN_SETTING}.`)
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
   return mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false })
 }

@@ -10,6 +10,7 @@ import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
 import { progressOf, sayConsumed, sayVerified } from './consume/say.ts'
 import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
+import { TOKEN_SETTING } from './givenToken.ts'
 import { findWhereabouts, howToStart } from './whereabouts.ts'
 
 /** A subscriber in small, to be read and copied: keeps every fact once, survives its own death, and proves it. */
@@ -19,8 +20,6 @@ type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: stri
 
 const SUBJECT = 'ledger-consume'
 const PATIENCE_MS = 60_000
-/** In the environment: whatever stands in a command line can be read by everybody on the machine. */
-const TOKEN_SETTING = 'LEDGER_TOKEN'
 
 /** Aborts at Ctrl-C and its like. What is being written is written to its end all the same. */
 const stopSignal = (): AbortSignal => {

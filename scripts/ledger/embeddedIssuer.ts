@@ -15,8 +15,9 @@ export const issuerDirectory = async (): Promise<string> => {
 export const scopesOf = (given: string): string => [...new Set(given.split(/\s+/).filter(Boolean))].join(' ')
 
 /** The first line of what is piped in: a secret on the command line would be seen by everybody on the machine. */
-export const lineFromStdin = async (): Promise<string> => {
-  if (process.stdin.isTTY) throw new Refusal('Pipe the password in: printf %s "$PASSWORD" | npm run -s ledger -- …')
+export const lineFromStdin = async (what: 'password' | 'token'): Promise<string> => {
+  if (process.stdin.isTTY)
+    throw new Refusal(`Pipe the ${what} in: printf %s "$${what.toUpperCase()}" | npm run -s ledger -- …`)
   return (await text(process.stdin)).split(/\r?\n/, 1)[0] ?? ''
 }
 

@@ -4,7 +4,8 @@ import { z } from 'zod'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { type ApiCaller, type CallerOptions, callerOf } from './apiCaller.ts'
-import { print, printJson } from './print.ts'
+import { tokenOptions } from './givenToken.ts'
+import { print, printJson, tell } from './print.ts'
 import { aligned } from './table.ts'
 
 /**
@@ -70,7 +71,7 @@ const list = async (options: Output & { readonly state?: string }): Promise<void
 const printSecret = ({ secret, ...key }: IssuedKey, { json }: Output, more: string): void => {
   if (json) return printJson({ ...key, secret })
   print(secret)
-  process.stderr.write(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.\n`)
+  tell(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
 }
 
 type Issue = Output & {
@@ -108,12 +109,15 @@ const revoke = async (id: string, options: Output): Promise<void> => {
   else print(`${id} is revoked: within seconds no instance takes it any more.`)
 }
 
+const [stdin, refused] = tokenOptions(MANAGE)
+
 const withCaller = (command: Command, json: string): Command =>
   command
     .option('--tenant <tenant>', 'the tenant whose keys they are')
     .option('--subject <subject>', 'who asks, for the record', userInfo().username)
-    .option('--token <token>', `an access token with the scope ${MANAGE}, in place of --tenant and --subject`)
     .option('--json', json, false)
+    .addOption(stdin)
+    .addOption(refused)
 
 export const keysCommand = new Command('keys')
   .description('API keys: listed, issued, rotated, revoked. The service must run.')

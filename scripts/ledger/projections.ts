@@ -6,7 +6,7 @@ import { startParts } from '../../src/embedded/parts.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
-import { print, printJson } from './print.ts'
+import { print, printJson, tell } from './print.ts'
 import { findWhereabouts } from './whereabouts.ts'
 
 /** The read models as a whole. */
@@ -25,7 +25,7 @@ const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const directory = await openDataDirectory(config.dataDir)
   releasers.add(() => directory.release())
-  const failed = (reason: Error): void => void process.stderr.write(`${reason.message}\n`)
+  const failed = (reason: Error): void => tell(reason.message)
   const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
   const parts = await startParts(wanted)
   releasers.add(parts.stop)
@@ -47,7 +47,7 @@ const alone = async (database: Database, names: readonly string[], work: () => P
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
     throw new Refusal('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
-  const releasers = createReleasers(error => process.stderr.write(`${String(error)}\n`))
+  const releasers = createReleasers(error => tell(String(error)))
   try {
     const connectionString = await databaseUrlOf(releasers)
     const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })

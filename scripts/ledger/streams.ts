@@ -6,7 +6,7 @@ import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
-import { print, printJson } from './print.ts'
+import { print, printJson, printLines } from './print.ts'
 import { findWhereabouts, howToStart, withoutPassword } from './whereabouts.ts'
 
 /** What an auditor reads: the stored event itself, not what this build would make of it. */
@@ -77,7 +77,7 @@ const printEntry = (entry: Entry): void => {
   print(`${revision}  ${at}  ${type}`)
   print(`${INDENT}who          ${subject ?? 'not said'}${by}, by ${authority ?? 'no authority said'}`)
   print(`${INDENT}correlation  ${correlation_id ?? 'none'}, caused by ${causation_id ?? 'nothing said'}`)
-  print(JSON.stringify(data, null, 2).replaceAll(/^/gm, INDENT))
+  printLines(JSON.stringify(data, null, 2).replaceAll(/^/gm, INDENT))
   print()
 }
 

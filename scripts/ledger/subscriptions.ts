@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { z } from 'zod'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { type CallerOptions, callerOf } from './apiCaller.ts'
+import { tokenOptions } from './givenToken.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
@@ -104,12 +105,15 @@ const remove = async (id: string, options: Output): Promise<void> => {
   else print(`${id} is deleted, and its topics with it. The facts stay in the store.`)
 }
 
+const [stdin, refused] = tokenOptions('events:subscribe')
+
 const withCaller = (command: Command): Command =>
   command
     .option('--tenant <tenant>', 'the tenant whose subscriptions they are')
     .option('--subject <subject>', 'who asks, for the record', userInfo().username)
-    .option('--token <token>', 'an access token with the scope events:subscribe, in place of --tenant and --subject')
     .option('--json', 'the document of the API', false)
+    .addOption(stdin)
+    .addOption(refused)
 const ofOne = (name: string, description: string): Command =>
   withCaller(new Command(name)).description(description).argument('<id>', 'of the subscription: sub_…')
 

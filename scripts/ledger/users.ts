@@ -27,7 +27,7 @@ const tell = (username: string, password: string, { json, passwordStdin }: Typed
 }
 
 const given = async ({ passwordStdin }: Typed): Promise<string | undefined> =>
-  passwordStdin ? lineFromStdin() : undefined
+  passwordStdin ? lineFromStdin('password') : undefined
 
 const add = async (username: string, options: Typed & { readonly tenant: string; readonly scope: string }) => {
   const user = { username, tenant: options.tenant, scope: scopesOf(options.scope) }

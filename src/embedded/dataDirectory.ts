@@ -5,7 +5,7 @@
  * three faults. The pid is written beside the lock for the message alone.
  */
 
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,6 +20,10 @@ export type DataDirectory = {
 
 const LOCK_FILE = 'lock'
 const HOLDER_FILE = 'lock.pid'
+const OWNER_ONLY = 0o700
+const OTHERS = 0o077
+/** Of directories that everybody may write into, such as /tmp. */
+const STICKY = 0o1000
 const RETRY_MS = 50
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
@@ -75,9 +79,17 @@ const lockWithin = async (path: string, waitMs: number): Promise<DatabaseSync> =
   }
 }
 
+/** An older version, or a copy, may have left it open to others. A directory of others, or of all, is left as it is. */
+const keepPrivate = async (path: string): Promise<void> => {
+  const { mode, uid } = await stat(path)
+  const isOurs = uid === process.getuid?.() && (mode & STICKY) === 0
+  if (isOurs && (mode & OTHERS) !== 0) await chmod(path, OWNER_ONLY)
+}
+
 const create = async (path: string): Promise<void> => {
-  await mkdir(path, { recursive: true })
+  await mkdir(path, { recursive: true, mode: OWNER_ONLY })
   if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' })
+  await keepPrivate(path)
   // Written before the lock is asked for, because SQLite tells less about what is wrong with a directory.
   const probe = join(path, `.probe-${process.pid}`)
   await writeFile(probe, 'x')

@@ -1,3 +1,4 @@
+import { BEHIND_REASON } from '../../projections/parkedReasons.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
 
@@ -42,7 +43,7 @@ export const placeOf = (stored: StoredEvent) => {
 }
 
 /** Of a fact that waits for nothing but an earlier one. */
-export const BEHIND = { reason: 'An earlier one of its key is parked.', attempts: 0 } as const
+export const BEHIND = { reason: BEHIND_REASON, attempts: 0 } as const
 
 export const reasonOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error)

@@ -11,6 +11,7 @@ import { Unavailable } from '../ports.ts'
 import { type ExportParts, makeFile, untilReflected } from './exports/file.ts'
 import { sources } from './exports/sources.ts'
 import { type Receiver, openIntake } from './intake.ts'
+import { createTurns } from './exports/turns.ts'
 import { createOpenWork } from './openWork.ts'
 import { contextOf } from './process.ts'
 
@@ -130,6 +131,7 @@ const createJobs = (parts: ExportParts): Jobs => {
   const open = createOpenWork<Job>()
   // A job that ended is no longer open, and may need a moment more to notice.
   const running = new Map<Job, Promise<void>>()
+  const turns = createTurns<Job>(({ request }) => request.metadata.tenant)
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {
@@ -153,9 +155,12 @@ const createJobs = (parts: ExportParts): Jobs => {
       open.end(recorded.id)
     },
     startDue: stop => {
-      for (const [, job] of open.entries()) {
-        if (running.size >= AT_ONCE_MAX) return
-        if (!running.has(job) && job.dueAtMs <= world.monotonicMs()) running.set(job, run(job, stop))
+      while (running.size < AT_ONCE_MAX) {
+        const jobs = [...open.entries()].map(([, job]) => job)
+        const due = jobs.filter(job => !running.has(job) && job.dueAtMs <= world.monotonicMs())
+        const next = turns.next(due, [...running.keys()])
+        if (next === undefined) return
+        running.set(next, run(next, stop))
       }
     },
     allEnded: async () => {

@@ -1,10 +1,11 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { chmod, stat, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { directoryRefusal, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './processes.ts'
+import { sharedService } from '../support/service.ts'
 
 const MODULE = pathToFileURL(join(import.meta.dirname, '../../src/embedded/dataDirectory.ts')).href
 
@@ -88,6 +89,27 @@ describe('data directory', () => {
     await other.ready
     setTimeout(() => other.process.kill('SIGKILL'), 300)
     await (await openDataDirectory(path, { waitMs: 5_000 })).release()
+  })
+
+  it('is for its owner alone, also one that was open to others', async () => {
+    const modeOf = async (): Promise<number> => (await stat(path)).mode & 0o777
+    await (await openDataDirectory(path)).release()
+    expect(await modeOf()).to.equal(0o700)
+    await chmod(path, 0o755)
+    await (await openDataDirectory(path)).release()
+    expect(await modeOf()).to.equal(0o700)
+  })
+
+  it('has a log for its owner alone', async () => {
+    const { dataDir } = await sharedService()
+    expect((await stat(join(dataDir, 'ledger.log'))).mode & 0o777).to.equal(0o600)
+  })
+
+  it('is left as it is where everybody may write, such as /tmp', async () => {
+    await mkdir(path, { recursive: true })
+    await chmod(path, 0o1777)
+    await (await openDataDirectory(path)).release()
+    expect((await stat(path)).mode & 0o7777).to.equal(0o1777)
   })
 
   it('says what is wrong with the folder in one sentence', async () => {

@@ -16,6 +16,13 @@ const TENANT = 'subscribers'
 const aSubscription = (given: object = {}) => ({ types: ['order.created'], start: 'beginning', ...given })
 const told = ({ status, body }: Answer) => [status, body.code]
 
+/** As they are recorded: of the last the text is that of any error. */
+const REASONS = [
+  'An earlier one of its key is parked.',
+  'FactTooLarge: The fact with key ord_1 is larger than topic ledger.order.v1 takes.',
+  'Error: connect ECONNREFUSED 10.0.0.7:5432, password authentication failed for user "ledger"',
+]
+
 describe('subscriptions', function () {
   this.timeout(30_000)
   let service: TestService
@@ -278,18 +285,26 @@ describe('subscriptions', function () {
     for (let position = 1; position <= 5; position++)
       await database.sql(
         `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
-          first_failed_at) values ($1, $2, 'ord_1', 'order-ord_1', 0, $3, 'order.created', $4, 'Too large.', 10, now())`,
-        [id, position, `00000000-0000-8000-a000-00000000000${position}`, TENANT],
+          first_failed_at) values ($1, $2, 'ord_1', 'order-ord_1', 0, $3, 'order.created', $4, $5, 10, now())`,
+        [id, position, `00000000-0000-8000-a000-00000000000${position}`, TENANT, REASONS[position % 3]],
       )
     expect((await client.get(path)).body.parked).to.equal(5)
     const seen: string[] = []
+    const told = new Set<string>()
     for (let cursor = ''; ; ) {
       const { items, page } = (await client.get(`${path}/dead-letters?limit=2${cursor}`)).body
       seen.push(...items.map(({ position }: { position: string }) => position))
+      for (const { reason } of items) told.add(reason)
       cursor = `&cursor=${page.next_cursor}`
       if (!page.has_more) break
     }
     expect(seen).to.deep.equal(['1', '2', '3', '4', '5'])
+    // The text of an error is for operators; a tenant is told what it can act on, in words that stay.
+    expect([...told]).to.have.members([
+      'An earlier one of its key is parked.',
+      'It is larger than the broker takes.',
+      'It could not be delivered; the operators of the ledger know why.',
+    ])
     expect(
       (await client.get(`/subscriptions/${(await subscribe()).split('/')[2]}/dead-letters`)).body.items,
     ).to.deep.equal([])

@@ -17,6 +17,19 @@ const PRODUCTION = {
   OIDC_AUDIENCE: 'payment-ledger',
 }
 
+describe('OIDC_ISSUER in production', () => {
+  it('is refused over plain http, and taken over https', () => {
+    for (const issuer of ['http://issuer.example', 'HTTP://issuer.example/x', 'http://localhost:9000'])
+      expect(() => readConfig({ ...PRODUCTION, OIDC_ISSUER: issuer })).to.throw(
+        ConfigError,
+        /^OIDC_ISSUER is plain http/,
+      )
+    expect(readConfig(PRODUCTION).issuer).to.equal('https://issuer.example')
+    const development = { OIDC_ISSUER: 'http://localhost:9000', OIDC_AUDIENCE: 'ledger' }
+    expect(readConfig(development).issuer).to.equal('http://localhost:9000')
+  })
+})
+
 describe('identity: the pepper of API keys', () => {
   let dataDir: string
   beforeEach(async () => {

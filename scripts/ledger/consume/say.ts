@@ -1,4 +1,4 @@
-import { print, printJson } from '../print.ts'
+import { print, printJson, tell } from '../print.ts'
 import { aligned } from '../table.ts'
 import type { Copy } from './copy.ts'
 import type { Entry } from './fact.ts'
@@ -20,7 +20,7 @@ export const progressOf = (copy: Copy): (() => void) => {
   return () => {
     if (performance.now() - saidAtMs < PROGRESS_EVERY_MS) return
     saidAtMs = performance.now()
-    process.stderr.write(`${wordsOf(copy)}\n`)
+    tell(wordsOf(copy))
   }
 }
 

@@ -1,4 +1,5 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
+import { toldReason } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { placesOf } from '../../commands/subscriptions.ts'
 import { markAnnounced, type ParkedFact, unannounced } from '../../feeds/parked.ts'
@@ -16,7 +17,8 @@ const AT_ONCE = 100
 const announcementOf = (fact: ParkedFact, event: CloudEvent | undefined): FactMessage => {
   const { deadLetterTopic: topic } = placesOf(fact.delivery)
   const headers = event ? messageOf(topic, event).headers : { ce_id: fact.event_id, 'content-type': 'application/json' }
-  const { position, key, event_id, type, reason, attempts, first_failed_at } = fact
+  const { position, key, event_id, type, attempts, first_failed_at } = fact
+  const reason = toldReason(fact.reason)
   const told = { position: position.toString(), key, event_id, type, reason, attempts, first_failed_at }
   return {
     topic,

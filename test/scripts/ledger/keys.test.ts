@@ -2,6 +2,7 @@ import { userInfo } from 'node:os'
 import { expect } from 'chai'
 import { clientOf, eventually } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
+import { start } from '../cli.ts'
 import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './kit.ts'
 
 const TENANT = 'operators-of-keys'
@@ -60,6 +61,12 @@ describe('npm run ledger -- keys', function () {
     expect(await listed('--state', 'expired')).to.deep.equal([])
   })
 
+  it('says in a sentence that the token is none', async () => {
+    const { code, stderr } = await ledger(['keys', 'list'], service.dataDir, { LEDGER_TOKEN: 'x.y.z' })
+    expect(code).to.equal(1)
+    expect(stderr).to.match(/^The access token is not valid here\. \(token_invalid, /)
+  })
+
   it('revokes one, which is then no longer there to be revoked', async () => {
     const { id } = await issued()
     const { code, stdout } = await ledger(['keys', 'revoke', id, ...WHO])
@@ -71,17 +78,25 @@ describe('npm run ledger -- keys', function () {
 
   it('takes a token of the caller’s own', async () => {
     const token = await service.token({ tenant: TENANT, subject: 'ann', scopes: ['keys:manage', 'orders:read'] })
-    const args = ['keys', 'issue', '--name', 'ann’s', '--scope', 'orders:read', '--token', token, '--json']
-    expect(JSON.parse((await ledger(args)).stdout)).to.include({ created_by: 'ann' })
+    const args = ['keys', 'issue', '--name', 'ann’s', '--scope', 'orders:read', '--json']
+    const inEnvironment = await ledger(args, service.dataDir, { LEDGER_TOKEN: token })
+    expect(JSON.parse(inEnvironment.stdout)).to.include({ created_by: 'ann' })
+    const env = { LEDGER_DATA_DIR: service.dataDir }
+    const piped = await start('ledger.ts', [...args, '--token-stdin'], env, `${token}\n`).ended
+    expect(JSON.parse(piped.stdout)).to.include({ created_by: 'ann' })
+  })
+
+  it('refuses a token in the command line, which everybody on the machine can read', async () => {
+    const refused = await ledger(['keys', 'list', '--token', 'x.y.z'])
+    expect([refused.code, refused.stdout]).to.deep.equal([1, ''])
+    expect(refused.stderr).to.match(/put the token into LEDGER_TOKEN, or pipe it in with --token-stdin/)
+    expect(refused.stderr).to.not.include('x.y.z')
+    expect((await ledger(['keys', 'list', '--help'])).stdout).to.not.include('--token <')
   })
 
   const refusals: Readonly<Record<string, readonly [args: readonly string[], sentence: RegExp]>> = {
-    'nobody is named': [['keys', 'list'], /^Say for whom: --tenant, or --token/],
+    'nobody is named': [['keys', 'list'], /^Say for whom: --tenant, or a token of your own in LEDGER_TOKEN/],
     'the service refuses': [[...ISSUE, '--days', '91'], /\/expires_in_days: .*\(validation_failed, /],
-    'the token is none': [
-      ['keys', 'list', '--token', 'x.y.z'],
-      /^The access token is not valid here\. \(token_invalid, /,
-    ],
     'there is no such scope': [
       ['keys', 'issue', ...WHO, '--name', 'x', '--scope', 'orders:own'],
       /^There is no scope "orders:own"\.\n$/,
@@ -104,7 +119,7 @@ describe('npm run ledger -- keys', function () {
     expect((await ledger(list, await folderWith({ api }))).stderr).to.contain(`The API at ${api} does not answer.`)
     const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
     const foreign = await ledger(list, service.dataDir, env)
-    expect(foreign.stderr).to.equal('OIDC_ISSUER is set: get a token from that issuer, and give it with --token.\n')
+    expect(foreign.stderr).to.equal('OIDC_ISSUER is set: get a token from that issuer, and put it into LEDGER_TOKEN.\n')
     for (const { code } of [none, foreign]) expect(code).to.equal(1)
   })
 

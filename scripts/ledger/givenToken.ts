@@ -1,0 +1,30 @@
+import { Option } from 'commander'
+import { Refusal } from '../../src/embedded/refusal.ts'
+import { lineFromStdin } from './embeddedIssuer.ts'
+
+/** In the environment: whatever stands in a command line can be read by everybody on the machine. */
+export const TOKEN_SETTING = 'LEDGER_TOKEN'
+
+export type TokenOptions = { readonly token?: string; readonly tokenStdin?: boolean }
+
+/** The caller's own token, from a pipe or from the environment; undefined when there is none. */
+export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
+  if (token !== undefined)
+    throw new Refusal(
+      `Everybody on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
+        '--token-stdin. The one that you gave may have been seen.',
+    )
+  const given = tokenStdin === true ? await lineFromStdin('token') : (process.env[TOKEN_SETTING] ?? '')
+  return given === '' ? undefined : given
+}
+
+/** Of every command that calls the API. `scope`: what the token must permit. */
+export const tokenOptions = (scope: string): readonly [Option, Option] => [
+  new Option(
+    '--token-stdin',
+    `read an access token with the scope ${scope} from a pipe, in place of --tenant and --subject; or put it into ` +
+      TOKEN_SETTING,
+  ),
+  // Refused, and not unknown, so that it can be said what to do instead.
+  new Option('--token <token>').hideHelp(),
+]
