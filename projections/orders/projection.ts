@@ -47,6 +47,7 @@ export const orders: Projection<OrderEvent, OrderRow> = {
       total_amount: data.total_amount ?? row.total_amount,
     }),
     OrderInvoiced: () => ({ state: 'invoiced' }),
+    OrderInvoiceRefused: () => ({}),
     OrderReopened: () => ({ state: 'open' }),
     OrderCompleted: () => ({ state: 'completed' }),
     OrderCancelled: () => ({ state: 'cancelled' }),

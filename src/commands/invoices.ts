@@ -1,12 +1,14 @@
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
+import type { OrderRow } from '../../projections/orders/projection.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
-import type { InvoiceOrder, InvoiceTerms } from '../../streams/order/index.ts'
+import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
 import { type Created, replay } from './creation.ts'
 import { invoiceEntity, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { bindKey, objectionToKey } from './keyBindings.ts'
+import type { Loaded } from './loader.ts'
 
 export type NewInvoice = {
   readonly id: InvoiceId
@@ -29,14 +31,17 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   const before = claim && (await replay(ledger, invoiceEntity, id, claim))
   if (before) return before
   const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim }
-  const refusal = await refusalBefore(ledger, order_id, command, context.tenant)
+  const order = await ledger.loader.load(orderEntity, order_id)
+  const refusal = refusalBefore(order, command, context.tenant)
   const key = claim && { derived: id, about: id, claim }
   const objection = key && (await (refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context)))
   if (objection) return objection
+  if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
   if (refusal) return { kind: 'refused', rejection: refusal }
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
   if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }
+  if (hasRefused(handled.state, id)) return recordedRefusal(ledger, order_id, id, context)
   if (!('invoice' in handled.state)) throw new Error(`${order_id} took an invoice and does not know it.`)
   const raised = await raiseFromTerms(ledger, order_id, handled.state.invoice, context)
   // Raised by another driver of this request, and changed since: a retry is told what the first request was told.
@@ -44,16 +49,33 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
 }
 
-/** Everything that can be refused before the key is bound. The order's stream decides in the end. */
-const refusalBefore = async (
+const hasRefused = (order: OrderState, id: InvoiceId): boolean => order.status !== 'none' && order.refused.has(id)
+
+/** The refusal that the order's stream has recorded under this key: the same for every repetition, for ever. */
+const recordedRefusal = async (
   { loader }: Ledger,
-  id: OrderId,
+  order_id: OrderId,
+  id: InvoiceId,
+  { correlationId }: Context,
+): Promise<Created<InvoiceRow>> => {
+  for (const { event, metadata } of await loader.history(orderEntity, order_id)) {
+    if (event.type !== 'OrderInvoiceRefused' || event.data.invoice_id !== id) continue
+    const isReplay = metadata.correlationId !== correlationId
+    const rejection = reject(event.data.code)
+    return { kind: 'refused', rejection, recordedFor: metadata.correlationId, ...(isReplay && { replayed: true }) }
+  }
+  throw new Error(`${order_id} has refused ${id} and has no record of it.`)
+}
+
+/** Everything that can be refused before the key is bound. The order's stream decides in the end. */
+const refusalBefore = (
+  { row, state }: Loaded<OrderState, OrderRow>,
   command: InvoiceOrder,
   tenant: string,
-): Promise<Rejection | undefined> => {
-  const { row, state } = await loader.load(orderEntity, id)
+): Rejection | undefined => {
   if (row?.tenant_id !== tenant) return reject('resource_not_found')
-  const decided = orderEntity.aggregate.decider.decide(command, state)
+  // Without its key: what is refused here is not recorded.
+  const decided = orderEntity.aggregate.decider.decide({ ...command, claim: null }, state)
   return isRejection(decided) ? decided : undefined
 }
 

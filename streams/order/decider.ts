@@ -1,6 +1,7 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
+import { PersistentMap } from '../persistentMap.ts'
 import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
 
 export type CreateOrder = {
@@ -41,6 +42,8 @@ export type OrderCommand =
 
 export type OrderCode = 'resource_not_found' | 'order_state_conflict' | 'order_has_invoices' | 'concurrent_modification'
 
+export type InvoiceRefusal = Extract<OrderEvent, { type: 'OrderInvoiceRefused' }>['data']['code']
+
 type Terms = {
   readonly currency: string
   readonly lines: readonly Line[]
@@ -48,6 +51,8 @@ type Terms = {
   readonly customer_reference: string | null
   readonly description: string | null
   readonly metadata: Annotations
+  /** Invoices that were refused under a key, and why. */
+  readonly refused: PersistentMap<InvoiceId, InvoiceRefusal>
 }
 /**
  * open ─▶ invoiced ─▶ completed: one live invoice at a time; a voided one reopens the order.
@@ -94,12 +99,28 @@ const changeOrder = (change: ChangeOrder, state: OrderState): Decision => {
   return [{ type: 'OrderChanged', data: changed }]
 }
 
+/** Why the order, as it is, gets no invoice; undefined when it does. In order of precedence. */
+const refusalOf = (order: Created): Rejection<OrderCode> | undefined => {
+  if (order.status === 'deleted') return reject('resource_not_found')
+  if (order.status === 'invoiced') return reject('order_has_invoices', { invoice_id: order.invoice.invoice_id })
+  return order.status === 'open' ? undefined : reject('order_state_conflict', { state: order.status })
+}
+
+/**
+ * A command with a key comes after the key was bound, so its refusal is an event too: were it only an answer, the same
+ * request could succeed once the order is open again. An order that was deleted meanwhile is a conflict to that request.
+ */
 const invoiceOrder = ({ type: _, ...terms }: InvoiceOrder, state: OrderState): Decision => {
-  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
-  if ('invoice' in state && state.invoice.invoice_id === terms.invoice_id) return []
-  if (state.status === 'invoiced') return reject('order_has_invoices', { invoice_id: state.invoice.invoice_id })
-  if (state.status !== 'open') return reject('order_state_conflict', { state: state.status })
-  return [{ type: 'OrderInvoiced', data: { ...terms, amount_due: state.total, currency: state.currency } }]
+  if (state.status === 'none') return reject('resource_not_found')
+  const { invoice_id, claim } = terms
+  if ('invoice' in state && state.invoice.invoice_id === invoice_id) return []
+  if (state.refused.has(invoice_id)) return []
+  const refusal = refusalOf(state)
+  if (refusal === undefined)
+    return [{ type: 'OrderInvoiced', data: { ...terms, amount_due: state.total, currency: state.currency } }]
+  if (claim === null) return refusal
+  const code = refusal.rejected === 'order_has_invoices' ? refusal.rejected : 'order_state_conflict'
+  return [{ type: 'OrderInvoiceRefused', data: { invoice_id, code } }]
 }
 
 const reopenOrder = ({ invoice_id }: ReopenOrder, state: OrderState): Decision => {
@@ -146,13 +167,14 @@ const decide = (command: OrderCommand, state: OrderState): Decision => {
   }
 }
 
-const termsOf = ({ currency, lines, total, customer_reference, description, metadata }: Created): Terms => ({
+const termsOf = ({ currency, lines, total, customer_reference, description, metadata, refused }: Created): Terms => ({
   currency,
   lines,
   total,
   customer_reference,
   description,
   metadata,
+  refused,
 })
 
 type Changed = Extract<OrderEvent, { type: 'OrderChanged' }>['data']
@@ -167,6 +189,8 @@ const evolveCreated = (order: Created, event: Exclude<OrderEvent, { type: 'Order
       return withChanges(order, event.data)
     case 'OrderInvoiced':
       return { ...termsOf(order), status: 'invoiced', invoice: event.data }
+    case 'OrderInvoiceRefused':
+      return { ...order, refused: order.refused.with(event.data.invoice_id, event.data.code) }
     case 'OrderReopened':
       return { ...termsOf(order), status: 'open' }
     case 'OrderCompleted':
@@ -181,7 +205,7 @@ const evolveCreated = (order: Created, event: Exclude<OrderEvent, { type: 'Order
 const evolve = (order: OrderState, event: OrderEvent): OrderState => {
   if (event.type === 'OrderCreated') {
     const { total_amount: total, claim: _, ...terms } = event.data
-    return { ...terms, total, status: 'open' }
+    return { ...terms, total, status: 'open', refused: PersistentMap.of() }
   }
   // A stored fact is never refused; before the order was created it has nothing to change.
   return order.status === 'none' ? order : evolveCreated(order, event)

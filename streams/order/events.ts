@@ -41,6 +41,11 @@ export const orderEvents = {
     total_amount: minorUnits.optional(),
   }),
   OrderInvoiced: invoiceTermsSchema,
+  /** Under a key that is bound already: a repetition of the request is refused as it was, whatever the order is by then. */
+  OrderInvoiceRefused: z.object({
+    invoice_id: idSchema('inv'),
+    code: z.enum(['order_has_invoices', 'order_state_conflict']),
+  }),
   /** The order's invoice was voided: another one may be raised. */
   OrderReopened: z.object({ invoice_id: idSchema('inv') }),
   OrderCompleted: z.object({ invoice_id: idSchema('inv') }),

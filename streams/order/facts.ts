@@ -51,6 +51,7 @@ export const orderFacts: FactMap<OrderEvent> = {
   }),
   OrderChanged: 'internal',
   OrderInvoiced: 'internal',
+  OrderInvoiceRefused: 'internal',
   OrderReopened: 'internal',
   OrderCompleted: 'internal',
   OrderDeleted: 'internal',

@@ -4,7 +4,8 @@ import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { claimOf, idOfKey } from '../../src/commands/identifiers.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
 import { orderEvents } from '../../streams/order/events.ts'
-import { createOrder, id } from '../streams/samples.ts'
+import type { OrderCommand } from '../../streams/order/index.ts'
+import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { context, typesIn } from './kit.ts'
@@ -114,5 +115,31 @@ describe('invoices that are raised under one key', function () {
     const refused = await raise(ledger, newInvoice('k', 1), context())
     expect(refused.kind === 'refused' && refused.rejection.rejected).to.equal('order_state_conflict')
     expect((await raise(ledger, newInvoice('k', 2), context())).kind).to.equal('created')
+  })
+
+  it('answer as the order decided once the key was bound, though the order is open again', async () => {
+    const log = await twoOrders()
+    const ledger = createLedger(log.open(), createVirtualWorld())
+    const by = (command: OrderCommand) => ({ command, context: context() })
+    const bound = newInvoice('k', 1)
+    // Another process invoices the order between the binding of the key and the decision of the order.
+    const interrupted: Ledger = {
+      ...ledger,
+      store: {
+        ...ledger.store,
+        append: async (stream, ...rest) => {
+          if (stream.startsWith('order-') && log.events.every(({ type }) => type !== 'OrderInvoiced'))
+            await handle(createLedger(log.open(), createVirtualWorld()), orderEntity, id('ord', 1), by(invoiceOrder(7)))
+          return ledger.store.append(stream, ...rest)
+        },
+      },
+    }
+    const first = await raise(interrupted, bound, { ...context(), correlationId: 'first-request' })
+    const reopen = { type: 'ReopenOrder' as const, invoice_id: id('inv', 7) }
+    await handle(ledger, orderEntity, id('ord', 1), by(reopen))
+    const again = await raise(ledger, bound, { ...context(), correlationId: 'second-request' })
+    const refused = { kind: 'refused', rejection: { rejected: 'order_has_invoices' }, recordedFor: 'first-request' }
+    expect(first).to.deep.equal(refused)
+    expect(again).to.deep.equal({ ...refused, replayed: true })
   })
 })

@@ -101,6 +101,10 @@ export const anyOrderEvent: fc.Arbitrary<OrderEvent> = fc.oneof(
     { type: 'OrderDeleted', data: {} },
   ),
   few.map(n => orderInvoiced(n)),
+  few.map(n => ({
+    type: 'OrderInvoiceRefused' as const,
+    data: { invoice_id: id('inv', n), code: 'order_has_invoices' as const },
+  })),
   few.map(n => ({ type: 'OrderReopened' as const, data: { invoice_id: id('inv', n) } })),
   few.map(n => ({ type: 'OrderCompleted' as const, data: { invoice_id: id('inv', n) } })),
 )

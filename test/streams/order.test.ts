@@ -1,6 +1,6 @@
 import { order, type OrderEvent } from '../../streams/order/index.ts'
 import { scenario } from '../support/scenario.ts'
-import { createOrder, id, invoiceOrder, lines, orderCreated, orderInvoiced } from './samples.ts'
+import { claim, createOrder, id, invoiceOrder, lines, orderCreated, orderInvoiced } from './samples.ts'
 
 const { given } = scenario(order.decider)
 
@@ -10,6 +10,10 @@ const cancelled: OrderEvent = {
   type: 'OrderCancelled',
   data: { reason: 'too late', currency: 'USD', total_amount: 2500n },
 }
+const invoiceRefused = (code: 'order_has_invoices' | 'order_state_conflict'): OrderEvent => ({
+  type: 'OrderInvoiceRefused',
+  data: { invoice_id: id('inv', 2), code },
+})
 const deleted: OrderEvent = { type: 'OrderDeleted', data: {} }
 const cancel = { type: 'CancelOrder', reason: 'too late' } as const
 const remove = { type: 'DeleteOrder' } as const
@@ -67,10 +71,18 @@ describe('an order', () => {
       given(orderCreated, { type: 'OrderChanged', data: { lines: [], total_amount: 0n } })
         .when(invoiceOrder())
         .expectOnce({ type: 'OrderInvoiced', data: { ...orderInvoiced().data, amount_due: 0n } }))
-    it('by one invoice at a time', () =>
+    it('by one invoice at a time; under a key the refusal is recorded', () =>
+      given(orderCreated, orderInvoiced(1))
+        .when({ ...invoiceOrder(2), claim })
+        .expectOnce(invoiceRefused('order_has_invoices')))
+    it('by one invoice at a time; without a key nothing is recorded', () =>
       given(orderCreated, orderInvoiced(1))
         .when(invoiceOrder(2))
         .expectRejected('order_has_invoices', { invoice_id: id('inv', 1) }))
+    it('not by an invoice that was refused, though the order is open again', () =>
+      given(orderCreated, orderInvoiced(1), invoiceRefused('order_has_invoices'), reopened)
+        .when({ ...invoiceOrder(2), claim })
+        .expectNothing())
     it('by another one after the first was voided', () =>
       given(orderCreated, orderInvoiced(1), reopened).when(invoiceOrder(2)).expectOnce(orderInvoiced(2)))
     it('by its own invoice still when it is completed', () =>

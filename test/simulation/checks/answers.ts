@@ -26,7 +26,7 @@ const noInternalErrors = (answered: readonly Answered[]): Violation[] =>
     .map(one => violation('no answer is a 500', `${place(one)} ${String((one.answer.fault as Error)?.stack)}`))
 
 const CATEGORIES_OF_AUDIT: ReadonlySet<string> = new Set(['access'])
-/** A refusal that was recorded under its key is a part of the history of a payment or a refund. */
+/** A key that is bound, and a refusal that was recorded under it, are no effect on the books. */
 const RECORDED_REFUSALS: ReadonlySet<string> = new Set([
   'PaymentInitiated',
   'PaymentFailed',
@@ -37,6 +37,8 @@ const RECORDED_REFUSALS: ReadonlySet<string> = new Set([
   'ReferenceReleased',
   'RefundInitiated',
   'RefundRefused',
+  'KeyBound',
+  'OrderInvoiceRefused',
 ])
 
 const correlationOf = ({ metadata }: StoredEvent): unknown => metadata['$correlationId']
