@@ -38,8 +38,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a run goes on when its other half has ended',
     issue: 'A4',
     file: 'src/feeds/run.ts',
-    find: `.finally(() => ended.abort())`,
-    replace: ``,
+    find: `        progress.busy()
+        ended.abort()`,
+    replace: `        progress.busy()`,
   },
   {
     name: 'an event that cannot be read stops its process',
