@@ -14,7 +14,12 @@ const ATTACKERS = ['mallory', 'm'.repeat(200)]
 /** Below every limit of a caller. */
 const PAUSE_MS = 20
 /** As they stand in the configuration: the tests of other things lift them. */
-const LIMITS = 'default=6000/60,payments=600/60,exports=10/3600,auth_failures=60/60'
+const LIMITS = {
+  RATE_LIMITS: 'default=6000/60,payments=600/60,exports=10/3600,auth_failures=60/60,api_keys=12000/60',
+  EXPORTS_AT_ONCE: '2',
+  API_KEYS_PER_TENANT: '100',
+  SUBSCRIPTIONS_PER_TENANT: '50',
+}
 
 export type Round = { readonly alone: readonly number[]; readonly attacked: readonly number[] }
 export type Measured = {
@@ -94,7 +99,7 @@ export type Turns = { readonly rounds: number; readonly roundMs: number; readonl
 
 export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turns): Promise<Measured> => {
   const dataDir = await temporaryDirectory()
-  const service = await startProcess(dataDir, { RATE_LIMITS: LIMITS, EXPORTS_AT_ONCE: '2' })
+  const service = await startProcess(dataDir, LIMITS)
   const attackers: ChildProcess[] = []
   try {
     for (const subject of ATTACKERS) attackers.push(await startAttacker(service, subject))
