@@ -102,7 +102,10 @@ export const foldedRows = async (log: MemoryLog) => {
     (await Promise.all(idsOf(category).map(stream => load(suffix(stream))))).map(({ row }) => row)
   return {
     orders_v1: await rowsOf('order', of => loader.load(orderEntity, of as `ord_${string}`)),
-    invoices_v1: await rowsOf('invoice', of => loader.load(invoiceEntity, of as `inv_${string}`)),
+    // As JSON has them: what a set holds is a list in the table.
+    invoices_v1: (await rowsOf('invoice', of => loader.load(invoiceEntity, of as `inv_${string}`))).map(
+      row => row && { ...row, reserved: [...row.reserved] },
+    ),
     payments_v1: await rowsOf('payment', of => loader.load(paymentEntity, of as `pay_${string}`)),
   }
 }
