@@ -32,15 +32,26 @@ type Hops = readonly (string | undefined)[]
 const forwardedFor = (header: string): Hops => header.split(',').map(hop => nodeOf(hop.trim()))
 
 const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
-/** RFC 7239 §4: pairs with semicolons between them, elements with commas. */
+const CLOSED = new RegExp(String.raw`^(?:[^"]|${QUOTED})*$`)
+/** RFC 7239 §4: elements with commas between them, and in each of them pairs with semicolons. */
 const ELEMENT = new RegExp(String.raw`(?:${QUOTED}|[^",])+`, 'g')
-const FOR = new RegExp(String.raw`(?:^|;)[ \t]*for=(${QUOTED}|[^";, \t]+)`, 'i')
+const PAIR = new RegExp(String.raw`(?:${QUOTED}|[^";])+`, 'g')
+const FOR = new RegExp(String.raw`^[ \t]*for=(${QUOTED}|[^" \t]+)`, 'i')
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/, '$1').replaceAll(/\\(.)/g, '$1')
 
-/** A quote that is opened and not closed hides what a proxy has added behind it: then no hop can be believed. */
+/** A pair is told from one that is quoted within another: a proxy may pass on a host that a client has made up. */
+const forIn = (element: string): string | undefined => {
+  for (const [pair] of element.matchAll(PAIR)) {
+    const [, node] = FOR.exec(pair) ?? []
+    if (node !== undefined) return node
+  }
+  return undefined
+}
+
+/** A quote that is opened and not closed hides the hops that a proxy has added behind it: then no hop can be believed. */
 const forwarded = (header: string): Hops => {
-  if (header.replaceAll(new RegExp(QUOTED, 'g'), '').includes('"')) return [undefined]
-  return (header.match(ELEMENT) ?? []).map(element => nodeOf(unquoted(FOR.exec(element)?.[1] ?? '')))
+  if (!CLOSED.test(header)) return [undefined]
+  return (header.match(ELEMENT) ?? []).map(element => nodeOf(unquoted(forIn(element) ?? '')))
 }
 
 const textOf = (header: string | string[] | undefined): string | undefined =>

@@ -41,6 +41,11 @@ describe('the address of a client', () => {
       '198.51.100.1',
     ],
     ['is not what is quoted in Forwarded', () => standard('for="a, for=1.1.1.1", for=198.51.100.1'), '198.51.100.1'],
+    [
+      'is not what another parameter of Forwarded quotes',
+      () => standard('host="a;for=1.1.1.1";for=198.51.100.1'),
+      '198.51.100.1',
+    ],
     ['is not hidden by an open quote', () => standard('for=", for=198.51.100.1'), '10.1.1.1'],
     ['is not an identifier that hides one', () => standard('for=_hidden'), '10.1.1.1'],
     ['is not another parameter of Forwarded', () => standard('by=198.51.100.1'), '10.1.1.1'],
@@ -56,6 +61,11 @@ describe('the address of a client', () => {
     ],
   ]
   for (const [what, found, expected] of cases) it(what, () => expect(found()).to.equal(expected))
+
+  it('is looked for in time that grows with the length of the header alone', function () {
+    this.timeout(5_000)
+    for (const part of ['\\"', '"\\', '; ', 'for=']) expect(standard(part.repeat(100_000))).to.equal('10.1.1.1')
+  })
 
   it('counts as its network of 64 bits in IPv6, and as itself in IPv4', () => {
     expect(
