@@ -99,9 +99,11 @@ export type Journal<E extends AnyEvent, R extends object> = {
 
 /** The event does not follow what the row knows: something between was not seen. A feed must stop. */
 export class Gap extends Error {
+  readonly id: string
   constructor(name: string, id: string, expected: bigint, got: bigint) {
     super(`${name} expected revision ${expected} of ${id} and got ${got}.`)
     this.name = 'Gap'
+    this.id = id
   }
 }
 

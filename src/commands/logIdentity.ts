@@ -86,7 +86,7 @@ export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['
 const FROM_LOG = [
   ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
   ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries', 'late_facts', 'facts_head'],
-  ...['feed_errors', 'export_slots', 'api_key_slots', 'log_identity'],
+  ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity'],
 ]
 
 /** Empties everything that was made from a log, so that it is made anew from the log that the next service has. */

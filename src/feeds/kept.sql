@@ -82,6 +82,9 @@ create table if not exists discarded_events (
   position bigint not null,
   primary key (delivery, position)
 );
+-- Set by read models alone: the stream whose beginning was discarded, so that it has no row. Kept for good: later events of
+-- that stream are parked, and others are not held up by them.
+alter table discarded_events add column if not exists key text;
 -- How far each subscription has been delivered.
 create table if not exists subscription_deliveries (
   subscription_id text primary key,

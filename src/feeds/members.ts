@@ -7,17 +7,13 @@ import { moveCheckpoint, Replaced } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import {
   BEHIND,
-  keepParked,
+  keysWithoutBeginning,
   park,
   type ParkedFact,
   parkedKeys,
-  parkedOf,
   placeOf,
   reasonOf,
-  release,
   requestAll,
-  type RequestedFact,
-  requestedKeys,
 } from './parked.ts'
 import type { ReadModel } from './readModels.ts'
 
@@ -27,13 +23,21 @@ import type { ReadModel } from './readModels.ts'
  * the other rows go on. What is wrong with the table itself is not the event's fault, and throws.
  */
 
-/** A read model, how far it has got, and the keys of it that wait. */
-export type Member = { readonly model: ReadModel; position: bigint; readonly parked: Set<string> }
+/** A read model, and how far it has got. */
+export type Member = {
+  readonly model: ReadModel
+  position: bigint
+  /** The keys of it that wait. */
+  readonly parked: Set<string>
+  /** The keys whose first event an operator has discarded. */
+  readonly withoutBeginning: Set<string>
+}
 
 /** What waits is tried once more: it may be a newer build that takes over. */
 export const memberOf = async (sql: Sql, model: ReadModel, position: bigint): Promise<Member> => {
   await requestAll(sql, model.name)
-  return { model, position, parked: await parkedKeys(sql, model.name) }
+  const [parked, withoutBeginning] = [await parkedKeys(sql, model.name), await keysWithoutBeginning(sql, model.name)]
+  return { model, position, parked, withoutBeginning }
 }
 
 export type Batch = {
@@ -59,9 +63,13 @@ export const isPassing = (error: unknown): boolean => error instanceof Unavailab
 /** SQLSTATE 22: the data cannot be stored. 23: a constraint of the table refuses it. */
 const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
 
-/** Whether the event is to blame. A gap is not poison: something between was not seen, and the feed must stop. */
-const isPoison = (error: unknown): boolean => {
-  if (isPassing(error) || error instanceof Gap) return false
+/**
+ * Whether the event is to blame. A gap is not poison: something between was not seen, and the feed must stop; unless it is
+ * known why, which is so in a stream whose beginning was discarded.
+ */
+const isPoison = ({ withoutBeginning }: Member, error: unknown): boolean => {
+  if (error instanceof Gap) return withoutBeginning.has(error.id)
+  if (isPassing(error)) return false
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code !== 'string' || DATA_CLASSES.has(code.slice(0, 2))
 }
@@ -123,7 +131,7 @@ const poisonIn = async (sql: Sql, member: Member, events: readonly StoredEvent[]
     await sql('release savepoint apart')
     return undefined
   } catch (error) {
-    if (!isPoison(error)) throw error
+    if (!isPoison(member, error)) throw error
     await sql('rollback to savepoint apart')
     return error
   }
@@ -181,56 +189,7 @@ export const writeApart = async (parts: MemberParts, member: Member, batch: Batc
       return undefined
     } catch (error) {
       if (isPassing(error)) throw error
-      if (!isPoison(error)) return error
+      if (!isPoison(member, error)) return error
     }
   return new Error(`${member.model.name} takes nothing of a batch.`)
-}
-
-const storedAgain = async (
-  { store }: MemberParts,
-  { stream, revision, position }: ParkedFact,
-): Promise<StoredEvent> => {
-  // Not every store tells the position of an event that is read from its stream.
-  for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
-  throw new Error(`${stream} has no event ${revision} any more.`)
-}
-
-const writeOf = (model: ReadModel): NonNullable<ReadModel['writeLate']> =>
-  model.writeLate ?? ((sql, event) => model.write(sql, [event]))
-
-const serveOne = async (
-  parts: MemberParts,
-  { model }: Member,
-  fact: RequestedFact,
-  epoch: bigint,
-): Promise<boolean> => {
-  const { database } = parts
-  try {
-    const event = fact.requested === 'discard' ? undefined : await storedAgain(parts, fact)
-    await database.transaction(async sql => {
-      await moveCheckpoint(sql, [model.name], fact.position, epoch)
-      if (event) await writeOf(model)(sql, decode(event).recorded)
-      await release(sql, fact)
-    })
-    return true
-  } catch (error) {
-    if (isPassing(error)) throw error
-    await database.transaction(async sql => {
-      await moveCheckpoint(sql, [model.name], fact.position, epoch)
-      await keepParked(sql, fact, reasonOf(error), 1)
-    })
-    return false
-  }
-}
-
-const serveKey = async (parts: MemberParts, member: Member, key: string, epoch: bigint): Promise<void> => {
-  for (const fact of await parkedOf(parts.database.sql, member.model.name, key))
-    if (fact.requested === null || !(await serveOne(parts, member, fact, epoch))) return
-  member.parked.delete(key)
-}
-
-/** Does what operators ask for, key by key. */
-export const serveRequests = async (parts: MemberParts, member: Member, epoch: bigint): Promise<void> => {
-  for (const key of await requestedKeys(parts.database.sql, member.model.name))
-    await serveKey(parts, member, key, epoch)
 }

@@ -110,6 +110,17 @@ export const discard = async (sql: Sql, fact: ParkedFact): Promise<void> => {
   await release(sql, fact)
 }
 
+/** Notes that the stream begins with an event that was discarded: its later events can never be written. */
+export const noteWithoutBeginning = async (sql: Sql, { delivery, position, key }: ParkedFact): Promise<void> => {
+  const text = 'insert into discarded_events (delivery, position, key) values ($1, $2, $3) on conflict do nothing'
+  await sql(text, [delivery, position, key])
+}
+
+export const keysWithoutBeginning = async (sql: Sql, delivery: string): Promise<Set<string>> => {
+  const text = 'select distinct key from discarded_events where delivery = $1 and key is not null'
+  return new Set((await sql<{ key: string }>(text, [delivery])).map(({ key }) => key))
+}
+
 /** Of those that were discarded the ones behind this position, and forgets the others. */
 export const discardedPositions = async (
   sql: Sql,
@@ -190,7 +201,10 @@ export const requestParked = async (
   return asked.length
 }
 
-/** Asks for everything that waits in a delivery: at a start, when a newer build may be able to do what an older one was not. */
+/**
+ * Asks for everything that waits in a delivery: at a start, when a newer build may be able to do what an older one was not.
+ * What an operator has asked for stays: an event that was to be discarded must not be written.
+ */
 export const requestAll = async (sql: Sql, delivery: string): Promise<void> => {
-  await sql(`update parked_facts set requested = 'replay' where delivery = $1`, [delivery])
+  await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])
 }

@@ -1,16 +1,8 @@
 import { Unavailable } from '../ports.ts'
 import { takeCheckpoint } from './checkpoints.ts'
-import {
-  batchOf,
-  isPassing,
-  type Member,
-  memberOf,
-  type MemberParts,
-  serveRequests,
-  writeApart,
-  writeTogether,
-} from './members.ts'
+import { batchOf, isPassing, type Member, memberOf, type MemberParts, writeApart, writeTogether } from './members.ts'
 import type { ReadModel } from './readModels.ts'
+import { serveRequests } from './requests.ts'
 import type { Feed, Run } from './run.ts'
 import { createTurns } from './turns.ts'
 

@@ -14,6 +14,8 @@ export type ReadModel = {
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
   /** Writes an event that was parked until now, where that differs. The row of the checkpoint is locked. */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
+  /** Leaves out an event, so that the next one of its stream is no gap; false where the stream has no row yet. */
+  readonly leaveOut?: (sql: Sql, event: { readonly key: string; readonly revision: bigint }) => Promise<boolean>
 }
 
 const isJson = (type: string): boolean => type === 'json'
@@ -52,6 +54,10 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
       const rows = new Map((await sql<R>(known, [ids])).map(row => [row.id, row]))
       for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
       await sql(upsert, arraysOf(columns, [...rows.values()]))
+    },
+    leaveOut: async (sql, { key, revision }) => {
+      const text = `update ${name} set revision = greatest(revision, $2) where id = $1 returning id`
+      return (await sql(text, [key, revision])).length > 0
     },
   }
 }

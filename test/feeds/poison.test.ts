@@ -162,6 +162,84 @@ describe('an event that no read model can take', function () {
     expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
   })
 
+  describe('when an operator has it discarded,', () => {
+    const discard = async (key: string, position?: bigint): Promise<void> => {
+      await requestParked(database.sql, { delivery: 'orders_v1', key }, 'discard', position)
+    }
+    const parkedTypes = async (key: string) => (await parkedOf(database.sql, 'orders_v1', key)).map(({ type }) => type)
+    const stateOf = async (key: string) => (await rowsIn(database, 'orders_v1')).find(({ id }) => id === key)?.['state']
+    const complete = (stream: string) => append(stream, 'OrderCompleted', { invoice_id: `inv_${'0'.repeat(25)}1` })
+    /** A stream whose first event cannot be read. */
+    const beginUnreadable = async (): Promise<string> => {
+      const stream = `order-ord_${'9'.repeat(26)}`
+      const { metadata = {} } = log.events[0] ?? {}
+      const event = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderBegun', data: {}, metadata }
+      await log.open().append(stream, [event], 'no_stream')
+      return stream
+    }
+
+    it('the row goes on with the next event of its stream', async () => {
+      const victim = streamOf('order')
+      await append(victim, 'OrderVanished', {})
+      start()
+      await caughtUp()
+      await discard(keyOf(victim))
+      await until(async () => (await parkedTypes(keyOf(victim))).length === 0)
+      await complete(victim)
+      await until(async () => (await stateOf(keyOf(victim))) === 'completed')
+      expect(leftBehind).to.deep.equal([])
+    })
+
+    it('the events that waited behind it can be replayed', async () => {
+      const victim = streamOf('order')
+      const key = keyOf(victim)
+      await append(victim, 'OrderVanished', {})
+      await complete(victim)
+      start()
+      await caughtUp()
+      await discard(key, (await parkedOf(database.sql, 'orders_v1', key))[0]?.position)
+      await until(async () => (await parkedTypes(key)).length === 1)
+      await requestParked(database.sql, { delivery: 'orders_v1', key }, 'replay')
+      await until(async () => (await parkedTypes(key)).length === 0)
+      expect(await stateOf(key)).to.equal('completed')
+    })
+
+    it('and the stream began with it, the later events of that stream wait and all others go on, after a restart too', async () => {
+      const stream = await beginUnreadable()
+      const key = keyOf(stream)
+      start()
+      await caughtUp()
+      await discard(key)
+      await until(async () => (await parkedTypes(key)).length === 0)
+      await complete(stream)
+      await complete(streamOf('order'))
+      await caughtUp()
+      expect(await parkedTypes(key)).to.deep.equal(['OrderCompleted'])
+      stop.abort()
+      await running
+      await database.sql(`delete from parked_facts where delivery = 'orders_v1'`)
+      await complete(stream)
+      start()
+      await caughtUp()
+      expect(await parkedTypes(key)).to.deep.equal(['OrderCompleted'])
+      expect(await stateOf(keyOf(streamOf('order')))).to.equal('completed')
+      expect(leftBehind).to.deep.equal([])
+    })
+
+    it('and the process ends before it is done, the next process discards it and does not write it', async () => {
+      const victim = streamOf('order')
+      const key = keyOf(victim)
+      await append(victim, 'OrderVanished', {})
+      start()
+      await caughtUp()
+      stop.abort()
+      await running
+      await discard(key)
+      start()
+      await until(async () => (await parkedTypes(key)).length === 0)
+    })
+  })
+
   it('is not to blame when the table is gone: the model is left behind, and nothing is parked', async () => {
     await database.sql('drop table invoices_v1')
     start()
