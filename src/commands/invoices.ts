@@ -34,10 +34,11 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   const order = await ledger.loader.load(orderEntity, order_id)
   const refusal = refusalBefore(order, command, context.tenant)
   const key = claim && { derived: id, about: id, claim }
-  const objection = key && (await (refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context)))
-  if (objection) return objection
+  const objection = key ? await (refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
+  if (refusal && objection === 'unbound') return { kind: 'refused', rejection: refusal }
+  if (objection && objection !== 'unbound') return objection
+  // An earlier attempt has bound the key and ended before the order decided: the refusal is recorded, as it would have been.
   if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
-  if (refusal) return { kind: 'refused', rejection: refusal }
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
   if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }

@@ -20,8 +20,8 @@ export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): 
   return objectionTo(ledger, key.about, key.claim, bound.state.claim)
 }
 
-/** The same for a request that will not be carried out: nothing is bound by it. */
-export const objectionToKey = async (ledger: Ledger, key: BoundKey): Promise<Objection | undefined> => {
+/** The same for a request that may not be carried out: nothing is bound by it, and a key that is free is 'unbound'. */
+export const objectionToKey = async (ledger: Ledger, key: BoundKey): Promise<Objection | 'unbound' | undefined> => {
   const { state } = await ledger.loader.load(keyBindingEntity, bindingOf(key))
-  return state.status === 'none' ? undefined : objectionTo(ledger, key.about, key.claim, state.claim)
+  return state.status === 'none' ? 'unbound' : objectionTo(ledger, key.about, key.claim, state.claim)
 }

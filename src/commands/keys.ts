@@ -1,5 +1,6 @@
 import {
   type ApiKeyId,
+  idSchema,
   type InvoiceId,
   type OperationId,
   type OrderId,
@@ -85,6 +86,10 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     const raised = await loader.history(invoiceEntity, id)
     if (raised.length > 0) return { history: raised, href: `/invoices/${id}`, verdict: 'succeeded' }
     const history = await loader.history(keyBindingEntity, withPrefix('bnd', id))
+    const order = idSchema('ord').safeParse(history[0]?.event.data.claim.request['order_id']).data
+    const { state } = order === undefined ? { state: undefined } : await loader.load(orderEntity, order)
+    if (state !== undefined && state.status !== 'none' && state.refused.has(id))
+      return { history, href: `/orders/${order}`, verdict: 'rejected' }
     return { history, href: `/invoices/${id}`, verdict: 'in_progress' }
   },
   create_export: async ({ loader }, key) => {

@@ -2,6 +2,8 @@ import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { claimOf, idOfKey } from '../../src/commands/identifiers.ts'
+import { bindKey } from '../../src/commands/keyBindings.ts'
+import { outcomeOfKey } from '../../src/commands/keys.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
 import { orderEvents } from '../../streams/order/events.ts'
 import type { OrderCommand } from '../../streams/order/index.ts'
@@ -141,5 +143,26 @@ describe('invoices that are raised under one key', function () {
     const refused = { kind: 'refused', rejection: { rejected: 'order_has_invoices' }, recordedFor: 'first-request' }
     expect(first).to.deep.equal(refused)
     expect(again).to.deep.equal({ ...refused, replayed: true })
+    const { status, ...found } = await outcomeOfKey(ledger, 'raise_invoice', { scope, key: 'k', secret })
+    expect([status, 'href' in found && found.href]).to.deep.equal(['rejected', `/orders/${id('ord', 1)}`])
+  })
+
+  it('keep the refusal that the retry of an interrupted request was given, though the order is open again', async () => {
+    const log = await twoOrders()
+    const ledger = createLedger(log.open(), createVirtualWorld())
+    const bound = newInvoice('k', 1)
+    const key = { derived: bound.id, about: bound.id, claim: bound.claim ?? expect.fail('no claim') }
+    await bindKey(ledger, key, context())
+    const by = (command: OrderCommand) => ({ command, context: context() })
+    await handle(ledger, orderEntity, id('ord', 1), by(invoiceOrder(7)))
+    const retried = await raise(ledger, bound, context())
+    await handle(ledger, orderEntity, id('ord', 1), by({ type: 'ReopenOrder', invoice_id: id('inv', 7) }))
+    const again = await raise(ledger, bound, context())
+    for (const { kind, ...answer } of [retried, again])
+      expect([kind, 'rejection' in answer && answer.rejection.rejected]).to.deep.equal([
+        'refused',
+        'order_has_invoices',
+      ])
+    expect(orderTypes(log, 1)).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderInvoiceRefused', 'OrderReopened'])
   })
 })
