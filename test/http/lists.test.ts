@@ -4,6 +4,7 @@ import { eventually, inParallel, newKey, pay } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
 const ROWS = 60
+const WRITTEN_MIN = 3
 
 describe('lists', function () {
   this.timeout(60_000)
@@ -35,7 +36,8 @@ describe('lists', function () {
       }
     }
     const writers = [writer(), writer()]
-    for (let scans = 0; scans < 3; scans++) {
+    // However slow the writers are, some of what they write falls within the scans.
+    for (let scans = 0; scans < 3 || written <= WRITTEN_MIN; scans++) {
       const found: string[] = []
       const times: string[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
@@ -53,7 +55,6 @@ describe('lists', function () {
     }
     writing = false
     await Promise.all(writers)
-    expect(written).to.be.greaterThan(3)
   })
 
   it('take 25 rows where no limit is asked for, and no limit outside 1 to 100', async () => {

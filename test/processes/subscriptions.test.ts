@@ -30,8 +30,10 @@ const createBus = () => {
   /** While it is set, work on topics takes until it resolves. */
   const slow: { until?: PromiseWithResolvers<void> } = {}
   const check = (topics: readonly string[]): void => {
-    if (topics.some(topic => dead.has(topic)))
-      throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
+    const refused = topics.find(topic => dead.has(topic))
+    if (refused === undefined) return
+    calls.push(`refuse ${refused}`)
+    throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
   }
   const bus: SubscriberBus = {
     ensureTopics: async topics => {
@@ -159,6 +161,7 @@ describe('the delivery of subscriptions', function () {
     await delivered(sick)
     broker.dead.add(placesOf(sick).topic)
     await send(sick, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
+    await until(() => broker.calls.includes(`refuse ${placesOf(sick).topic}`))
     const well = await subscribe()
     await delivered(well)
     const wanted = await journal()

@@ -96,7 +96,7 @@ export const badInput = <I, P extends Made>(declared: BadInput<I, P>): void => {
     let on: P
     let head: bigint
     let shown: string[]
-    const untouched = prototypes()
+    let untouched: unknown
 
     const watched = async (): Promise<string[]> =>
       Promise.all((on.watched ?? []).map(async path => (await client.get(path)).text))
@@ -106,6 +106,8 @@ export const badInput = <I, P extends Made>(declared: BadInput<I, P>): void => {
     }
 
     before(async () => {
+      // Libraries that other test files load extend String.prototype, so that it is recorded after all are loaded.
+      untouched = prototypes()
       service = await sharedService()
       token = await service.token({ tenant: `bad-input-${set.toLowerCase().replaceAll(' ', '-')}` })
       client = clientOf(service.api, token)
