@@ -24,13 +24,21 @@ export const randomId = <P extends IdPrefix>(prefix: P, world: World): Id<P> =>
 export const derivedId = <P extends IdPrefix>(prefix: P, ...parts: readonly string[]): Id<P> =>
   idFromBytes(prefix, sha256(JSON.stringify([prefix, ...parts])))
 
+const UUID_BYTES = 16
+
+const uuidOf = (hex: string, version: string, variant: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${version}${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+
+/** A random UUID (version 4, RFC 9562). */
+export const newUuid = (world: Pick<World, 'randomBytes'>): string =>
+  uuidOf(Buffer.from(world.randomBytes(UUID_BYTES)).toString('hex'), '4', 'a')
+
 /**
  * A UUID (version 8, RFC 9562) for the event that a command puts at this revision of a stream: a resend of the same append
  * has the same ids, and a command that comes back to a stream for its next step has others.
  */
 export const eventIdOf = (commandId: string, stream: string, revision: bigint): string => {
-  const hex = sha256(`${commandId}/${stream}/${revision}`).toString('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  return uuidOf(sha256(`${commandId}/${stream}/${revision}`).toString('hex'), '8', 'a')
 }
 
 export type Scope = { tenant: string; subject: string; client: string; operation: string }

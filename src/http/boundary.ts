@@ -1,10 +1,11 @@
-import { randomUUID } from 'node:crypto'
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
+import { newUuid } from '../commands/identifiers.ts'
 import { waitMaxMs } from '../commands/budgets.ts'
 import { asOneCommand } from '../commands/effect.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
 import type { Principal } from '../identity/principal.ts'
+import type { World } from '../ports.ts'
 import { addressAccount } from './admission.ts'
 import { deadlineOf, inTime, telling, withoutEffect } from './answering.ts'
 import { audited } from './audit.ts'
@@ -46,7 +47,6 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 }
 
 export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
-  const now = (): string => new Date(services.ledger.world.now()).toISOString()
   const gate = createGate(services, authenticate)
   const identified = createIdentification(gate, services.pace)
 
@@ -94,7 +94,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     // The time in which it waited for its turn is no time of the work.
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
-    const context = principal && contextOf(principal, declared, { req, correlationId, at: now() })
+    const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
     const recheck = () => gate.recheck(req, declared)
     let resource: string | null = pathId(req)
     const recorded = <T>(work: () => Promise<T>): Promise<T> => {
@@ -181,8 +181,8 @@ const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, n
   return etag => matches(etag) && !isKnownAlready(etag)
 }
 
-type About = { readonly req: Incoming; readonly correlationId: string; readonly at: string }
-const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationId, at }: About): Context => {
+type About = { readonly req: Incoming; readonly correlationId: string; readonly world: World }
+const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationId, world }: About): Context => {
   const traceparent = traceparentOf(req)
   return {
     tenant: principal.tenant,
@@ -190,8 +190,8 @@ const contextOf = (principal: Principal, declared: AnyRoute, { req, correlationI
     client: principal.client,
     authority: declared.scope,
     correlationId,
-    commandId: randomUUID(),
-    at,
+    commandId: newUuid(world),
+    at: new Date(world.now()).toISOString(),
     ...(traceparent === undefined ? {} : { traceparent }),
   }
 }

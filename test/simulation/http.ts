@@ -1,5 +1,6 @@
+import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
-import type { Request, Response } from 'express'
+import type { Request } from 'express'
 import { routes } from '../../src/http/index.ts'
 import { documentOf, Problem, type ProblemDocument } from '../../src/http/problem.ts'
 import type { AnyRoute, Streamed } from '../../src/http/route.ts'
@@ -29,6 +30,8 @@ export type Answer = {
   readonly code: ProblemDocument['code'] | undefined
   /** A body that is sent as it is read. */
   readonly stream?: Streamed
+  /** The client has read the answer, or has gone. */
+  readonly close: () => void
   /** What the log would say of a status 500. */
   readonly fault?: unknown
 }
@@ -75,7 +78,9 @@ const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationI
   }) as never
 }
 
-const answerOf = (status: number, headers: Readonly<Record<string, string>>, body: unknown): Answer => {
+type Told = Omit<Answer, 'close'>
+
+const answerOf = (status: number, headers: Readonly<Record<string, string>>, body: unknown): Told => {
   const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
   const parsed = text.startsWith('{') ? JSON.parse(text) : undefined
   return { status, headers, body: parsed, text, code: status >= 400 ? parsed?.code : undefined }
@@ -85,14 +90,20 @@ const answerOf = (status: number, headers: Readonly<Record<string, string>>, bod
 export const send = async ({ boundary }: Instance, sent: Sent): Promise<Answer> => {
   const request = requestOf(sent)
   const locals: Record<string, unknown> = { correlationId: sent.correlationId }
-  const response = { locals, req: request } as never as Response
+  const response = Object.assign(new EventEmitter(), { locals, req: request, closed: false })
+  const close = (): void => {
+    response.closed = true
+    response.emit('close')
+  }
   try {
-    const { status, body, stream, headers = {} } = await boundary(request, response, routeOf(sent.operation))
-    return { ...answerOf(status, headers, body), ...(stream && { stream }) }
+    const { status, body, stream, headers = {} } = await boundary(request, response as never, routeOf(sent.operation))
+    if (!stream) close()
+    return { ...answerOf(status, headers, body), ...(stream && { stream }), close }
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     const told = documentOf(problem, { instance: request.path, correlationId: sent.correlationId })
     const answer = answerOf(told.status, problem.extras.headers ?? {}, told)
-    return problem === error ? answer : { ...answer, fault: error }
+    close()
+    return problem === error ? { ...answer, close } : { ...answer, close, fault: error }
   }
 }

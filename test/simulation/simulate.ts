@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { checkAnswers } from './checks/answers.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
@@ -161,7 +162,7 @@ const finish = async (run: Run, readers: readonly FactReader[], untilMs: number)
 /** Of each tenant one that pages and one that streams. */
 const startReaders = ({ timeline, history, service, random }: Run, isOver: () => boolean): readonly FactReader[] => {
   const tenants = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()]
-  const quiet = { ...history, begin: silentBegin, end: silentEnd }
+  const quiet = quietly(history)
   return tenants.flatMap((caller, index) =>
     [followPages, followStream].map((follow, kind) => {
       const own = random.fork(`reader/${index}/${kind}`)
@@ -201,6 +202,8 @@ export const simulate = async (
   await timeline.run(timeline.nowMs() + PATIENCE_MS, () => openActions() === 0)
   const violations = await finish(run, readers, timeline.nowMs() + FINISH_MS)
   isOver = true
+  const ids = service.log.events.map(({ id }) => id).join()
+  history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
   history.count('take-overs', service.database.takeOvers())
   history.count('lost answers', service.network.lost())
   for (const { machine, feedStates } of service.instances()) {
@@ -211,6 +214,11 @@ export const simulate = async (
   return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }
 }
 
-/** Readers repeat themselves: only what they have seen is kept. */
-const silentBegin: History['begin'] = attempt => ({ ...attempt, endedMs: 0 })
-const silentEnd: History['end'] = () => undefined
+/** Readers repeat themselves: only what they have seen is kept, and what is a defect whoever asked. */
+const quietly = (history: History): History => ({
+  ...history,
+  begin: attempt => ({ ...attempt, endedMs: 0 }),
+  end: (attempt, answer) => {
+    if (answer?.status === 500) history.end(history.begin(attempt), answer)
+  },
+})

@@ -50,17 +50,20 @@ export const followStream = ({ client, caller, isOver }: Following): FactReader 
   const seen: Seen[] = []
   let lastEventId: string | undefined
   const take = (chunk: string | Uint8Array): Promise<void> => {
-    const text = chunk.toString()
-    const data = DATA.exec(text)?.[1]
-    if (data !== undefined) seen.push(seenOf(JSON.parse(data)))
-    lastEventId = ID.exec(text)?.[1] ?? lastEventId
+    for (const text of chunk.toString().split('\n\n')) {
+      const data = DATA.exec(text)?.[1]
+      if (data !== undefined) seen.push(seenOf(JSON.parse(data)))
+      lastEventId = ID.exec(text)?.[1] ?? lastEventId
+    }
     return Promise.resolve()
   }
   const read = async (answer: Answer): Promise<void> => {
     const gone = new AbortController()
     // A stream that fails on the way ends; the client connects again.
     const ended = answer.stream?.(take, gone.signal).catch(() => undefined)
-    await Promise.race([ended, client.disconnected()]).finally(() => gone.abort())
+    await Promise.race([ended, client.disconnected()])
+    gone.abort()
+    answer.close()
   }
   const follow = async (): Promise<void> => {
     while (!isOver()) {
