@@ -138,9 +138,51 @@ const openPools = (connectionString: string, releasers: Releasers) => {
   }
 }
 
+/** The event store and Postgres, each embedded where no address is set. */
+const openParts = async (config: Config, releasers: Releasers, log: Log, onExit: (reason: Error) => void) => {
+  const parts = await startParts({
+    dataDir: config.dataDir,
+    database: config.databaseUrl === undefined,
+    eventStore: config.eventStoreUrl === undefined,
+    log: line => log.info({ line }, 'embedded part'),
+    onExit,
+  })
+  releasers.add(parts.stop)
+  const databaseUrl = config.databaseUrl ?? parts.databaseUrl ?? ''
+  const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
+  const pools = openPools(databaseUrl, releasers)
+  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
+  releasers.add(() => store.close())
+  await createTables(pools.database)
+  const ledger = createLedger(store, realWorld(config.crashAt))
+  return { ...pools, ledger, databaseUrl, eventStoreUrl, pids: parts.pids }
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>> & { readonly log: Log }
+type Feeds = { readonly values: () => ReturnType<FeedStates['values']> }
+
+/** Opens the API, and says where everything is. */
+const serve = async (config: Config, parts: Parts, feeds: Feeds, releasers: Releasers) => {
+  const { database, databaseUrl, eventStoreUrl, pids } = parts
+  const port = config.port === 0 ? await freePort(config.host) : config.port
+  const publicUrl = config.publicUrl ?? `http://localhost:${port}`
+  const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
+  const issuer = config.issuer ?? `http://localhost:${port}/oauth`
+  await startHttp(config, { ...parts, port, issuer, publicUrl, factBase, feeds }, releasers)
+  const addresses: Addresses = {
+    api: `http://localhost:${port}`,
+    event_store: eventStoreUrl,
+    postgres: databaseUrl,
+    kafka: config.kafka?.brokers.join(',') ?? null,
+    issuer,
+    pids: { service: process.pid, ...pids },
+  }
+  if (isEmbedded(config)) releasers.add(await publishAddresses(config.dataDir, addresses))
+  return { addresses, factBase }
+}
+
 const start = async (config: Config, releasers: Releasers, starting: Watched): Promise<Service> => {
-  const embedded = isEmbedded(config)
-  if (embedded) {
+  if (isEmbedded(config)) {
     const directory = await openDataDirectory(config.dataDir)
     releasers.add(() => directory.release())
   }
@@ -148,44 +190,17 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   releasers.add(flush)
   starting.onLog(log)
   const failed = Promise.withResolvers<Error>()
-  const parts = await startParts({
-    dataDir: config.dataDir,
-    database: config.databaseUrl === undefined,
-    eventStore: config.eventStoreUrl === undefined,
-    log: line => log.info({ line }, 'embedded part'),
-    onExit: failed.resolve,
-  })
-  releasers.add(parts.stop)
-  const databaseUrl = config.databaseUrl ?? parts.databaseUrl ?? ''
-  const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
-  const { database, feedsDatabase, streams } = openPools(databaseUrl, releasers)
-  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
-  releasers.add(() => store.close())
-  await createTables(database)
-  const ledger = createLedger(store, realWorld(config.crashAt))
+  const parts = { ...(await openParts(config, releasers, log, failed.resolve)), log }
+  const { ledger, database, feedsDatabase } = parts
   const check = (): Promise<void> => checkServed(ledger, database)
   await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
   // Feeds begin when the log is known to be theirs, and end after the requests that wait for them.
   let states: FeedStates = new Map()
-  const feeds = { values: () => states.values() }
   const ofFeeds = createReleasers(error => log.error({ error }, 'a feed did not end'))
   releasers.add(ofFeeds.release)
-  const port = config.port === 0 ? await freePort(config.host) : config.port
-  const publicUrl = config.publicUrl ?? `http://localhost:${port}`
-  const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
-  const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { port, issuer, publicUrl, factBase, database, streams, ledger, log, feeds }, releasers)
-  const addresses: Addresses = {
-    api: `http://localhost:${port}`,
-    event_store: eventStoreUrl,
-    postgres: databaseUrl,
-    kafka: config.kafka?.brokers.join(',') ?? null,
-    issuer,
-    pids: { service: process.pid, ...parts.pids },
-  }
-  if (embedded) releasers.add(await publishAddresses(config.dataDir, addresses))
+  const { addresses, factBase } = await serve(config, parts, { values: () => states.values() }, releasers)
   await untilAnswered(check, log, starting)
-  states = await startFeeds(config, { database: feedsDatabase, store, ledger, log, factBase }, ofFeeds)
+  states = await startFeeds(config, { database: feedsDatabase, store: ledger.store, ledger, log, factBase }, ofFeeds)
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')
     failed.resolve(reason)

@@ -59,7 +59,7 @@ const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, 
 
 type Setting = { readonly name: string; readonly value: string }
 
-/** What is set for each topic, and the retention that it has in effect. */
+/** The settings of each topic, and the retention that it has in effect. */
 const settingsOf = async (admin: Admin, names: readonly string[]) => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,

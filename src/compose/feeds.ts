@@ -19,7 +19,7 @@ import { subscriptionsFeed } from '../processes/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
 import { withFactBase } from './factBase.ts'
 
-/** What the parts inside work with. */
+/** The adapters that feeds and processes work with. */
 export type Inside = {
   readonly database: Database
   readonly store: EventStore

@@ -203,7 +203,7 @@ export const requestParked = async (
 
 /**
  * Asks for everything that waits in a delivery: at a start, when a newer build may be able to do what an older one was not.
- * What an operator has asked for stays: an event that was to be discarded must not be written.
+ * An earlier request of an operator stays as it is: an event that was to be discarded must not be written.
  */
 export const requestAll = async (sql: Sql, delivery: string): Promise<void> => {
   await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])

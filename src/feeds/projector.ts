@@ -70,7 +70,7 @@ type Begun = {
 
 const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, onLeftBehind }: Begun): Run => {
   const { world } = parts
-  // What the loop writes and what an operator has replayed must not cross.
+  // One after the other: writes of the loop and replays of an operator must not cross.
   const inTurn = createTurns()
   let members = all
   let retryAtMs = Number.POSITIVE_INFINITY

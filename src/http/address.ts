@@ -59,7 +59,7 @@ const textOf = (header: string | string[] | undefined): string | undefined =>
 
 /**
  * Each proxy adds the address that it was reached from at the right end; what stands left of an address that is no trusted
- * proxy was written by a stranger. A proxy that adds to one of the two headers may pass on the other as a client sent it:
+ * proxy was written by the client, or by a proxy that is not known. A proxy that adds to one of the two headers may pass on the other as a client sent it:
  * where they disagree, neither is believed, and the request counts as the proxy's own.
  */
 export const createAddressOf = (trustedProxies: readonly string[]): AddressOf => {

@@ -1,6 +1,6 @@
 import { Problem } from './problem.ts'
 
-/** The capacity that all requests of a process share: places for those at work, and room for the bodies that are awaited. */
+/** The capacity that all requests of a process share: places for those at work, and memory for the bodies that are awaited. */
 
 /** More requests at once would only wait in line; it is better to refuse them, and to be asked again. */
 const AT_WORK_MAX = 1_000
@@ -25,7 +25,7 @@ export type Places = {
 
 /**
  * A caller may hold no more places than would still be free: one alone gets half of them, two get a third each, and there
- * is room for every caller that holds none yet, however much the others want.
+ * is a place for every caller that holds none yet, however much the others want.
  */
 export const createPlaces = (max = AT_WORK_MAX): Places => {
   const byCaller = new Map<string, number>()
@@ -51,12 +51,12 @@ export const createPlaces = (max = AT_WORK_MAX): Places => {
 type Waiting = { readonly bytes: number; readonly giveUp: () => void }
 
 export type Bodies = {
-  /** Begins to wait for a body of at most so many bytes. `giveUp` is called when others need the room more. */
+  /** Begins to wait for a body of at most so many bytes. `giveUp` is called when others need the memory more. */
   readonly wait: (caller: string, waiting: Waiting) => Release
 }
 
 /**
- * A new body is always awaited: where there is no room for it, the caller that has most gives up the body for which it has
+ * A new body is always awaited: where there is no memory for it, the caller that has most gives up the body for which it has
  * waited longest. A body that comes with its head, as nearly all do, is so never refused for those that do not come.
  */
 export const createBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): Bodies => {
@@ -98,7 +98,7 @@ export type Capacity = { readonly places: Places; readonly bodies: Bodies }
 
 export const createCapacity = (): Capacity => ({ places: createPlaces(), bodies: createBodies() })
 
-/** The share of the capacity that one request holds: a place, or room for its body, or nothing. */
+/** The share of the capacity that one request holds: a place, or memory for its body, or nothing. */
 export type Holding = {
   /** Takes a place on the account of this caller, and gives back what was held before. Throws Problem. */
   readonly work: (caller: string) => void

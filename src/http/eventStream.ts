@@ -83,7 +83,7 @@ const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> =
     return undefined
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    // What cannot be asked just now is asked again; it was allowed a moment ago.
+    // A check that gets no answer is made again later: the caller was allowed to read a moment ago.
     return error.code === 'dependency_unavailable' ? undefined : error.code
   }
 }

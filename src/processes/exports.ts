@@ -125,7 +125,7 @@ type Jobs = Receiver & {
   readonly allEnded: () => Promise<void>
 }
 
-/** What is open in one run, and the attempts at it. */
+/** The exports that are open in one run, and the attempts at them. */
 const createJobs = (parts: ExportParts): Jobs => {
   const { world } = parts.ledger
   const open = createOpenWork<Job>()

@@ -32,7 +32,7 @@ export const fulfilment = (ledger: Ledger): Process => {
       if (event.type === 'OrderInvoiced' && isId('ord', id))
         return {
           key: event.data.invoice_id,
-          // The request that invoices an order raises the invoice itself, unless it died between.
+          // The request that invoices an order raises the invoice itself, unless its process ended between.
           graceMs: REQUEST_GRACE_MS,
           finish: async () => {
             await raiseFromTerms(ledger, id, event.data, contextOf('fulfilment', recorded, ledger.world))

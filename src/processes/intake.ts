@@ -175,7 +175,7 @@ const serveOne = async (parts: IntakeParts, receiver: Receiver, fact: RequestedF
     await fenced(parts, sql => keepParked(sql, fact, reasonOf(error), 1))
     return false
   }
-  // What began something is kept until that has ended.
+  // An event that began a task stays in the table until the task has ended.
   if (receiver.open.isHeld(fact)) return true
   await fenced(parts, sql => (fact.requested === 'discard' ? discard(sql, fact) : release(sql, fact)))
   return true

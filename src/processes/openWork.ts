@@ -12,7 +12,7 @@ export type Failed = { readonly fact: ParkedFact; readonly reason: string }
 /** Parked events that need not be kept any more, and those that wait for an operator again. */
 export type Settled = { readonly done: readonly ParkedFact[]; readonly failed: readonly Failed[] }
 
-/** What is begun and not ended in one run, in the order in which it began. */
+/** The work that is begun and not ended in one run, in the order in which it began. */
 export type OpenWork<T> = {
   /** Does nothing for a key that is open already. */
   readonly begin: (key: string, work: T, origin: Origin) => void
@@ -24,7 +24,7 @@ export type OpenWork<T> = {
   /** Where to go on so that all of it is found again; undefined when nothing is open. */
   readonly goOnAfter: () => Place | undefined
   readonly isHeld: (fact: ParkedFact) => boolean
-  /** What has been settled since the last call. */
+  /** The parked events that were settled since the last call. */
   readonly takeSettled: () => Settled
 }
 

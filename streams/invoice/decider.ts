@@ -72,7 +72,7 @@ const subjectOf = (invoice: Raised) => ({
 })
 
 /**
- * Raised a second time from the same order, by a retry or by the process that finishes a request that died: nothing new.
+ * Raised a second time from the same order, by a retry or by the process that finishes an interrupted request: nothing new.
  * Never from another order, which would stay invoiced by an invoice that is not its own.
  */
 const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState): Decision => {

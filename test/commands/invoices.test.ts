@@ -38,7 +38,7 @@ const twoOrders = async (): Promise<MemoryLog> => {
   return log
 }
 
-/** What fulfilment does after a crash: raises every invoice that an order has taken. */
+/** Recovery as fulfilment does it after a crash: every invoice that an order has taken is raised. */
 const recover = async (log: MemoryLog): Promise<Ledger> => {
   const ledger = createLedger(log.open(), createVirtualWorld())
   for (const { type, stream, data } of [...log.events])

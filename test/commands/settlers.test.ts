@@ -18,7 +18,7 @@ const VERDICTS = [{ type: 'SettlePayment' }, { type: 'FailPayment', code: 'card_
 
 type Verdict = (typeof VERDICTS)[number]
 
-/** What the settlement process does after a crash. */
+/** Recovery as the settlement process does it after a crash. */
 const recover = async (log: MemoryLog, payment: NewPayment): Promise<Ledger> => {
   const ledger = createLedger(log.open(), createVirtualWorld())
   await finish(ledger, payment.id, context())
@@ -79,7 +79,7 @@ describe('a settler who does not wait for the payment', function () {
           let settled = 0
           for (let seed = 1; seed <= SEEDS; seed += 1) {
             const { types, amounts, isTold, ledger } = await play(seed, payment, verdict, chances)
-            // Every process may have died before the claim.
+            // Every process may have ended before the claim.
             if (types.length === 0) continue
             expect(outcomesOf(settlement, verdict), `seed ${seed}`).to.deep.include({ types, amounts })
             if (isTold) expect(types.at(-1), `seed ${seed}`).to.equal(AFTER[verdict.type])

@@ -105,7 +105,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     const late = await readFrom(early.at)
     expect(own.length).to.be.greaterThan(1)
     expect(late.ids).to.deep.equal(own)
-    // Who begins later is given the same in the same order, each once.
+    // A reader that begins later is given the same facts in the same order, each once.
     expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...late.ids])
   })
 
@@ -119,7 +119,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     await database.sql('update checkpoints set position = -1')
     const half = log.events.length / 2
     await feedAll(projector(), { ...log, events: log.events.slice(0, half) }, 9)
-    // What came late is not shown before everything that stood before it.
+    // A late fact is not shown before all that stood before it.
     expect((await readFrom(early.at)).ids).to.deep.equal([])
     await feedAll(projector(), log, 9)
     expect((await readFrom(early.at)).ids).to.deep.equal(whole.ids.slice(early.ids.length))

@@ -176,7 +176,7 @@ describe('audit records', function () {
       resource.startsWith('inv_')
         ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
         : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey() })
-    /** What differs from request to request, whatever was asked for. */
+    /** The members that differ from request to request in every record. */
     const withoutOccasion = ({
       id: _,
       created_at: _at,

@@ -3,7 +3,7 @@ import { clientOf } from '../support/client.ts'
 import { checkEvery } from '../support/contract.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
-/** What a refused caller is told in WWW-Authenticate: RFC 6750, section 3, and RFC 9728, section 5.1. */
+/** WWW-Authenticate of refusals: RFC 6750, section 3, and RFC 9728, section 5.1. */
 describe('http: WWW-Authenticate', () => {
   let service: TestService
   before(async () => {

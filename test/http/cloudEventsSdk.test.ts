@@ -12,7 +12,7 @@ import { sharedService, type TestService } from '../support/service.ts'
 /** The SDK of CloudEvents, which validates against the official schema when it is told to be strict. */
 const strictly = (event: unknown): CloudEvent<unknown> => new CloudEvent(event as CloudEventV1<unknown>, true)
 
-/** What a tenant can bring about; the manifests are the operators'. */
+/** The facts that a tenant can bring about; manifests are made for operators. */
 const TYPES_SEEN = 9
 
 describe('facts and the SDK of CloudEvents', function () {

@@ -21,7 +21,7 @@ type Play = (
 
 const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
-/** What the compiler complains of, or nothing. */
+/** The errors of the compiler; empty when there are none. */
 const compiled = (directory: string, project: string): Promise<string> =>
   new Promise(resolve => {
     const tsc = [inRepository('node_modules/typescript/bin/tsc'), '-p', join(directory, project)]

@@ -12,7 +12,7 @@ const insecure = { [oauth.allowInsecureRequests]: true } as const
 
 const BAD_TOKEN = 'eyJhbGciOiJFUzI1NiJ9.e30.AAAA'
 
-/** What the library understood of the WWW-Authenticate that a call was refused with. */
+/** The challenge as the library has parsed it from the WWW-Authenticate of a refused call. */
 const challengeOf = async (call: Promise<Response>): Promise<oauth.WWWAuthenticateChallengeParameters> => {
   const refused = await call.then(
     ({ status }) => expect.fail(`The call was answered with ${status}.`),

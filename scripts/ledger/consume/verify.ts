@@ -111,7 +111,7 @@ const named = async (wrong: readonly RangeProof[], topic: string, entries: reado
 
 const rangeOf = ({ from_position: from, to_position: to }: Sealed): Range => ({ from, to })
 
-/** What a manifest speaks of. Facts that were missing then may have come since: they are left out, as they were then. */
+/** The facts that a manifest counts. Those that were missing then may have come since: they are left out here too. */
 const countedBy = (sealed: Sealed, entries: readonly Entry[]): readonly Entry[] => {
   const missing = new Set(sealed.missing.map(({ id }) => id))
   return within(entries, rangeOf(sealed)).filter(({ id }) => !missing.has(id))

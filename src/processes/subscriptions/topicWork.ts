@@ -18,11 +18,11 @@ type Task = Place & { readonly work: Work }
 export type TopicWork = {
   /** Has it done, in place of what was wanted for the subscription before and has not begun. */
   readonly want: (line: Place, work: Work) => void
-  /** What has not begun is not wanted any more. */
+  /** Drops work that was wanted for the subscription and has not begun. */
   readonly forget: (id: string) => void
   /** Whether a row that was read may be older than what is being done, or was just done. Throws, once, what that failed with. */
   readonly isUnderWay: (id: string) => boolean
-  /** What has ended by now is in the rows that are read from now on. */
+  /** Says that rows are read from now on: they show all work that has ended by now. */
   readonly lookBegins: () => void
   /** Begins nothing more. Resolves when nothing is under way. */
   readonly stop: () => Promise<void>

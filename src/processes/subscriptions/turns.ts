@@ -2,7 +2,7 @@ import type { Line } from '../../feeds/subscribed.ts'
 
 /**
  * Round robin over tenants, and over the subscriptions of each: the one whose last turn is the longest ago is the next, and
- * a newcomer is behind all who are there already. So neither many subscriptions nor new ones of a tenant keep another's waiting.
+ * a newcomer is behind all who are there already. So neither many subscriptions nor new ones of a tenant keep those of another tenant waiting.
  */
 
 export type Turns<T> = {
