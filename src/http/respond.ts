@@ -81,9 +81,12 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   }
   try {
     await stream(send, gone.signal)
-  } finally {
-    res.end()
+  } catch (error) {
+    // Not ended: an answer that breaks off must not be taken for a whole one.
+    res.destroy()
+    throw error
   }
+  res.end()
 }
 
 export const sendProblem = (req: IncomingMessage, res: Response, problem: Problem): void => {
