@@ -97,6 +97,20 @@ export const mutants: readonly Mutant[] = [
     const streams`,
   },
   {
+    name: 'tables of another log are served',
+    issue: 'A17',
+    file: 'src/commands/logIdentity.ts',
+    find: `  if (of !== undefined && of !== log)`,
+    replace: `  if (of === undefined && of !== log)`,
+  },
+  {
+    name: 'tables of a later state of the log are served',
+    issue: 'A17',
+    file: 'src/commands/logIdentity.ts',
+    find: `  if ((await idAt(store, \`\${categoryOf(subject)}-\${subject}\`, BigInt(sequence))) !== id)`,
+    replace: `  if (id === '')`,
+  },
+  {
     name: 'a lost race counts as success',
     issue: 'A21',
     file: 'src/commands/handle.ts',
@@ -322,7 +336,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a list with If-Min-Position does not wait',
     file: 'src/http/collection.ts',
-    find: `if (wanted === undefined || position >= wanted) return position`,
-    replace: `if (wanted === undefined || wanted > 0n) return position`,
+    find: `  if (position >= wanted) return position
+  throw new Problem('projection_behind'`,
+    replace: `  if (position >= 0n) return position
+  throw new Problem('projection_behind'`,
   },
 ]

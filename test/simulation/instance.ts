@@ -1,4 +1,5 @@
-import { createLedger } from '../../src/commands/handle.ts'
+import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createStandings } from '../../src/commands/standing.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
@@ -14,14 +15,21 @@ import {
 } from '../../src/http/index.ts'
 import type { Boundary } from '../../src/http/boundary.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import type { Database, EventStore, Log, RateCounter, SubscriberBus } from '../../src/ports.ts'
+import {
+  type Database,
+  type EventStore,
+  type Log,
+  type RateCounter,
+  type SubscriberBus,
+  Unavailable,
+} from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 
 /** One process of the service with all roles, made of the system's own code; only its ports are simulated. */
 export type Instance = {
   readonly machine: Machine
   readonly boundary: Boundary
-  readonly feedStates: FeedStates
+  readonly feedStates: () => FeedStates
   /** Ends the requests that have no end of their own. The feeds go on, as they do in a process that drains. */
   readonly stopping: AbortController
 }
@@ -83,11 +91,43 @@ const FEED_SETTINGS: FeedSettings = {
 /** A process that ends here ends without warning: nothing is released. */
 const noReleasers = { add: () => undefined }
 
-export const startInstance = async (parts: InstanceParts): Promise<Instance> => {
+const RETRY_MS = 250
+const LOG_LOOK_MS = 3_000
+
+/** As `npm start` does it: feeds begin once the log is known to be that of the tables, and it is looked at again and again. */
+const whileLogIsOurs = async (
+  { machine, database, log }: InstanceParts,
+  ledger: Ledger,
+  begin: () => Promise<void>,
+) => {
+  const { store } = ledger
+  let check = () => adoptLog(ledger, database)
+  let hasBegun = false
+  for (;;) {
+    try {
+      await check()
+      if (!hasBegun) await begin()
+      hasBegun = true
+      check = () => checkLog({ database, store })
+    } catch (error) {
+      if (!(error instanceof Unavailable)) return log.error({ error }, OTHER_LOG)
+    }
+    await machine.world.sleep(hasBegun ? LOG_LOOK_MS : RETRY_MS)
+  }
+}
+
+/** No run of the simulation exchanges its log: a service that refuses it has taken its own for another. */
+export const OTHER_LOG = 'the log is another one'
+
+export const startInstance = (parts: InstanceParts): Instance => {
   const { machine, store, database, bus, log } = parts
   const stopping = new AbortController()
   const services = servicesOf(parts, stopping.signal)
-  const inside = { database, store, ledger: services.ledger, log, factBase: '' }
-  const feedStates = await startFeeds(FEED_SETTINGS, inside, noReleasers, () => bus)
-  return { machine, boundary: createBoundary(services, parts.authenticate), feedStates, stopping }
+  const { ledger } = services
+  let states: FeedStates = new Map()
+  void whileLogIsOurs(parts, ledger, async () => {
+    states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, factBase: '' }, noReleasers, () => bus)
+  })
+  const boundary = createBoundary(services, parts.authenticate)
+  return { machine, boundary, feedStates: () => states, stopping }
 }

@@ -53,7 +53,7 @@ const messageOf = (fields: object): string => {
   return `${rest} ${reason}`
 }
 
-export const startService = async (parts: ServiceParts): Promise<Service> => {
+export const startService = (parts: ServiceParts): Service => {
   const { timeline, random, engine, history, instanceCount } = parts
   const network = createNetwork({ timeline, random: random.fork('network') })
   const log = createLog({ timeline, random: random.fork('log'), network })
@@ -64,14 +64,14 @@ export const startService = async (parts: ServiceParts): Promise<Service> => {
   const ends = new Map<Instance, () => void>()
   let started = 0
 
-  const start = async (): Promise<Running> => {
+  const start = (): Running => {
     const name = `instance-${(started += 1)}`
     const machine = createMachine(name, { timeline, random: random.fork(name) })
     const write = (fields: object, message: string): void => {
       faultsLogged.push(`${name}: ${message} ${messageOf(fields)}`)
       history.note(`${name} logs: ${message} ${messageOf(fields)}`)
     }
-    const instance = await startInstance({
+    const instance = startInstance({
       machine,
       store: log.open(machine),
       database: database.open(machine),
@@ -85,7 +85,7 @@ export const startService = async (parts: ServiceParts): Promise<Service> => {
     return alive
   }
 
-  for (let place = 0; place < instanceCount; place += 1) running.push(await start())
+  for (let place = 0; place < instanceCount; place += 1) running.push(start())
   return {
     log,
     database,
@@ -103,8 +103,8 @@ export const startService = async (parts: ServiceParts): Promise<Service> => {
         ends.get(crashed)?.()
         database.endSessions(crashed.machine)
       })
-      timeline.after(restartAfterMs, async () => {
-        running[place] = await start()
+      timeline.after(restartAfterMs, () => {
+        running[place] = start()
         history.note(`${running[place]?.machine.name} starts`)
       })
     },

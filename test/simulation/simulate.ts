@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { checkAnswers } from './checks/answers.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
+import { checkOtherLogs } from './checks/otherLogs.ts'
 import { checkReadModels } from './checks/readModels.ts'
-import type { Violation } from './checks/violation.ts'
+import { violation, type Violation } from './checks/violation.ts'
 import { actionsWith } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
 import { createMarket } from './clients/market.ts'
@@ -13,6 +14,7 @@ import { replayParked } from './operator.ts'
 import { POISON_TYPE } from './poison.ts'
 import { createHistory, type History } from './history.ts'
 import type { Caller } from './http.ts'
+import { OTHER_LOG } from './instance.ts'
 import { EPOCH_MS } from './machine.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom, type Random } from './random.ts'
@@ -146,6 +148,10 @@ const checkState = async (run: Run, readers: readonly FactReader[]): Promise<rea
   ]
 }
 
+/** A service that refuses the log of its own tables would serve nothing. */
+const checkLogged = (lines: readonly string[]): readonly Violation[] =>
+  lines.filter(line => line.includes(OTHER_LOG)).map(line => violation('a healthy ledger is served', line))
+
 /** Looks every half second until nothing is wrong with the state any more, or the time to finish is over. */
 const finish = async (run: Run, readers: readonly FactReader[], untilMs: number): Promise<readonly Violation[]> => {
   const { timeline, service, history } = run
@@ -154,7 +160,13 @@ const finish = async (run: Run, readers: readonly FactReader[], untilMs: number)
     await service.database.idle()
     const wrong = await checkState(run, readers)
     if (wrong.length === 0 || timeline.nowMs() >= untilMs)
-      return [...wrong, ...checkManifests(service.log), ...checkAnswers(history, service.log)]
+      return [
+        ...wrong,
+        ...checkManifests(service.log),
+        ...checkAnswers(history, service.log),
+        ...(await checkOtherLogs(service.log, service.engine)),
+        ...checkLogged(service.faultsLogged),
+      ]
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
   }
 }
@@ -185,7 +197,7 @@ export const simulate = async (
   const timeline = createTimeline(random.fork('timeline'))
   const history = createHistory(timeline.nowMs)
   const hasSubscribers = random.fork('subscribers').chance(SUBSCRIBERS_CHANCE)
-  const service = await startService({ timeline, random, engine, history, instanceCount: INSTANCES })
+  const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES })
   const run = { timeline, history, service, random }
   const plan = planOf(
     random.fork('plan'),
@@ -207,7 +219,7 @@ export const simulate = async (
   history.count('take-overs', service.database.takeOvers())
   history.count('lost answers', service.network.lost())
   for (const { machine, feedStates } of service.instances()) {
-    for (const { name, state, position, error } of feedStates.values())
+    for (const { name, state, position, error } of feedStates().values())
       history.note(`${machine.name}: ${name} is ${state} at ${position}${error === undefined ? '' : ` (${error})`}`)
     machine.kill()
   }

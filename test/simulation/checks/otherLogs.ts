@@ -1,0 +1,57 @@
+import { AnotherLog, checkLog } from '../../../src/commands/logIdentity.ts'
+import type { Compared } from '../../../src/commands/logIdentity.ts'
+import { SECRET_STREAM } from '../../../src/commands/idSecret.ts'
+import type { StoredEvent } from '../../../src/ports.ts'
+import type { SimulatedLog } from '../eventStore.ts'
+import type { Engine } from '../postgres.ts'
+import { violation, type Violation } from './violation.ts'
+
+/** Whether a service that begins on these tables would take a log for theirs: the real check, on logs as they may be found. */
+
+const storeOf = (events: readonly StoredEvent[]): Compared['store'] => ({
+  async *readStream(name, { from = 0n, limit } = {}) {
+    yield* events.filter(({ stream, revision }) => stream === name && revision >= from).slice(0, limit)
+  },
+  head: () => Promise.resolve(events.at(-1)?.position ?? 0n),
+})
+
+const isRefused = async (engine: Engine, events: readonly StoredEvent[]): Promise<boolean> => {
+  try {
+    await checkLog({ database: { sql: engine.run }, store: storeOf(events) })
+    return false
+  } catch (error) {
+    if (error instanceof AnotherLog) return true
+    throw error
+  }
+}
+
+const NEWEST_ROW = 'select max(position) as position from facts_v1'
+
+export const checkOtherLogs = async ({ events }: SimulatedLog, engine: Engine): Promise<Violation[]> => {
+  const [row] = await engine.run<{ position: bigint | null }>(NEWEST_ROW)
+  const newest = row?.position
+  if (newest === undefined || newest === null) return []
+  const backup = events.filter(({ position }) => position < newest)
+  // Restored from a backup, and written to since: the log is as long as the tables say, and lacks their newest fact.
+  const regrown = backup.map(event => event)
+  const last = events.at(-1)
+  if (last) regrown.push({ ...last, id: `${last.id.slice(0, -1)}x`, stream: 'access-another', revision: 0n })
+  const another = events.map(event => (event.stream === SECRET_STREAM ? { ...event, id: `${event.id}x` } : event))
+  const expected = {
+    'the same log': false,
+    'an older backup': true,
+    'a backup that has grown': true,
+    'another log': true,
+  }
+  const found = {
+    'the same log': await isRefused(engine, events),
+    'an older backup': await isRefused(engine, backup),
+    'a backup that has grown': await isRefused(engine, regrown),
+    'another log': await isRefused(engine, another),
+  }
+  return (Object.keys(expected) as (keyof typeof expected)[])
+    .filter(name => expected[name] !== found[name])
+    .map(name =>
+      violation('tables are served with their own log alone', `${name} is ${found[name] ? 'refused' : 'taken'}`),
+    )
+}
