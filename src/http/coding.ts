@@ -22,13 +22,14 @@ const compressors: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Buffer
   gzip: bytes => promisify(gzip)(bytes),
 }
 
-const ELEMENT = /^[ \t]*([^;, \t]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?[ \t]*$/i
+// For an element without white space around it: two runs of it beside each other would be tried in every combination.
+const ELEMENT = /^([^;, \t]+)(?:[ \t]*;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /** The quality of each coding that the caller names; an element that is none is as if it were absent. */
 const qualitiesOf = (header: string): ReadonlyMap<string, number> =>
   new Map(
     header.split(',').flatMap(element => {
-      const [found, name = '', quality = '1'] = ELEMENT.exec(element) ?? []
+      const [found, name = '', quality = '1'] = ELEMENT.exec(element.trim()) ?? []
       return found === undefined ? [] : [[name.toLowerCase().replace(/^x-/, ''), Number(quality)] as const]
     }),
   )

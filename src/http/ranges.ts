@@ -9,6 +9,8 @@ type Asked = { readonly range: string | undefined; readonly ifRange: string | un
 type Representation = { readonly etag: string; readonly length: bigint }
 
 const BYTES = /^bytes=(.*)$/i
+/** White space at the ends. A run of it is looked at once, from its beginning. */
+const AROUND = /^[ \t]+|(?<![ \t])[ \t]+$/g
 const SPEC = /^(\d+)-(\d*)$|^-(\d+)$/
 
 const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
@@ -39,7 +41,7 @@ export const rangeOf = (
   // An element of a list may be empty (RFC 9110 §5.6.1.2).
   const specs = set
     .split(',')
-    .map(spec => spec.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .map(spec => spec.replaceAll(AROUND, ''))
     .filter(spec => spec !== '')
   return specs.length === 1 ? rangeOfSpec(specs[0] ?? '', length) : undefined
 }

@@ -28,6 +28,11 @@ describe('the coding that a caller likes best', () => {
     [',,gzip,', 'gzip'],
   ]
   for (const [header, coding] of cases) it(`of ${header} is ${coding}`, () => expect(codingOf(header)).to.equal(coding))
+
+  it('is found in time that grows with the length of the header alone', function () {
+    this.timeout(5_000)
+    for (const text of [' ', '; ', ' ;q=0']) expect(codingOf(`a${text.repeat(200_000)}b, gzip`)).to.equal('gzip')
+  })
 })
 
 describe('answers', function () {
