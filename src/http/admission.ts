@@ -28,6 +28,8 @@ const watchLoop = (): (() => boolean) => {
   let before = 0
   let now = 0
   setInterval(() => {
+    // A turn longer than a window leaves one without a measurement, which says nothing about the load.
+    if (histogram.count === 0) return
     before = now
     now = turnMsOf(histogram)
     histogram.reset()
