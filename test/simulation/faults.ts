@@ -133,10 +133,13 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
   const tenant = random.pick(TENANTS)
   history.note(`an operator suspends ${tenant}`)
   const parts = { timeline, random, tenant }
-  void tellStanding(service.log, parts, 'SuspendTenant')
-  timeline.after(random.next() * SUSPENDED_MAX_MS, () => {
+  const reinstate = (): void => {
     history.note(`an operator reinstates ${tenant}`)
     void tellStanding(service.log, parts, 'ReinstateTenant')
+  }
+  // One word after the other: said at the same time, the first could be the last that the log has.
+  void tellStanding(service.log, parts, 'SuspendTenant').then(() => {
+    timeline.after(random.next() * SUSPENDED_MAX_MS, reinstate)
   })
 }
 
