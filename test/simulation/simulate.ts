@@ -46,9 +46,9 @@ export type Outcome = {
 }
 
 const INSTANCES = 2
-const BUSY_MS = 9_000
-const ACTIONS_MIN = 20
-const ACTIONS_MAX = 45
+const BUSY_MS = 7_000
+const ACTIONS_MIN = 16
+const ACTIONS_MAX = 36
 const FAULTS_MAX = 5
 /** In a long run: one action each so many milliseconds, and one fault. */
 const ACTION_EVERY_MS = 6_000
@@ -61,6 +61,7 @@ const PATIENCE_MS = 40_000
 const OPERATOR_MS = 2_000
 const CHECK_EVERY_MS = 500
 const SUBSCRIBERS_CHANCE = 0.25
+const STREAMS_CHANCE = 0.4
 /** What happened a moment ago may still be on its way. */
 const ON_ITS_WAY_MS = 2_000
 const CALLERS: readonly Caller[] = [
@@ -171,12 +172,13 @@ const finish = async (run: Run, readers: readonly FactReader[], untilMs: number)
   }
 }
 
-/** Of each tenant one that pages and one that streams. */
+/** Of each tenant one that pages, and in some runs one that streams. */
 const startReaders = ({ timeline, history, service, random }: Run, isOver: () => boolean): readonly FactReader[] => {
   const tenants = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()]
   const quiet = quietly(history)
+  const hasStreams = random.fork('streams').chance(STREAMS_CHANCE)
   return tenants.flatMap((caller, index) =>
-    [followPages, followStream].map((follow, kind) => {
+    (hasStreams ? [followPages, followStream] : [followPages]).map((follow, kind) => {
       const own = random.fork(`reader/${index}/${kind}`)
       const action = -1 - index * 2 - kind
       return follow({
