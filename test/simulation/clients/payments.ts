@@ -52,15 +52,31 @@ export const settle: Action = async actor => {
   )
 }
 
-/** A settler that learns the id of a payment from the log before its creator has an answer. */
+const LOOKS = 30
+const LOOK_MS = 2
+const EARLY_TRIES = 4
+
+/**
+ * A settler that knows the id of a payment before its creator has an answer, and speaks while it is claimed and not yet
+ * decided.
+ */
 export const settleEarly =
   (idOfNewest: (tenant: string) => string | undefined): Action =>
-  async ({ client, caller }) => {
-    const id = idOfNewest(caller.tenant)
-    if (id === undefined) return
-    const operation = client.random.pick(['settle_payment', 'fail_payment'])
-    const body = operation === 'fail_payment' ? { code: 'card_declined' } : undefined
-    await client.insist({ operation, caller, id, body })
+  async actor => {
+    const { client, caller } = actor
+    const before = idOfNewest(caller.tenant)
+    const paying = pay(actor)
+    let id = before
+    for (let looks = 0; looks < LOOKS && id === before; looks += 1) {
+      await client.sleep(client.random.next() * LOOK_MS)
+      id = idOfNewest(caller.tenant)
+    }
+    if (id !== undefined && id !== before) {
+      const operation = client.random.pick(['settle_payment', 'fail_payment', 'fail_payment'])
+      const body = operation === 'fail_payment' ? { code: 'card_declined' } : undefined
+      for (let tries = 0; tries < EARLY_TRIES; tries += 1) await client.attempt({ operation, caller, id, body })
+    }
+    await paying
   }
 
 export const refund: Action = async actor => {
