@@ -51,13 +51,6 @@ export const mutants: readonly Mutant[] = [
     replace: `    throw error`,
   },
   {
-    name: 'a page of facts goes on beyond what is settled',
-    issue: 'A6',
-    file: 'projections/facts/queries.ts',
-    find: `    from facts_v1 f where \${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1 and f.position <= \${SETTLED}`,
-    replace: `    from facts_v1 f where \${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1`,
-  },
-  {
     name: 'a fact that came late stands at its position',
     issue: 'A6',
     file: 'projections/facts/queries.ts',
