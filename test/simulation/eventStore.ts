@@ -35,7 +35,7 @@ export type LogParts = {
   readonly timeline: Timeline
   readonly random: Random
   readonly network: Network
-  /** What the clock of the server says when the run begins. */
+  /** The time of the server's clock when the run begins. */
   readonly epochMs?: number
 }
 

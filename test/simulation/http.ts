@@ -32,7 +32,7 @@ export type Answer = {
   readonly stream?: Streamed
   /** The client has read the answer, or has gone. */
   readonly close: () => void
-  /** What the log would say of a status 500. */
+  /** The error behind a status 500. */
   readonly fault?: unknown
 }
 

@@ -47,7 +47,7 @@ const STRAGGLER_CHANCE = 0.02
 const STRAGGLER_MAX_MS = 400
 const HANGING_POLL_MS = 50
 
-/** What the server answers, as a call that gives it or throws it. */
+/** The answer of the server, as a call that returns or throws it. */
 const outcomeOf = async <T>(effect: Request<T>['effect']): Promise<(() => T | Promise<T>) | typeof NO_ANSWER> => {
   try {
     const result = await effect()

@@ -8,7 +8,7 @@ import type { Engine } from './postgres.ts'
 import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type MachineParts } from './machine.ts'
 
-/** What operators do by the command line, which is a process of its own beside the service. */
+/** The operators' commands. The command line is a process of its own beside the service. */
 
 /** Asks for everything that waits; poison of a newer build stays where it is, or is discarded. */
 export const replayParked = async (engine: Engine, poison: 'leave' | 'discard'): Promise<void> => {

@@ -62,7 +62,7 @@ const OPERATOR_MS = 2_000
 const CHECK_EVERY_MS = 500
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
-/** What happened a moment ago may still be on its way. */
+/** An event of a moment ago may still be on its way. */
 const ON_ITS_WAY_MS = 2_000
 const CALLERS: readonly Caller[] = [
   { tenant: 'acme', subject: 'alice' },
@@ -133,10 +133,10 @@ const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>)
   return () => open
 }
 
-/** Whatever was stored before has had time to arrive everywhere. */
+/** Every event that was stored before has had time to arrive everywhere. */
 const settledAtOf = ({ timeline }: Run): string => new Date(EPOCH_MS + timeline.nowMs() - ON_ITS_WAY_MS).toISOString()
 
-/** What must be true of the state, whatever clients were told. */
+/** The promises about the state, without regard to the answers of clients. */
 const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => {
   const { log, broker, engine } = run.service
   const settledAt = settledAtOf(run)

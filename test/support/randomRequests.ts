@@ -4,6 +4,7 @@ export type Schema = {
   readonly $ref?: string
   readonly type?: string
   readonly enum?: readonly unknown[]
+  readonly examples?: readonly unknown[]
   readonly const?: unknown
   readonly pattern?: string
   readonly format?: string
@@ -190,7 +191,9 @@ export const randomRequests = (document: Document, seed: number, known: readonly
     const parameters = parametersOf(operation)
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
       const schema = parameters.find(parameter => parameter.in === 'path' && parameter.name === name)?.schema ?? {}
-      return encodeURIComponent(String(valueOf(schema, wrong)) || 'x')
+      // A name that only its examples tell would hardly ever be met by chance.
+      const value = schema.examples && !chance(wrong) ? oneOf(schema.examples) : valueOf(schema, wrong)
+      return encodeURIComponent(String(value) || 'x')
     })
     const query = parameters
       .filter(parameter => parameter.in === 'query' && chance(0.25))

@@ -12,7 +12,7 @@ import type { SimulatedLog } from '../eventStore.ts'
 import { type AnyProjection, rowOf } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** What each client was told, held against the log and against what it was told before. */
+/** The answers that each client got, held against the log and against the answers before them. */
 
 type Answered = Attempt & { readonly answer: NonNullable<Attempt['answer']> }
 const isAnswered = (attempt: Attempt): attempt is Answered => attempt.answer !== undefined
@@ -128,7 +128,7 @@ const representationsAreFolds = (answered: readonly Answered[], log: SimulatedLo
     return [violation('a representation is the fold of its stream', `${place(one)} says ${text}, the log ${expected}`)]
   })
 
-/** What was answered to anybody before a read began is the least that the read shows. */
+/** A read shows no less than any answer that was given before the read began. */
 const readsAreMonotone = (answered: readonly Answered[]): Violation[] => {
   const told = answered.flatMap(one => {
     const id = one.answer.body?.['id']

@@ -39,7 +39,7 @@ const booksOf = (log: SimulatedLog): Books => {
   return { orders: statesOf('order'), invoices: statesOf('invoice'), payments: statesOf('payment'), all }
 }
 
-/** What the invoice says of a payment, by what the payment says of itself. */
+/** The states that an invoice may have for a payment, by the state of the payment. */
 const PART_OF: Readonly<Record<string, readonly (string | undefined)[]>> = {
   accepted: ['reserved'],
   succeeded: ['applied'],

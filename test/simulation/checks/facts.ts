@@ -11,7 +11,7 @@ import type { SimulatedBroker } from '../factBus.ts'
 import { POISON_TYPE } from '../poison.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** What was published, to Kafka and at GET /events, held against the log. */
+/** The published facts, in Kafka and at GET /events, held against the log. */
 
 type Fact = { readonly event: CloudEvent; readonly topic: string; readonly position: bigint; readonly storedAt: string }
 

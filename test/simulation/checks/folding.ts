@@ -7,7 +7,7 @@ import type { StoredEvent } from '../../../src/ports.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import { POISON_TYPE } from '../poison.ts'
 
-/** What the log says of a stream, folded by the code that the service folds it with, whichever aggregate it is of. */
+/** The state and the row of a stream, folded by the code that the service folds it with, for every aggregate. */
 
 export type AnyProjection = { readonly name: string; readonly category: string; readonly columns: object }
 

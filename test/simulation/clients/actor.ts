@@ -2,7 +2,7 @@ import type { Answer, Caller } from '../http.ts'
 import type { Client, Request } from './client.ts'
 import type { Known, Market } from './market.ts'
 
-/** What one client does at one time: a logical request, with its retries and, now and then, its twins and its mistakes. */
+/** An action is one logical request of a client, with its retries and, now and then, its twins and its mistakes. */
 export type Actor = { readonly client: Client; readonly market: Market; readonly caller: Caller }
 export type Action = (actor: Actor) => Promise<void>
 

@@ -1,7 +1,7 @@
 import type { Answer } from '../http.ts'
 import type { Random } from '../random.ts'
 
-/** What the clients of a run have seen of their resources: each knows only what some answer has told. */
+/** The resources that the clients of a run have seen: a client knows only what some answer has told. */
 export type Known = {
   readonly id: string
   readonly tenant: string
