@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
+import { fetchWhenAvailable } from '../../src/retryAfter.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
 import { findWhereabouts, howToStart } from './whereabouts.ts'
 
@@ -13,6 +14,8 @@ export type ApiCaller = (
   path: string,
   asked?: { readonly body?: object },
 ) => Promise<unknown>
+
+const ANSWER_MAX_MS = 30_000
 
 const problemSchema = z.object({
   title: z.string(),
@@ -52,11 +55,9 @@ export const callerOf = async (options: CallerOptions, scopes: readonly string[]
   const authorization = `Bearer ${await tokenOf(options, scopes)}`
   return async (method, path, { body } = {}) => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
-    const response = await fetch(`${api}${path}`, {
-      method,
-      headers: { authorization, ...content },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }).catch((error: unknown) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const request = { method, headers: { authorization, ...content }, ...sent }
+    const response = await fetchWhenAvailable(`${api}${path}`, request, ANSWER_MAX_MS).catch((error: unknown) => {
       throw new Refusal(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
     })
     const text = await response.text()

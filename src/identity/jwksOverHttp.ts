@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fetchWhenAvailable } from '../retryAfter.ts'
 
 const FETCH_TIMEOUT_MS = 3000
 const MAX_DOCUMENT_BYTES = 262_144
@@ -7,7 +8,7 @@ export type FetchJwks = () => Promise<unknown>
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) })
 
-/** Reads at most `MAX_DOCUMENT_BYTES`: whoever answers in the issuer's place must not fill our memory. */
+/** Reads at most `MAX_DOCUMENT_BYTES`, so that no answer can fill this process's memory. */
 const readBounded = async (response: Response): Promise<string> => {
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -21,11 +22,8 @@ const readBounded = async (response: Response): Promise<string> => {
 
 /** A redirect is an error: the keys come from the configured place or not at all. */
 const fetchJson = async (url: string): Promise<unknown> => {
-  const response = await fetch(url, {
-    headers: { accept: 'application/json, application/jwk-set+json' },
-    redirect: 'error',
-    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
-  })
+  const headers = { accept: 'application/json, application/jwk-set+json' }
+  const response = await fetchWhenAvailable(url, { headers, redirect: 'error' }, FETCH_TIMEOUT_MS)
   const text = await readBounded(response)
   if (!response.ok) throw new Error(`The issuer answered ${response.status}.`)
   return JSON.parse(text)
@@ -41,7 +39,7 @@ const metadataUrls = (issuer: string): string[] => {
   ]
 }
 
-/** The metadata must name this very issuer, or another tenant of the same host could lend us its keys. */
+/** The metadata must name this very issuer; otherwise another tenant of the same host could substitute its own keys. */
 const keysUrlFrom = (document: unknown, issuer: string): string => {
   const metadata = metadataSchema.parse(document)
   if (metadata.issuer !== issuer) throw new Error('The metadata is of another issuer.')
@@ -64,7 +62,8 @@ const discover = async (issuer: string): Promise<string> => {
 
 /**
  * Reads the key set of an issuer, found by its metadata. The address found is kept until it fails once.
- * Rejects with an Error when metadata or keys cannot be read within 3 s each.
+ * A 503 with
+ * Retry-After is asked again. Rejects with an Error when metadata or keys cannot be read within 3 s each.
  */
 export const jwksOverHttp = (issuer: string): FetchJwks => {
   let keysUrl: string | undefined

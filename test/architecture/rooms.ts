@@ -40,6 +40,7 @@ export const rooms: readonly Room[] = [
   { name: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
   { name: 'the configuration', files: /^src\/config\.ts$/, may: ['zod', PORTS, 'src/configValues\\.ts', NODE] },
   { name: 'the addresses', files: /^src\/addresses\.ts$/, may: ['zod', NODE] },
+  { name: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { name: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
   {
     name: 'commands',
@@ -75,7 +76,7 @@ export const rooms: readonly Room[] = [
     may: [
       ...STREAMS,
       PORTS,
-      'src/identity/.+',
+      'src/(identity/.+|retryAfter\\.ts)',
       'zod',
       'lru-cache',
       'jsonwebtoken',
@@ -125,7 +126,7 @@ export const rooms: readonly Room[] = [
     name: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addresses|ports|world|releasers)\\.ts|src/(adapters|embedded|identity|commands)/.+',
+      'src/(compose|config|addresses|ports|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
       'src/feeds/(checkpoints|parked)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],
