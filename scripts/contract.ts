@@ -1,5 +1,5 @@
-import { openApiOf } from '../src/http/contract.ts'
-import { routes } from '../src/http/index.ts'
+import { openApiOf } from '../src/http/contract/openapi.ts'
+import { routes } from '../src/http/endpoints.ts'
 
 /**
  * `node scripts/contract.ts` prints the contract as the service serves it at /openapi.json, without a service: for diffs,

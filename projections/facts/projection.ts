@@ -3,7 +3,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { type CloudEvent, cloudEventOf, type FactMap, factOf } from '../../streams/facts.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
-import { MANIFEST_CATEGORIES } from '../topics.ts'
+import { MANIFEST_CATEGORIES } from '../factTopics.ts'
 
 /** One published fact, as GET /events serves it and Kafka carries it. */
 export type FactRow = {

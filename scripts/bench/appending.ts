@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { inFlight, type Side } from './measure.ts'
 
 /** As large as the first event of a payment, claim and metadata included. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { type Context, createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { claimOf, idOfKey, randomId, type ScopedKey } from '../../src/commands/identifiers.ts'

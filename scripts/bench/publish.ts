@@ -1,5 +1,5 @@
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
-import { openFactBus } from '../../src/adapters/kafka.ts'
+import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { realWorld } from '../../src/world.ts'
 import type { Database, FactBus, FactMessage } from '../../src/ports.ts'

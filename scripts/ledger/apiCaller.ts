@@ -3,7 +3,7 @@ import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { fetchWhenAvailable } from '../../src/retryAfter.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart } from './connections.ts'
 
 /** Requests of the command line to the API of the service that is meant. */
 

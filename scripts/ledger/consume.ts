@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { MANIFEST_TOPICS } from '../../projections/topics.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
@@ -11,7 +11,7 @@ import { consumeKafka } from './consume/kafka.ts'
 import { progressOf, sayConsumed, sayVerified } from './consume/say.ts'
 import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { TOKEN_SETTING } from './givenToken.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart } from './connections.ts'
 
 /** A subscriber in small, to be read and copied: keeps every fact once, survives its own death, and proves it. */
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAccess } from '../../src/commands/access.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import {
@@ -10,12 +10,12 @@ import {
   type ParkedRequest,
   parkedSummary,
   requestParked,
-} from '../../src/feeds/parked.ts'
+} from '../../src/feeds/deadLetters.ts'
 import type { Database } from '../../src/ports.ts'
 import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart } from './connections.ts'
 
 /** Facts that could not be delivered, and what an operator does about them. */
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding } from './doctor/finding.ts'
@@ -10,7 +10,7 @@ import { checkParked } from './doctor/parked.ts'
 import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart, type KnownAddresses, type Whereabouts } from './whereabouts.ts'
+import { findWhereabouts, howToStart, type KnownAddresses, type Whereabouts } from './connections.ts'
 
 /** What `--json` prints. */
 type Diagnosis = Machine & {

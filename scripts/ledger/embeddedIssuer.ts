@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../../src/embedded/refusal.ts'
-import { findWhereabouts } from './whereabouts.ts'
+import { findWhereabouts } from './connections.ts'
 
 /** What the commands about the embedded issuer share. */
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { MANIFEST_TOPICS } from '../../projections/topics.ts'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import { FACTS, sealManifest, type Sealing, type SealParts } from '../../src/commands/manifests.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
@@ -10,7 +10,7 @@ import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/world.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart } from './connections.ts'
 
 /** Seals what the analysts' topics have had since their last manifest, without waiting for the hour to end. */
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { userInfo } from 'node:os'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Context, createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { realWorld } from '../../src/world.ts'
 

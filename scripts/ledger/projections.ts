@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { forgetLog } from '../../src/commands/logIdentity.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { startParts } from '../../src/embedded/parts.ts'
@@ -7,7 +7,7 @@ import { Refusal } from '../../src/embedded/refusal.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
 import { print, printJson, tell } from './print.ts'
-import { findWhereabouts } from './whereabouts.ts'
+import { findWhereabouts } from './connections.ts'
 
 /** The read models as a whole. */
 

@@ -1,13 +1,13 @@
 import { Command } from 'commander'
 import { z } from 'zod'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
 import { print, printJson, printLines } from './print.ts'
-import { findWhereabouts, howToStart, withoutPassword } from './whereabouts.ts'
+import { findWhereabouts, howToStart, withoutPassword } from './connections.ts'
 
 /** What an auditor reads: the stored event itself, not what this build would make of it. */
 type Entry = {

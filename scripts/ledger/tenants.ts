@@ -1,11 +1,11 @@
 import { Command } from 'commander'
-import { changeStanding } from '../../src/commands/standing.ts'
+import { changeStanding } from '../../src/commands/tenantStatus.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { isScope, TENANT_PATTERN } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
-import { findWhereabouts, howToStart } from './whereabouts.ts'
+import { findWhereabouts, howToStart } from './connections.ts'
 
 /** The operators' word on tenants and their subjects, whatever the issuer says of them. */
 

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 import { print, printJson } from './print.ts'
-import { findWhereabouts } from './whereabouts.ts'
+import { findWhereabouts } from './connections.ts'
 
 type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
 

@@ -7,7 +7,7 @@ import { type EventStore, Unavailable, type World } from '../ports.ts'
 import type { Entity } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createIdSecret } from './idSecret.ts'
-import { createLoader, type Loaded, type Loader, nothingLoaded } from './loader.ts'
+import { createLoader, type Loaded, type Loader, nothingLoaded } from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
 /** Who commands, why, and when. `commandId` names this attempt: its events' ids are made of it. */

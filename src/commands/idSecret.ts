@@ -3,7 +3,7 @@ import { HOUSE_TENANT, type Metadata } from '../../streams/envelope.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
 import { secretEntity } from './entities.ts'
 import { derivedId, eventIdOf } from './identifiers.ts'
-import type { Loader } from './loader.ts'
+import type { Loader } from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
 /**

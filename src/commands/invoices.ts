@@ -8,7 +8,7 @@ import { type Created, replay } from './creation.ts'
 import { invoiceEntity, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { bindKey, objectionToKey } from './keyBindings.ts'
-import type { Loaded } from './loader.ts'
+import type { Loaded } from './aggregateRepository.ts'
 
 export type NewInvoice = {
   readonly id: InvoiceId

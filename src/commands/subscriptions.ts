@@ -2,7 +2,7 @@ import { CROCKFORD, type OperationId, type SubscriptionId, withPrefix } from '..
 import type { World } from '../ports.ts'
 import { idOfKey, randomId, type ScopedKey } from './identifiers.ts'
 import type { Ledger } from './handle.ts'
-import { createStandings, type Standings } from './standing.ts'
+import { createStandings, type Standings } from './tenantStatus.ts'
 
 /**
  * What follows from the id of a subscription. The last characters of the id itself are always zero: they are left for the

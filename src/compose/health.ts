@@ -1,6 +1,6 @@
 import type { Ledger } from '../commands/handle.ts'
-import type { FeedState } from '../feeds/run.ts'
-import type { HealthReport } from '../http/index.ts'
+import type { FeedState } from '../feeds/subscriptionLoop.ts'
+import type { HealthReport } from '../http/endpoints.ts'
 import type { Database } from '../ports.ts'
 import type { FeedStates } from './feeds.ts'
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { createLocalCounter, openSharedCounter } from '../adapters/rates.ts'
+import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
 import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/budgets.ts'
 import { createDenials } from '../commands/denials.ts'
-import { createStandings } from '../commands/standing.ts'
+import { createStandings } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
 import {
@@ -23,7 +23,7 @@ import {
   type OnRefused,
   routes,
   type Services,
-} from '../http/index.ts'
+} from '../http/endpoints.ts'
 import type { ApiKeyVerifier } from '../identity/apiKeys.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokens.ts'

@@ -1,10 +1,18 @@
 import { Unavailable } from '../ports.ts'
 import { takeCheckpoint } from './checkpoints.ts'
-import { batchOf, isPassing, type Member, memberOf, type MemberParts, writeApart, writeTogether } from './members.ts'
+import {
+  batchOf,
+  isPassing,
+  type Member,
+  memberOf,
+  type MemberParts,
+  writeApart,
+  writeTogether,
+} from './readModelWriter.ts'
 import type { ReadModel } from './readModels.ts'
-import { serveRequests } from './requests.ts'
-import type { Feed, Run } from './run.ts'
-import { createTurns } from './turns.ts'
+import { serveRequests } from './deadLetterRequests.ts'
+import type { Feed, Run } from './subscriptionLoop.ts'
+import { createTurns } from './serialQueue.ts'
 
 /**
  * One reading of the log fills every read model: each event comes over the wire once and is decoded once. Each model has

@@ -1,14 +1,14 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
-import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/topics.ts'
+import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/factTopics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import type { Database, EventStore, FactBus, FactMessage, Sql, StoredEvent, TopicSettings, World } from '../ports.ts'
 import { moveCheckpoint, takeCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
-import { openDelivery, type Outgoing } from './delivery.ts'
-import { type ParkedFact, placeOf } from './parked.ts'
-import type { Feed } from './run.ts'
+import { openDelivery, type Outgoing } from './deliveryWithParking.ts'
+import { type ParkedFact, placeOf } from './deadLetters.ts'
+import type { Feed } from './subscriptionLoop.ts'
 
 // One list with GET /events, so that what can be read there is what the topics hold.
 const ANALYST_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({

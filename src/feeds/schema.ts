@@ -9,7 +9,7 @@ const folder = new URL('../../projections/', import.meta.url)
 const SCHEMA_LOCK = 5_170_201
 
 /** Tables beside the read models, which are there for as long as the ledger is. */
-const KEPT = new URL('kept.sql', import.meta.url)
+const KEPT = new URL('operationalTables.sql', import.meta.url)
 
 /**
  * Creates what is missing. A read model's table has its version in its name and is made anew from the log, so there is

@@ -7,7 +7,7 @@ import { REQUEST_GRACE_MS } from '../commands/budgets.ts'
 import { orderEntity } from '../commands/entities.ts'
 import { handle, type Ledger } from '../commands/handle.ts'
 import { raiseFromTerms } from '../commands/invoices.ts'
-import { contextOf, type Process, type Task } from './process.ts'
+import { contextOf, type Process, type Task } from './processManager.ts'
 
 /**
  * Keeps orders and invoices in step: an order that took an invoice gets it raised, a paid invoice completes its order, a

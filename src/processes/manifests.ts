@@ -1,9 +1,9 @@
 import { firstFact } from '../../projections/facts/queries.ts'
-import { MANIFEST_TOPICS } from '../../projections/topics.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/handle.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
 import { moveCheckpoint, positionOf, takeCheckpoint } from '../feeds/checkpoints.ts'
-import type { Feed } from '../feeds/run.ts'
+import type { Feed } from '../feeds/subscriptionLoop.ts'
 import type { Database } from '../ports.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Place } from '../feeds/checkpoints.ts'
-import type { ParkedFact } from '../feeds/parked.ts'
+import type { ParkedFact } from '../feeds/deadLetters.ts'
 
 /**
  * The event that began something, and how a later run finds it again: it comes again to a reader that goes on `after` that

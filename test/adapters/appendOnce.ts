@@ -1,6 +1,6 @@
 /** Appends one event to the store whose address is given, by a clock that is set as the test says, and ends with code 0. */
 
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { event, newStream } from '../contracts/eventStoreKit.ts'
 
 const [address = '', offsetMs = '0', leapMs = '0'] = process.argv.slice(2)

@@ -7,8 +7,8 @@ import { invoiceColumns } from '../../projections/invoices/queries.ts'
 import { orderColumns } from '../../projections/orders/queries.ts'
 import { paymentColumns } from '../../projections/payments/queries.ts'
 import type { Columns, ColumnType } from '../../projections/projection.ts'
-import { csv } from '../../src/adapters/csv.ts'
-import { parquet } from '../../src/adapters/parquet.ts'
+import { csv } from '../../src/adapters/files/csv.ts'
+import { parquet } from '../../src/adapters/files/parquet.ts'
 import type { FileFormat } from '../../src/ports.ts'
 
 /** The type that an analyst would give each column of the csv file. */

@@ -1,4 +1,4 @@
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStoreUnderTest, eventStoreContract } from '../contracts/eventStore.ts'
 import { startTestNode } from '../embedded/eventStoreNode.ts'
 

@@ -1,6 +1,6 @@
 import { Metadata, status } from '@grpc/grpc-js'
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { event, events, idsOf } from '../contracts/eventStoreKit.ts'
 import { until } from '../embedded/processes.ts'

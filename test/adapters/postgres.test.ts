@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Client } from 'pg'
-import { fence, openDatabase, Replaced } from '../../src/adapters/postgres.ts'
+import { fence, openDatabase, Replaced } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/child.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/processes.ts'
@@ -333,7 +333,7 @@ describe('Postgres adapter', function () {
     })
 
     it('takes over from a process that is stopped, which finds itself replaced when it goes on', async () => {
-      const module = pathToFileURL(join(import.meta.dirname, '../../src/adapters/postgres.ts')).href
+      const module = pathToFileURL(join(import.meta.dirname, '../../src/adapters/postgres/database.ts')).href
       const sleeper = runProgram([
         '--input-type=module',
         '-e',

@@ -1,7 +1,7 @@
 import type { Import, Source } from './source.ts'
 import { importsOf } from './source.ts'
 
-/** Who may import whom: the table of the house. A file that belongs to no row is in the wrong place. */
+/** The import rules, a row for each layer. A file that belongs to no row is in the wrong place. */
 
 type Room = {
   readonly name: string
@@ -92,15 +92,13 @@ export const rooms: readonly Room[] = [
       ['eventstoredb', '(@eventstore/db-client|google-protobuf)'],
       ['kafka', 'kafkajs'],
       ['postgres', 'pg'],
-      ['csv', 'csv-stringify'],
-      ['jsonl', 'node:stream'],
-      ['parquet', 'hyparquet-writer'],
-      ['rates', 'rate-limiter-flexible'],
+      ['files', '(csv-stringify|hyparquet-writer)'],
+      ['rateLimiter', 'rate-limiter-flexible'],
     ] as const
-  ).map(([prefix, vendor]) => ({
-    name: `the adapter ${prefix}`,
-    files: new RegExp(`^src/adapters/${prefix}\\w*\\.ts$`),
-    may: [PORTS, `src/adapters/${prefix}\\w*\\.ts`, vendor, NODE],
+  ).map(([folder, vendor]) => ({
+    name: `the adapter ${folder}`,
+    files: new RegExp(`^src/adapters/${folder}/\\w+\\.ts$`),
+    may: [PORTS, `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
     mayTypes: [...STREAMS, ...PROJECTIONS],
   })),
   {
@@ -121,13 +119,13 @@ export const rooms: readonly Room[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { name: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
-  { name: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract|index)\\.ts'] },
+  { name: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract/openapi|endpoints)\\.ts'] },
   {
     name: 'scripts',
     files: /^scripts\//,
     may: [
       'src/(compose|config|addresses|ports|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
-      'src/feeds/(checkpoints|parked)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/feeds/(checkpoints|deadLetters)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],
   },

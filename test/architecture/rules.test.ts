@@ -48,7 +48,9 @@ describe('the rules of the house', () => {
       const [path, bad, good] = broken[name] ?? []
       if (path === undefined || bad === undefined || good === undefined) return expect.fail(`Break ${name} here.`)
       expect(rule({ path, text: bad })).to.have.length(1)
-      expect(rule({ path: name === 'plainNames' ? 'src/http/orders.ts' : path, text: good })).to.deep.equal([])
+      expect(rule({ path: name === 'plainNames' ? 'src/http/resources/orders.ts' : path, text: good })).to.deep.equal(
+        [],
+      )
     })
 
   const forbidden: readonly (readonly [path: string, text: string])[] = [
@@ -64,18 +66,18 @@ describe('the rules of the house', () => {
     ['src/ports.ts', "import { money } from '../streams/money.ts'"],
     ['src/commands/handle.ts', "import { Pool } from 'pg'"],
     ['src/commands/handle.ts', "import { x } from '../feeds/run.ts'"],
-    ['src/commands/handle.ts', "import { x } from '../adapters/postgres.ts'"],
-    ['src/feeds/run.ts', "import { x } from '../commands/handle.ts'"],
-    ['src/feeds/run.ts', "const x = await import('../adapters/kafka.ts')"],
-    ['src/processes/settlement.ts', "import { x } from '../http/route.ts'"],
-    ['src/http/orders.ts', "import { x } from '../adapters/postgres.ts'"],
-    ['src/http/orders.ts', "import { x } from '../compose.ts'"],
-    ['src/http/orders.ts', "import { x } from '../feeds/run.ts'"],
-    ['src/http/orders.ts', "import jwt from 'jsonwebtoken'"],
+    ['src/commands/handle.ts', "import { x } from '../adapters/postgres/database.ts'"],
+    ['src/feeds/subscriptionLoop.ts', "import { x } from '../commands/handle.ts'"],
+    ['src/feeds/subscriptionLoop.ts', "const x = await import('../adapters/kafka/factBus.ts')"],
+    ['src/processes/paymentRecovery.ts', "import { x } from '../http/route.ts'"],
+    ['src/http/resources/orders.ts', "import { x } from '../../adapters/postgres/database.ts'"],
+    ['src/http/resources/orders.ts', "import { x } from '../../compose.ts'"],
+    ['src/http/resources/orders.ts', "import { x } from '../../feeds/subscriptionLoop.ts'"],
+    ['src/http/resources/orders.ts', "import jwt from 'jsonwebtoken'"],
     ['src/identity/tokens.ts', "import { x } from '../http/route.ts'"],
-    ['src/adapters/kafka.ts', "import { x } from './postgres.ts'"],
-    ['src/adapters/kafka.ts', "import { Pool } from 'pg'"],
-    ['src/adapters/kafka.ts', "import { x } from '../../streams/money.ts'"],
+    ['src/adapters/kafka/factBus.ts', "import { x } from '../postgres/database.ts'"],
+    ['src/adapters/kafka/factBus.ts', "import { Pool } from 'pg'"],
+    ['src/adapters/kafka/factBus.ts', "import { x } from '../../../streams/money.ts'"],
     ['src/adapters/redis.ts', ''],
     ['src/embedded/child.ts', "import { x } from '../http/route.ts'"],
     ['src/embedded/child.ts', "import { x } from '../../streams/money.ts'"],
@@ -97,7 +99,7 @@ describe('the rules of the house', () => {
     ['projections/page.ts', "import type { QueryResultRow } from 'pg'"],
     ['projections/page.ts', "import { type QueryResultRow, type Pool } from 'pg'"],
     ['src/ports.ts', "import type { Money } from '../streams/money.ts'"],
-    ['src/adapters/kafka.ts', "import { x } from './kafkaClient.ts'\nimport { Kafka } from 'kafkajs'"],
+    ['src/adapters/kafka/factBus.ts', "import { x } from './client.ts'\nimport { Kafka } from 'kafkajs'"],
     ['src/commands/handle.ts', "// import { Pool } from 'pg'\nconst text = `\\nimport { Pool } from 'pg'`"],
   ]
   for (const [path, text] of permitted)

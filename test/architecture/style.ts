@@ -100,8 +100,11 @@ const pureRooms: Rule = source =>
 const noDefaultBranch: Rule = ({ path, text }) =>
   path.startsWith('streams/') ? found(codeOf(text), /\bdefault\s*:/g, 'a default branch hides a new event') : []
 
+/** A process manager is a pattern by that name. */
 const plainNames: Rule = ({ path }) =>
-  /(?:Manager|Helper|Util|Service)s?\.ts$|\/(?:helper|util)s?\.ts$/.test(path) ? ['the name says nothing'] : []
+  /(?<!\/process)(?:Manager|Helper|Util|Service)s?\.ts$|\/(?:helper|util)s?\.ts$/.test(path)
+    ? ['the name says nothing']
+    : []
 
 const noPathsOfThisMachine: Rule = ({ text }) =>
   found(text, /\/(?:home|Users|root|work)\/[a-z]/g, 'a path of one machine')

@@ -1,7 +1,7 @@
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { batchAppend } from '../../src/embedded/eventstore/protocol/batchAppend.ts'
 import { openStreams } from '../../src/embedded/eventstore/streams.ts'
 import { openTail } from '../../src/embedded/eventstore/tail.ts'

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { compose, type Service } from '../../src/compose.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Child, startChild } from '../../src/embedded/child.ts'

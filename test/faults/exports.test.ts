@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, clientOf, newKey } from '../support/client.ts'
 import { fetched, foldedUpTo } from '../support/exports.ts'
 import { openStage, type Stage } from '../support/exportsUnderFire.ts'

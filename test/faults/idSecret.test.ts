@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { paymentEntity } from '../../src/commands/entities.ts'
 import { newEventOf } from '../../src/commands/recorded.ts'
 import { compose } from '../../src/compose.ts'

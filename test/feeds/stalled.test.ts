@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { type Feed, runFeeds } from '../../src/feeds/run.ts'
+import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, EventStore, FeedItem } from '../../src/ports.ts'
 import { createHeldWorld, type HeldWorld } from '../processes/kit.ts'
 import { createReports, type Reports } from './kit.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import { readConfig } from '../../src/config.ts'
-import { createAddressOf, networkOf } from '../../src/http/address.ts'
+import { createAddressOf, networkOf } from '../../src/http/server/clientAddress.ts'
 
 describe('the address of a client', () => {
   const TRUSTED = ['10.0.0.0/8', '192.0.2.7', '2001:db8:aaaa::/48']

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { anOrder, type Answer, type Asked, type Client, clientOf } from '../support/client.ts'
 import { quietHead, sharedService, type TestService } from '../support/service.ts'

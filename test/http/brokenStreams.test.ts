@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { sendReply } from '../../src/http/respond.ts'
+import { sendReply } from '../../src/http/response/respond.ts'
 import type { Streamed } from '../../src/http/route.ts'
 
 describe('an answer that is sent in parts', () => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { expect } from 'chai'
-import { createBodies, createPlaces } from '../../src/http/capacity.ts'
+import { createBodies, createPlaces } from '../../src/http/server/capacity.ts'
 import { anOrder, clientOf, eventually, inParallel } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { dial } from '../support/wire.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { CloudEvent, type CloudEventV1, Kafka } from 'cloudevents'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { rememberFactBase, withFactBase } from '../../src/compose/factBase.ts'
 import { messageOf } from '../../src/feeds/publisher.ts'
 import type { Database, FactMessage, SubscriberBus } from '../../src/ports.ts'

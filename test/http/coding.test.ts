@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
-import { codingOf } from '../../src/http/coding.ts'
+import { codingOf } from '../../src/http/response/contentCoding.ts'
 import { anOrder, type Client, clientOf, eventually } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { aPayment, approvedInvoice, type Client, clientOf, eventually, newKey } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 

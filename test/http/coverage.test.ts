@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { routes } from '../../src/http/index.ts'
-import { type ErrorCode, Problem, statusOf } from '../../src/http/problem.ts'
+import { routes } from '../../src/http/endpoints.ts'
+import { type ErrorCode, Problem, statusOf } from '../../src/http/response/problemCatalogue.ts'
 import { type AnyRoute, errorsOf } from '../../src/http/route.ts'
 import { PersistentMap } from '../../streams/persistentMap.ts'
 import { type Answer, type Client, clientOf } from '../support/client.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { clientOf, inParallel } from '../support/client.ts'
 import { sharedService } from '../support/service.ts'
 import { caller, startVariant, TENANT } from '../support/variants.ts'

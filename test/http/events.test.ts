@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../support/client.ts'
 import { type Sent, sentIn } from '../support/factContract.ts'

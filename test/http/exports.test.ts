@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Client as PostgresClient } from 'pg'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { operationEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/handle.ts'
 import { randomId } from '../../src/commands/identifiers.ts'

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { expect } from 'chai'
-import { factKinds, schemaDocuments } from '../../src/http/factSchemas.ts'
+import { factKinds, schemaDocuments } from '../../src/http/contract/factSchemas.ts'
 import type { JsonObject } from '../../src/ports.ts'
 import { FACT_TYPES } from '../../streams/facts.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createPace } from '../../src/http/pace.ts'
+import { createPace } from '../../src/http/server/pacing.ts'
 import { clientOf } from '../support/client.ts'
 import { sharedService } from '../support/service.ts'
 import { caller, startVariant } from '../support/variants.ts'

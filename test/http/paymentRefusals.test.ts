@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../src/ports.ts'
 import {
   type Answer,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { preferenceOf } from '../../src/http/preference.ts'
+import { preferenceOf } from '../../src/http/request/preference.ts'
 
 const MAX_MS = 4_000
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { rangeOf } from '../../src/http/ranges.ts'
+import { rangeOf } from '../../src/http/request/ranges.ts'
 import { type Client, clientOf } from '../support/client.ts'
 import { askFor, download, ended, fetched, manyPayments } from '../support/exports.ts'
 import { sharedService, type TestService } from '../support/service.ts'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 
 const LENGTH = 1_000n
 const ETAG = '"v1"'

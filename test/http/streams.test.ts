@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage, type Server, type ServerRespon
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { sendReply } from '../../src/http/respond.ts'
+import { sendReply } from '../../src/http/response/respond.ts'
 import type { Streamed } from '../../src/http/route.ts'
 import { eventually } from '../support/client.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createAuthentication } from '../../src/http/index.ts'
+import { createAuthentication } from '../../src/http/endpoints.ts'
 import { type Forge, openForge } from '../identity/forge.ts'
 import { tokenClaims } from '../identity/tokenClaims.ts'
 import { tokenForms } from '../identity/tokenForms.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { openDatabaseLoginThrottle } from '../../src/embedded/issuer/databaseLoginThrottle.ts'
 import { createMemoryLoginThrottle, type LoginThrottle } from '../../src/embedded/issuer/loginThrottle.ts'
 import type { Database } from '../../src/ports.ts'

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
 import { decide, type Fields, newPkce } from './browser.ts'
 import { CALLBACK, type Delegation, openDelegation } from './delegation.ts'

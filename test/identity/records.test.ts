@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createAdapters, grantName } from '../../src/embedded/issuer/adapters.ts'
 import { openDatabaseRecords } from '../../src/embedded/issuer/databaseRecords.ts'
 import { createMemoryRecords } from '../../src/embedded/issuer/memoryRecords.ts'

@@ -37,7 +37,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a run goes on when its other half has ended',
     issue: 'A4',
-    file: 'src/feeds/run.ts',
+    file: 'src/feeds/subscriptionLoop.ts',
     find: `        progress.busy()
         ended.abort()`,
     replace: `        progress.busy()`,
@@ -45,7 +45,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an event that cannot be read stops its process',
     issue: 'A5',
-    file: 'src/processes/intake.ts',
+    file: 'src/processes/eventIntake.ts',
     find: `    parked.set(place.key, stored.position)
     return { ...row, reason: reasonOf(error), attempts: 1 }`,
     replace: `    throw error`,
@@ -75,14 +75,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the parked keys are read before the checkpoint is taken over',
     issue: 'A12',
-    file: 'src/feeds/delivery.ts',
+    file: 'src/feeds/deliveryWithParking.ts',
     find: `  const parked = await parkedKeys(database.sql, name)`,
     replace: `  const parked = new Set<string>()`,
   },
   {
     name: 'a batch with poison is written without its epoch',
     issue: 'A13',
-    file: 'src/feeds/members.ts',
+    file: 'src/feeds/readModelWriter.ts',
     find: `  await parts.database.transaction(async sql => {
     await moveCheckpoint(sql, [member.model.name], batch.position, batch.epoch)
     const streams`,
@@ -118,19 +118,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'If-Match takes any tag',
-    file: 'src/http/conditional.ts',
+    file: 'src/http/request/conditional.ts',
     find: `tags.some(tag => !tag.weak && tag.opaque === etag))`,
     replace: `tags.length > 0)`,
   },
   {
     name: 'If-Match compares weakly',
-    file: 'src/http/conditional.ts',
+    file: 'src/http/request/conditional.ts',
     find: `tag => !tag.weak && tag.opaque === etag`,
     replace: `tag => tag.opaque === etag`,
   },
   {
     name: 'the checkpoint moves before the broker has acknowledged',
-    file: 'src/feeds/delivery.ts',
+    file: 'src/feeds/deliveryWithParking.ts',
     find: `        const rows = await sendAll(facts)
         if (rows.length === 0) return commit(database.sql)`,
     replace: `        await commit(database.sql)
@@ -153,7 +153,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a GET by id shows the resource of another tenant',
-    file: 'src/http/resource.ts',
+    file: 'src/http/resources/resource.ts',
     find: `row.tenant_id !== call.principal.tenant || `,
     replace: ``,
   },
@@ -171,7 +171,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the events of a retry have new ids',
-    file: 'src/processes/process.ts',
+    file: 'src/processes/processManager.ts',
     find: 'commandId: `${process}/${recorded.eventId}`',
     replace: 'commandId: `${process}/${recorded.eventId}/${world.now()}`',
   },
@@ -183,13 +183,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'recovery never comes',
-    file: 'src/processes/process.ts',
+    file: 'src/processes/processManager.ts',
     find: `dueAtMs <= world.monotonicMs()`,
     replace: `dueAtMs <= world.monotonicMs() - 3_600_000`,
   },
   {
     name: 'grace periods are measured by the wall clock',
-    file: 'src/processes/process.ts',
+    file: 'src/processes/processManager.ts',
     find: `dueAtMs <= world.monotonicMs()`,
     replace: `dueAtMs <= world.now()`,
   },
@@ -250,7 +250,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a GET by id answers from the cache',
-    file: 'src/http/resource.ts',
+    file: 'src/http/resources/resource.ts',
     find: `(await loader.load(entity, id)).row`,
     replace: `(loader.lastSeen(entity, id) ?? (await loader.load(entity, id))).row`,
   },
@@ -283,32 +283,32 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a fact overtakes one of its key that is parked',
-    file: 'src/feeds/delivery.ts',
+    file: 'src/feeds/deliveryWithParking.ts',
     find: `        for (const { key } of rows) parked.add(key)`,
     replace: ``,
   },
   {
     name: 'what waits behind a parked fact is dropped',
-    file: 'src/feeds/delivery.ts',
+    file: 'src/feeds/deliveryWithParking.ts',
     find: `    const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))`,
     replace: `    const rows = rowsOf([])`,
   },
   {
     name: 'a replay of what is parked ends at a failure as if it were done',
-    file: 'src/feeds/delivery.ts',
+    file: 'src/feeds/deliveryWithParking.ts',
     find: `    if (fact.requested === null || !(await serveOne(fact))) return false`,
     replace: `    if (fact.requested === null) return false
     else await serveOne(fact)`,
   },
   {
     name: 'a read model counts an event twice as new',
-    file: 'src/feeds/members.ts',
+    file: 'src/feeds/readModelWriter.ts',
     find: `event => event.position > position && model`,
     replace: `event => event.position !== position && model`,
   },
   {
     name: 'a read model and its checkpoint part',
-    file: 'src/feeds/members.ts',
+    file: 'src/feeds/readModelWriter.ts',
     find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
     for (const member of behind) {`,
     replace: `    await moveCheckpoint(parts.database.sql, names, batch.position, batch.epoch)
@@ -328,7 +328,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a list with If-Min-Position does not wait',
-    file: 'src/http/collection.ts',
+    file: 'src/http/resources/collection.ts',
     find: `  if (position >= wanted) return position
   throw new Problem('projection_behind'`,
     replace: `  if (position >= 0n) return position

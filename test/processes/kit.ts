@@ -1,4 +1,4 @@
-import type { Feed } from '../../src/feeds/run.ts'
+import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { World } from '../../src/ports.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'

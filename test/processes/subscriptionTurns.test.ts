@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { createTopicWork } from '../../src/processes/subscriptions/topicWork.ts'
-import { createTenantTurns } from '../../src/processes/subscriptions/turns.ts'
+import { createTenantTurns } from '../../src/processes/subscriptions/turnsByTenant.ts'
 
 type Place = { readonly id: string; readonly tenant_id: string }
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createTurns } from '../../src/processes/exports/turns.ts'
+import { createTurns } from '../../src/processes/exports/turnsByTenant.ts'
 
 type Job = { readonly tenant: string; readonly n: number }
 const jobs = (tenant: string, count: number): Job[] => Array.from({ length: count }, (_, n) => ({ tenant, n }))

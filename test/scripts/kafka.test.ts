@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
-import { openFactBus } from '../../src/adapters/kafka.ts'
+import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { kafkaKind, readTopic } from '../support/kafka.ts'
 
 const MAIN = fileURLToPath(new URL('../../scripts/kafka/main.ts', import.meta.url))

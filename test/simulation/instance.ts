@@ -1,7 +1,7 @@
 import { createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
-import { createStandings } from '../../src/commands/standing.ts'
+import { createStandings } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
 import {
   type Authenticate,
@@ -12,7 +12,7 @@ import {
   createShares,
   createTail,
   type Services,
-} from '../../src/http/index.ts'
+} from '../../src/http/endpoints.ts'
 import type { Boundary } from '../../src/http/boundary.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {

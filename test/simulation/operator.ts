@@ -1,6 +1,6 @@
 import { createLedger } from '../../src/commands/handle.ts'
-import { changeStanding } from '../../src/commands/standing.ts'
-import { parkedSummary, requestParked } from '../../src/feeds/parked.ts'
+import { changeStanding } from '../../src/commands/tenantStatus.ts'
+import { parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
 import { Unavailable } from '../../src/ports.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
 import { POISON_TYPE } from './poison.ts'

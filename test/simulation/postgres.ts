@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database, Row } from '../../src/ports.ts'
-import { timestamp } from '../../src/adapters/postgresTypes.ts'
+import { timestamp } from '../../src/adapters/postgres/types.ts'
 
 /** Postgres itself, compiled to WebAssembly, in this process: one session, which the simulated database shares out. */
 export type Engine = {

@@ -1,4 +1,4 @@
-import type { Authenticate } from '../../src/http/index.ts'
+import type { Authenticate } from '../../src/http/endpoints.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
 import { createLog, type SimulatedLog } from './eventStore.ts'
 import { createBroker, type SimulatedBroker } from './factBus.ts'

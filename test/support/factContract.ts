@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
-import { ENVELOPE_PATH, schemaDocuments } from '../../src/http/factSchemas.ts'
+import { ENVELOPE_PATH, schemaDocuments } from '../../src/http/contract/factSchemas.ts'
 import type { Json, JsonObject } from '../../src/ports.ts'
 
 /**

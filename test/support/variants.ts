@@ -1,7 +1,7 @@
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
-import { openDatabase } from '../../src/adapters/postgres.ts'
-import { createLocalCounter } from '../../src/adapters/rates.ts'
-import { createStandings } from '../../src/commands/standing.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
+import { createStandings } from '../../src/commands/tenantStatus.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
@@ -16,12 +16,12 @@ import {
   listen,
   routes,
   type Services,
-} from '../../src/http/index.ts'
-import type { Admission } from '../../src/http/admission.ts'
-import { createCapacity } from '../../src/http/capacity.ts'
+} from '../../src/http/endpoints.ts'
+import type { Admission } from '../../src/http/server/loadShedding.ts'
+import { createCapacity } from '../../src/http/server/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import type { Pace } from '../../src/http/pace.ts'
-import type { LimitSettings } from '../../src/http/limits.ts'
+import type { Pace } from '../../src/http/server/pacing.ts'
+import type { LimitSettings } from '../../src/http/access/rateLimits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { topicOfSubject } from '../../../projections/topics.ts'
+import { topicOfSubject } from '../../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 
 /** A fact as it arrives: a CloudEvent. What this consumer does not need to know of it is kept all the same. */

@@ -1,4 +1,4 @@
-import { parkedSummary } from '../../../src/feeds/parked.ts'
+import { parkedSummary } from '../../../src/feeds/deadLetters.ts'
 import type { Database } from '../../../src/ports.ts'
 import { type Check, finding, ok } from './finding.ts'
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { openClient, refusalOf } from '../../../src/adapters/kafkaClient.ts'
+import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
 import type { Config } from '../../../src/config.ts'
 import { jwksOverHttp } from '../../../src/identity/jwksOverHttp.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
-import { withoutPassword } from '../whereabouts.ts'
+import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
 
 /** Whether each part answers, asked as the service itself asks it. */

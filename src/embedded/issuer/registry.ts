@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
 import { Refusal } from '../refusal.ts'
-import { type LivingFile, openLivingFile } from './livingFile.ts'
+import { type LivingFile, openLivingFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
 /** A list that operators keep in a file of the issuer: `{"<name>": [entry, …]}`, readable by its owner alone. */

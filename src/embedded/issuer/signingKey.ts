@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { RETIRING_SECONDS } from './lifetimes.ts'
-import { type LivingFile, openLivingFile } from './livingFile.ts'
+import { type LivingFile, openLivingFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
 const FILE_NAME = 'signing-key.json'

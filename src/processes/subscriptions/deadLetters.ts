@@ -2,10 +2,10 @@ import { factsAt } from '../../../projections/facts/queries.ts'
 import { toldReason } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { placesOf } from '../../commands/subscriptions.ts'
-import { markAnnounced, type ParkedFact, unannounced } from '../../feeds/parked.ts'
+import { markAnnounced, type ParkedFact, unannounced } from '../../feeds/deadLetters.ts'
 import { messageOf } from '../../feeds/publisher.ts'
 import type { FactMessage } from '../../ports.ts'
-import type { SubscriptionParts } from './parts.ts'
+import type { SubscriptionParts } from './dependencies.ts'
 
 /**
  * What is parked is announced on the dead letter topic of its subscription: the headers of the fact, and in place of its

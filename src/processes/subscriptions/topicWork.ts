@@ -1,5 +1,5 @@
-import type { Line } from '../../feeds/subscribed.ts'
-import { createTurns } from './turns.ts'
+import type { Line } from '../../feeds/subscriptionCheckpoints.ts'
+import { createTurns } from './turnsByTenant.ts'
 
 /**
  * Topics are made and removed, and rights granted and taken away, beside the deliveries: a broker takes seconds for it.

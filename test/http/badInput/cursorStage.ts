@@ -1,5 +1,5 @@
-import { openDatabase } from '../../../src/adapters/postgres.ts'
-import { createCursors, type Cursors } from '../../../src/http/cursor.ts'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { createCursors, type Cursors } from '../../../src/http/request/cursor.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, eventually, pay } from '../../support/client.ts'
 import type { TestService } from '../../support/service.ts'
 import type { BadInputStage } from './cases.ts'

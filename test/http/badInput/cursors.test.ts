@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { createCursors } from '../../../src/http/cursor.ts'
+import { createCursors } from '../../../src/http/request/cursor.ts'
 import type { Answer } from '../../support/client.ts'
 import { send } from '../../support/wire.ts'
 import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openEventStore } from '../../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, approvedInvoice, aPayment, clientOf, eventually, newKey } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { askInTime, type Asking, badInput, JSON_TYPE, SUFFIX, told } from './kit.ts'

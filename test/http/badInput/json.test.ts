@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { parseJson } from '../../../src/http/json.ts'
+import { parseJson } from '../../../src/http/request/json.ts'
 import { type Asking, badInput, JSON_TYPE, plain, told } from './kit.ts'
 
 /** What is sent as JSON to POST /orders: a text goes as UTF-8. */

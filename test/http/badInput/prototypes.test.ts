@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { mergePatch } from '../../../src/http/mergePatch.ts'
+import { mergePatch } from '../../../src/http/request/mergePatch.ts'
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../support/client.ts'
 import { ANY_VERSION, type Asking, badInput, JSON_TYPE, plain, told } from './kit.ts'
 

@@ -1,7 +1,7 @@
 import { type Log, entryFor, existence, mayBegin, readAll, readStream } from '../read.ts'
 import { type StoredRecord, isMetastream, originalOf } from '../record.ts'
 import { firstStreamPositionMessage, lastStreamPositionMessage, streamName, streamNotFoundMessage } from './messages.ts'
-import { type Outlet, type ReadCall, openOutlet } from './outlet.ts'
+import { type Outlet, type ReadCall, openOutlet } from './backpressureWriter.ts'
 import {
   type Encoder,
   type Options,

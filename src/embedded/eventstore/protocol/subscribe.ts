@@ -3,7 +3,7 @@ import { type Log, allPage, entryFor, existence, mayBegin, nextLimit } from '../
 import { NO_REVISION, type StoredRecord } from '../record.ts'
 import { firstVisible, isExpired } from '../truncation.ts'
 import { caughtUpMessage, checkpointMessage, confirmationMessage, streamName } from './messages.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet } from './backpressureWriter.ts'
 import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted, subscriptionRefused } from './status.ts'
 

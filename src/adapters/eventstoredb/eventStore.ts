@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Appended, type EventStore, type StoredEvent, Unavailable } from '../../ports.ts'
+import { type Append, type Sending, batchAppend } from './append.ts'
+import { type Client, type Connection, openConnection } from './connection.ts'
+import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './errors.ts'
+import { subscribe } from './subscription.ts'
+import { head, readStream } from './read.ts'
+import { refusalOf } from './refusals.ts'
+
+const APPEND_DEADLINE_MS = 3000
+const RESEND_AFTER_MS = 50
+const APPEND_ATTEMPTS_MAX = 2
+
+export type EventStoreOptions = {
+  /** `esdb://…`; `esdb+discover://…` for a cluster. */
+  readonly connectionString: string
+  readonly appendDeadlineMs?: number
+}
+
+/** EventStoreDB, or the embedded node, through the official client. Connects with the first call. */
+export const openEventStore = ({
+  connectionString,
+  appendDeadlineMs = APPEND_DEADLINE_MS,
+}: EventStoreOptions): EventStore => {
+  const connection = openConnection(connectionString)
+  const closing = new AbortController()
+  return {
+    append: (stream, events, expected) => append(connection, { stream, events, expected }, appendDeadlineMs),
+    readStream: (stream, options = {}) => readStream(connection, stream, options),
+    subscribe: options =>
+      subscribe(connection, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
+    head: () => head(connection),
+    close: async () => {
+      closing.abort()
+      await connection.close()
+    },
+  }
+}
+
+/**
+ * A torn append is sent once more with the same ids: the store recognises them, so the second answer is the answer to the
+ * first. An append that is still open at the deadline is reported as unknown.
+ */
+const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
+  const givenUpAtMs = performance.now() + deadlineMs
+  let mayBeWritten = false
+  for (let attempt = 1; ; attempt += 1) {
+    const { client } = connection
+    const outcome = await attemptOf(client, asked, givenUpAtMs)
+    if (!('failure' in outcome)) {
+      if (outcome.appended.ok || !mayBeWritten) return outcome.appended
+      return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
+    }
+    const { failure, wasSent } = outcome
+    if (failure instanceof Silence) connection.renew(client)
+    const refused = refusalOf(failure)
+    if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
+    if (!isLost(failure)) throw failure
+    const never = !wasSent || wasNeverSent(failure)
+    mayBeWritten ||= !never
+    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
+    if (!mayTryAgain || (never && !(failure instanceof CallEnded)))
+      throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
+    await sleep(RESEND_AFTER_MS)
+  }
+}
+
+type Outcome = { readonly appended: Appended } | { readonly failure: unknown; readonly wasSent: boolean }
+
+const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
+  const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
+  const givenUp = new AbortController()
+  const sending: Sending = { givenUp: givenUp.signal, sent: false }
+  try {
+    return { appended: await within(batchAppend(client, asked, sending), withinMs) }
+  } catch (failure) {
+    const conflict = conflictIn(failure)
+    return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
+  } finally {
+    givenUp.abort('settled')
+  }
+}
+
+type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
+
+/**
+ * A resend that is refused does not tell what became of the first send: a cluster that has lost its leader refuses an
+ * append because of what was sent before, while that is decided and not yet readable. The events at its place tell.
+ */
+const outcomeOfFirst = async (
+  connection: Connection,
+  asked: Append,
+  { refused, givenUpAtMs }: Refused,
+): Promise<Appended> => {
+  const { stream, events, expected } = asked
+  const from = expected === 'no_stream' ? 0n : expected + 1n
+  const there: StoredEvent[] = []
+  try {
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
+    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) there.push(event)
+  } catch (error) {
+    throw new Unavailable('event store', 'unknown', error)
+  }
+  if (there.some(({ id }, n) => id !== events[n]?.id)) return refused
+  const last = there.at(-1)
+  if (last === undefined || there.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
+  return { ok: true, revision: last.revision, position: last.position }
+}
+
+/** The client itself would wait for ever. */
+const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+
+const conflictIn = (error: unknown): Appended | undefined => {
+  const cause = causeOf(error)
+  if (cause?.type !== 'wrong-expected-version') return undefined
+  return { ok: false, actual: typeof cause.actualVersion === 'bigint' ? cause.actualVersion : 'no_stream' }
+}

@@ -1,0 +1,105 @@
+import shared from '@eventstore/db-client/generated/shared_pb.js'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
+import type { Json, JsonObject, ReadOptions, StoredEvent, SubscribeOptions } from '../../ports.ts'
+
+/** Requests and answers of the store's Read method, to and from the words of the port. */
+
+const { ReadDirection } = streams.ReadReq.Options
+const TICKS_PER_MILLISECOND = 10_000n
+/** The streams of the store itself begin with a dollar sign. */
+const NOT_SYSTEM = '^[^$]'
+/** In search windows of 32 events: how far a reader of rare events may lag behind after a restart. */
+const CHECKPOINT_WINDOWS = 4
+
+const empty = (): InstanceType<typeof shared.Empty> => new shared.Empty()
+
+const requestOf = (options: ReadReq.Options): ReadReq =>
+  new streams.ReadReq().setOptions(
+    options.setUuidOption(new streams.ReadReq.Options.UUIDOption().setString(empty())).setResolveLinks(false),
+  )
+
+/** Without `from`, from the first event forwards, or from the last one backwards. */
+export const streamRequest = (
+  stream: string,
+  { from, direction = 'forwards', limit = Number.MAX_SAFE_INTEGER }: ReadOptions,
+): ReadReq => {
+  const identifier = new shared.StreamIdentifier()
+  identifier.setStreamName(Buffer.from(stream, 'utf8'))
+  const asked = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifier)
+  if (from !== undefined) asked.setRevision(from.toString())
+  else if (direction === 'forwards') asked.setStart(empty())
+  else asked.setEnd(empty())
+  const options = new streams.ReadReq.Options().setStream(asked).setCount(limit.toString()).setNoFilter(empty())
+  return requestOf(
+    options.setReadDirection(direction === 'forwards' ? ReadDirection.FORWARDS : ReadDirection.BACKWARDS),
+  )
+}
+
+/** The newest event of all streams. */
+export const headRequest = (): ReadReq => {
+  const all = new streams.ReadReq.Options.AllOptions().setEnd(empty())
+  const options = new streams.ReadReq.Options().setAll(all).setCount('1').setNoFilter(empty())
+  return requestOf(options.setReadDirection(ReadDirection.BACKWARDS))
+}
+
+type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'without'>
+
+/**
+ * The store filters by stream or by type, not by both: with types to leave out it is asked by type, and whoever reads
+ * takes the categories.
+ */
+const filterMessage = ({ categories, without = [] }: Wanted) => {
+  const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
+  const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())
+  if (without.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${without.join('|')})$)[^$]`))
+  if (categories === undefined) wanted.setRegex(NOT_SYSTEM)
+  else wanted.setPrefixList(categories.map(name => `${name}-`))
+  return filter.setStreamIdentifier(wanted)
+}
+
+/** Everything of the categories behind a position, now and as it comes. */
+export const subscribeRequest = (wanted: Wanted): ReadReq => {
+  const { after } = wanted
+  const all = new streams.ReadReq.Options.AllOptions()
+  if (after === 'start' || after === 0n) all.setStart(empty())
+  else all.setPosition(positionMessage(after))
+  const filter = filterMessage(wanted)
+  const options = new streams.ReadReq.Options().setAll(all).setFilter(filter)
+  filter.setCheckpointintervalmultiplier(CHECKPOINT_WINDOWS)
+  return requestOf(options.setSubscription(new streams.ReadReq.Options.SubscriptionOptions()))
+}
+
+const positionMessage = (position: bigint) =>
+  new streams.ReadReq.Options.Position().setCommitPosition(position.toString()).setPreparePosition(position.toString())
+
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+
+/** What is not JSON was not written by this service; it comes as text, which no schema takes for an event's data. */
+const jsonOf = (bytes: Uint8Array): Json => {
+  const text = textOf(bytes)
+  if (text === '') return {}
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text
+  }
+}
+
+/** The event in an answer; undefined in the answers that carry none. */
+export const eventIn = (answer: ReadResp): StoredEvent | undefined => {
+  const event = answer.getEvent()?.getEvent()
+  if (event === undefined) return undefined
+  const described = event.getMetadataMap()
+  return {
+    id: event.getId()?.getString() ?? '',
+    type: described.get('type') ?? '',
+    data: jsonOf(event.getData_asU8()) as JsonObject,
+    metadata: jsonOf(event.getCustomMetadata_asU8()) as JsonObject,
+    stream: textOf(event.getStreamIdentifier()?.getStreamName_asU8() ?? new Uint8Array()),
+    revision: BigInt(event.getStreamRevision()),
+    position: BigInt(event.getCommitPosition()),
+    storedAt: new Date(Number(BigInt(described.get('created') ?? '0') / TICKS_PER_MILLISECOND)).toISOString(),
+  }
+}

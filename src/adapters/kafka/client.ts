@@ -1,0 +1,161 @@
+import { isIP, connect as openSocket, type Socket } from 'node:net'
+import { connect as openTls, type ConnectionOptions } from 'node:tls'
+import {
+  type Admin,
+  type ISocketFactory,
+  Kafka,
+  type KafkaConfig,
+  type logCreator,
+  logLevel,
+  Partitioners,
+  type Producer,
+  type SASLOptions,
+} from 'kafkajs'
+import type { Log } from '../../ports.ts'
+
+/** Whatever fails here is tried again or thrown, so that it is a warning until somebody gives up. */
+export type KafkaLog = Pick<Log, 'warn'>
+
+export type KafkaSasl = {
+  readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+  readonly username: string
+  readonly password: string
+}
+
+export type FactBusOptions = {
+  /** `host:port` of some of the brokers; the others are learnt from them. */
+  readonly brokers: readonly string[]
+  readonly ssl?: boolean | ConnectionOptions | undefined
+  readonly sasl?: KafkaSasl | undefined
+  readonly clientId: string
+  readonly logger: KafkaLog
+  /** How long any answer may take; 10 s when not given. */
+  readonly requestTimeoutMs?: number
+  /** How long one publish() tries again; 10 s when not given. */
+  readonly publishDeadlineMs?: number
+}
+
+/** The broker was reached and said no: retrying cannot help, somebody must change a setting. */
+export class FactBusRefused extends Error {
+  constructor(sentence: string, cause: unknown) {
+    super(sentence, { cause })
+    this.name = 'FactBusRefused'
+  }
+}
+
+export type KafkaClient = {
+  producer(): Producer
+  admin(): Admin
+  /** Ends every connection at once, also a half-open one for which kafkajs would wait without end. */
+  drop(): void
+}
+
+const CONNECT_TIMEOUT_MS = 3_000
+/** How long a broker may wait for its replicas: less than we wait for the broker. */
+export const ACK_TIMEOUT_MS = 8_000
+const REQUEST_TIMEOUT_MS = 10_000
+const KEEP_ALIVE_MS = 30_000
+const RETRY_MIN_MS = 50
+const RETRY_MAX_MS = 500
+const ADMIN_RETRIES = 5
+
+const logTo =
+  (logger: KafkaLog): logCreator =>
+  () =>
+  ({ namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
+    logger.warn({ ...details, kafka: namespace }, message)
+
+/** The connections of one client. Once `dropped`, none is opened any more: kafkajs would go on reconnecting. */
+type Connections = { readonly sockets: Set<Socket>; dropped: boolean }
+
+const socketsInto =
+  (connections: Connections): ISocketFactory =>
+  ({ host, port, ssl, onConnect }) => {
+    if (connections.dropped) throw new Error('This client was given up.')
+    const name = isIP(host) === 0 ? { servername: host } : {}
+    const socket = ssl ? openTls({ host, port, ...name, ...ssl }, onConnect) : openSocket({ host, port }, onConnect)
+    socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    socket.setNoDelay(true)
+    connections.sockets.add(socket)
+    socket.once('close', () => connections.sockets.delete(socket))
+    return socket
+  }
+
+/** The same login in the shape of kafkajs, whose type wants each mechanism by itself. */
+const loginOf = ({ mechanism, username, password }: KafkaSasl): SASLOptions => {
+  if (mechanism === 'plain') return { mechanism, username, password }
+  if (mechanism === 'scram-sha-256') return { mechanism, username, password }
+  return { mechanism, username, password }
+}
+
+const configOf = (options: FactBusOptions, logger: KafkaLog, connections: Connections): KafkaConfig => ({
+  clientId: options.clientId,
+  brokers: [...options.brokers],
+  ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
+  ...(options.sasl === undefined ? {} : { sasl: loginOf(options.sasl) }),
+  connectionTimeout: CONNECT_TIMEOUT_MS,
+  authenticationTimeout: CONNECT_TIMEOUT_MS,
+  requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
+  // Enough to reach each of the named brokers once.
+  retry: { retries: options.brokers.length, initialRetryTime: RETRY_MIN_MS, maxRetryTime: RETRY_MAX_MS },
+  logLevel: logLevel.WARN,
+  logCreator: logTo(logger),
+  socketFactory: socketsInto(connections),
+})
+
+/** A client of its own, not yet connected. */
+export const openClient = (options: FactBusOptions): KafkaClient => {
+  const connections: Connections = { sockets: new Set(), dropped: false }
+  // What kafkajs says about connections that we end ourselves is nobody's concern.
+  const unlessDropped: KafkaLog = {
+    warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
+  }
+  const kafka = new Kafka(configOf(options, unlessDropped, connections))
+  const opened: (Producer | Admin)[] = []
+  const keep = <T extends Producer | Admin>(client: T): T => {
+    opened.push(client)
+    return client
+  }
+  return {
+    producer: () =>
+      keep(
+        kafka.producer({
+          createPartitioner: Partitioners.DefaultPartitioner,
+          allowAutoTopicCreation: false,
+          idempotent: false,
+          retry: { retries: 0 },
+        }),
+      ),
+    admin: () => keep(kafka.admin({ retry: { retries: ADMIN_RETRIES, initialRetryTime: RETRY_MIN_MS } })),
+    drop() {
+      connections.dropped = true
+      for (const socket of connections.sockets) socket.destroy(new Error('The connection was given up.'))
+      for (const client of opened) client.disconnect().catch(() => undefined)
+    },
+  }
+}
+
+/** The broker's own name for what went wrong (`NOT_LEADER_FOR_PARTITION`), wherever kafkajs has wrapped it. */
+export const protocolErrorOf = (error: unknown): string | undefined => {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ('type' in at && typeof at.type === 'string') return at.type
+  }
+  return undefined
+}
+
+const isLoginRefusal = (error: unknown): boolean => {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at.name.startsWith('KafkaJSSASLAuthenticationError')) return true
+  }
+  return protocolErrorOf(error) === 'SASL_AUTHENTICATION_FAILED'
+}
+
+/** One sentence when the broker refuses us, undefined when it merely does not answer. Never holds the password. */
+export const refusalOf = (error: unknown, { sasl }: FactBusOptions): string | undefined => {
+  if (isLoginRefusal(error)) {
+    return `Kafka refused the login of user ${sasl?.username ?? '(none)'} by ${sasl?.mechanism ?? 'no mechanism'}.`
+  }
+  const type = protocolErrorOf(error)
+  if (type?.endsWith('_AUTHORIZATION_FAILED') !== true) return undefined
+  return `Kafka does not permit this to ${sasl?.username ?? 'an anonymous client'}: ${type}.`
+}

@@ -1,0 +1,155 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import kafkajs, { type Admin } from 'kafkajs'
+import type { TopicSettings } from '../../ports.ts'
+import { TopicMismatch, withAdmin } from './adminClient.ts'
+import { type FactBusOptions, protocolErrorOf } from './client.ts'
+
+const REPLICAS_MAX = 3
+/** With three replicas an acknowledgement means two disks: one broker may be down, and none may be lost. */
+const IN_SYNC_OF_THREE = 2
+const RETENTION = 'retention.ms'
+const LEADERS_DEADLINE_MS = 15_000
+const LEADERS_POLL_MS = 50
+/** Right after its creation a topic is not yet known to every broker. */
+const SETTLING = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE', 'NOT_LEADER_FOR_PARTITION'])
+
+const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<void> => {
+  const { brokers } = await admin.describeCluster()
+  const replicationFactor = Math.min(REPLICAS_MAX, brokers.length)
+  const inSync = replicationFactor === REPLICAS_MAX ? IN_SYNC_OF_THREE : 1
+  await admin.createTopics({
+    waitForLeaders: false,
+    topics: missing.map(({ topic, partitions, retentionMs }) => ({
+      topic,
+      numPartitions: partitions,
+      replicationFactor,
+      configEntries: [
+        { name: RETENTION, value: String(retentionMs) },
+        { name: 'min.insync.replicas', value: String(inSync) },
+      ],
+    })),
+  })
+}
+
+/**
+ * The number of partitions by topic, or undefined as long as some partition is unknown or has no leader. A broker tells
+ * of its leadership before it takes it up: only one that answers for the offsets of a partition also takes messages.
+ */
+const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number> | undefined> => {
+  try {
+    const { topics } = await admin.fetchTopicMetadata({ topics: names })
+    const led = topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+    if (led) await Promise.all(names.map(name => admin.fetchTopicOffsets(name)))
+    return led ? new Map(topics.map(({ name, partitions }) => [name, partitions.length])) : undefined
+  } catch (error) {
+    if (SETTLING.has(protocolErrorOf(error) ?? '')) return undefined
+    throw error
+  }
+}
+
+const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number>> => {
+  const deadline = performance.now() + LEADERS_DEADLINE_MS
+  for (;;) {
+    const found = await partitionsWithLeaders(admin, names)
+    if (found !== undefined) return found
+    if (performance.now() > deadline) throw new Error(`Some partitions of ${names.join(', ')} have no leader.`)
+    await delay(LEADERS_POLL_MS)
+  }
+}
+
+type Setting = { readonly name: string; readonly value: string }
+
+/** The settings of each topic, and the retention that it has in effect. */
+const settingsOf = async (admin: Admin, names: readonly string[]) => {
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: names.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
+  })
+  return new Map(
+    resources.map(({ resourceName, configEntries }) => {
+      const own = configEntries.filter(({ configSource }) => configSource === kafkajs.ConfigSource.TOPIC_CONFIG)
+      const retention = configEntries.find(({ configName }) => configName === RETENTION)?.configValue
+      const set: Setting[] = own.map(({ configName, configValue }) => ({ name: configName, value: configValue }))
+      return [resourceName, { set, retention: retention ?? 'unset' }] as const
+    }),
+  )
+}
+
+const FOR_EVER = -1
+/** Whether facts stay for as long as is promised. Longer is no breach, and to shorten it deletes facts. */
+const isKept = (retention: string, wantedMs: number): boolean =>
+  Number(retention) === FOR_EVER || Number(retention) >= wantedMs
+
+/**
+ * Lengthens the retention of topics that keep facts for less than is promised. The request replaces all settings of a topic,
+ * so that those that it has are sent along. Throws TopicMismatch with the command when the broker does not permit it.
+ */
+const lengthen = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
+  const found = await settingsOf(
+    admin,
+    topics.map(({ topic }) => topic),
+  )
+  const short = topics.filter(({ topic, retentionMs }) => !isKept(found.get(topic)?.retention ?? '', retentionMs))
+  if (short.length === 0) return
+  const resources = short.map(({ topic, retentionMs }) => ({
+    type: kafkajs.ConfigResourceTypes.TOPIC,
+    name: topic,
+    configEntries: [
+      ...(found.get(topic)?.set ?? []).filter(({ name }) => name !== RETENTION),
+      { name: RETENTION, value: String(retentionMs) },
+    ],
+  }))
+  try {
+    await admin.alterConfigs({ validateOnly: false, resources })
+  } catch (error) {
+    if (protocolErrorOf(error) !== 'TOPIC_AUTHORIZATION_FAILED') throw error
+    throw new TopicMismatch(
+      short.map(({ topic, retentionMs }) => {
+        const command = `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${RETENTION}=${retentionMs}`
+        return `${topic} has ${RETENTION} ${found.get(topic)?.retention}, at least ${retentionMs} is promised, and the broker does not let this service change it (${command})`
+      }),
+    )
+  }
+}
+
+const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
+  const present = new Set(await admin.listTopics())
+  const missing = topics.filter(({ topic }) => !present.has(topic))
+  if (missing.length > 0) await create(admin, missing)
+  const names = topics.map(({ topic }) => topic)
+  // Both are read back for new topics too: another process may have made them between our look and our creation.
+  const partitionsOf = await awaitLeaders(admin, names)
+  const differences = topics.flatMap(({ topic, partitions }) => {
+    const found = partitionsOf.get(topic)
+    return found === partitions ? [] : [`${topic} has partitions ${found}, wanted ${partitions}`]
+  })
+  // Another number moves keys to other partitions, and with that their order: only a new topic can have it.
+  if (differences.length > 0) throw new TopicMismatch(differences)
+  await lengthen(admin, topics)
+}
+
+/**
+ * Creates the topics that are missing, waits until each partition has a leader, and lengthens a retention that is shorter
+ * than wanted. Throws TopicMismatch naming the values found and wanted, FactBusRefused, or Unavailable.
+ */
+export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
+  if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))
+}
+
+const remove = async (admin: Admin, topic: string): Promise<void> => {
+  try {
+    await admin.deleteTopics({ topics: [topic] })
+  } catch (error) {
+    if (protocolErrorOf(error) !== 'UNKNOWN_TOPIC_OR_PARTITION') throw error
+  }
+}
+
+/**
+ * One by one, since one that is gone would hide what became of the others; and only those that are there, since kafkajs
+ * takes a topic that is unknown for one that is not known yet. Throws FactBusRefused or Unavailable.
+ */
+export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
+  withAdmin(options, async admin => {
+    const present = new Set(await admin.listTopics())
+    for (const topic of topics) if (present.has(topic)) await remove(admin, topic)
+  })

@@ -1,0 +1,205 @@
+/** The read models' port on Postgres: one pool, exact values, bounded waiting, and honest words about what was lost. */
+
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ClientConfig, Pool, type PoolClient } from 'pg'
+import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
+import { endsConnection, mayWrite, statementError } from './errors.ts'
+import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
+import { valueTypes } from './types.ts'
+
+export { fence, type LeaseOptions, Replaced } from './lease.ts'
+
+export type DatabaseOptions = {
+  readonly connectionString: string
+  /** Postgres ends a statement after this time; the client stops waiting a little later. */
+  readonly statementTimeoutMs?: number
+  readonly poolMax?: number
+  readonly applicationName?: string
+  readonly lease?: Partial<LeaseOptions>
+}
+
+const STATEMENT_TIMEOUT_MS = 2_000
+const CONNECT_TIMEOUT_MS = 2_000
+/** How much longer the client waits than the server, whose answer says more than a timeout of the client. */
+const ANSWER_GRACE_MS = 500
+/** A process that is stopped inside a transaction must not hold its row locks for ever. */
+const IDLE_IN_TRANSACTION_MS = 8_000
+const POOL_MAX = 10
+/** A server that hangs does not close its side of a connection. */
+const CLOSE_MAX_MS = 2_000
+const PREPARED_MAX = 256
+const SEEN_ONCE_MAX = 1_024
+/** Whoever reads a whole table in the background may wait longer for a batch than a request may for its answer. */
+const SNAPSHOT_STATEMENT_TIMEOUT_MS = 30_000
+
+type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
+
+const statementName = (text: string): string =>
+  `s_${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
+
+/**
+ * Names for texts that come again: a named statement is parsed and planned once per connection. Bounded on both sides,
+ * because connections keep what was prepared for as long as they live, and texts made by a program may have no end.
+ */
+const statementNames = (): ((text: string) => string | undefined) => {
+  const names = new Map<string, string>()
+  const seenOnce = new Set<string>()
+  return text => {
+    const known = names.get(text)
+    if (known !== undefined || names.size >= PREPARED_MAX) return known
+    if (seenOnce.delete(text)) return names.set(text, statementName(text)).get(text)
+    if (seenOnce.size >= SEEN_ONCE_MAX) seenOnce.clear()
+    seenOnce.add(text)
+    return undefined
+  }
+}
+
+/** Without values a text may hold several statements, which cannot be prepared. */
+const toStatement = (
+  text: string,
+  values: readonly unknown[] | undefined,
+  nameOf: (text: string) => string | undefined,
+): Statement => {
+  if (values === undefined || values.length === 0) return { text }
+  const name = nameOf(text)
+  return { text, values: [...values], ...(name === undefined ? {} : { name }) }
+}
+
+const acquire = async (pool: Pool): Promise<PoolClient> => {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    // Nothing was sent, whatever the reason: not reached, refused, or no connection free in time.
+    throw new Unavailable('database', 'none', error)
+  }
+}
+
+const runStatement = async <R extends Row>(pool: Pool, statement: Statement): Promise<R[]> => {
+  const client = await acquire(pool)
+  try {
+    const { rows } = await client.query<R>(statement)
+    client.release()
+    return rows
+  } catch (error) {
+    client.release(endsConnection(error))
+    throw statementError(error, mayWrite(statement.text) ? 'unknown' : 'none')
+  }
+}
+
+const commit = async (client: PoolClient): Promise<void> => {
+  const { command } = await client.query('commit').catch((error: unknown) => {
+    // Only here can the answer to something done be lost: without a commit Postgres rolls back.
+    throw statementError(error, 'unknown')
+  })
+  // Postgres answers the commit of a failed transaction with success and this word.
+  if (command !== 'COMMIT') throw new Error('The transaction was rolled back, because a failed statement was ignored.')
+}
+
+const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
+  const broken = await client.query('rollback').then(
+    () => false,
+    () => true,
+  )
+  client.release(broken || (cause instanceof Unavailable && endsConnection(cause.cause)))
+}
+
+type Send = <R extends Row>(statement: Statement) => Promise<R[]>
+
+/** `begin` opens the transaction; `work` sends its statements on this one connection. */
+const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
+  const client = await acquire(pool)
+  const send: Send = async <R extends Row>(statement: Statement): Promise<R[]> => {
+    try {
+      return (await client.query<R>(statement)).rows
+    } catch (error) {
+      throw statementError(error, 'none')
+    }
+  }
+  try {
+    await send({ text: begin })
+    const result = await work(send)
+    await commit(client)
+    client.release()
+    return result
+  } catch (error) {
+    await rollback(client, error)
+    throw error
+  }
+}
+
+const snapshotOf = (send: Send): Snapshot => {
+  const patiently: Send = statement =>
+    send({ ...statement, query_timeout: SNAPSHOT_STATEMENT_TIMEOUT_MS + ANSWER_GRACE_MS })
+  let cursors = 0
+  return {
+    sql: async (text, values) => await patiently(toStatement(text, values, () => undefined)),
+    batches: async function* <R extends Row>(query: { text: string; values: readonly unknown[] }, size: number) {
+      const cursor = `batches_${++cursors}`
+      await patiently(
+        toStatement(`declare ${cursor} no scroll cursor for ${query.text}`, query.values, () => undefined),
+      )
+      const fetch = (): Promise<R[]> => {
+        const fetched = patiently<R>({ text: `fetch ${size} from ${cursor}` })
+        // Whoever breaks off leaves a batch that nobody awaits; its failure is then nobody's.
+        fetched.catch(() => undefined)
+        return fetched
+      }
+      // One batch ahead: the database reads on while this one is worked on.
+      for (let next = fetch(), isLast = false; !isLast; ) {
+        const rows = await next
+        isLast = rows.length < size
+        if (!isLast) next = fetch()
+        if (rows.length > 0) yield rows
+      }
+      await patiently({ text: `close ${cursor}` })
+    },
+  }
+}
+
+const BEGIN_SNAPSHOT = `begin isolation level repeatable read, read only;
+  set local statement_timeout = ${SNAPSHOT_STATEMENT_TIMEOUT_MS}`
+
+const clientConfig = (options: DatabaseOptions): ClientConfig => {
+  const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS
+  return {
+    connectionString: options.connectionString,
+    application_name: options.applicationName ?? 'ledger',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    options: '-c timezone=UTC -c datestyle=ISO',
+    keepAlive: true,
+  }
+}
+
+/**
+ * Opens a database. Nothing is connected until the first statement. int8 comes back as bigint, numeric as string,
+ * timestamptz as an RFC 3339 string in UTC with milliseconds, json parsed; json arrays must be given as text.
+ *
+ * Throws Unavailable: `none` when no connection was had, when Postgres said that it did nothing (statement timeout,
+ * deadlock, no resources), or before the commit of a transaction; `unknown` when the answer to a write or a commit was
+ * lost. Every other error is Postgres's own (`DatabaseError` with its SQLSTATE).
+ *
+ * Who runs `exclusively` fences each of its transactions with the epoch (see `fence`). It resolves when the work ends,
+ * also when that ended because the lock was lost: call it again to wait for the next turn.
+ */
+export const openDatabase = (options: DatabaseOptions): Database => {
+  const config = clientConfig(options)
+  const pool = new Pool({ ...config, types: valueTypes, max: options.poolMax ?? POOL_MAX })
+  // An idle connection that breaks is dropped by the pool; without a listener the process would end.
+  pool.on('error', () => undefined)
+  pool.on('connect', client => void client.on('error', () => undefined))
+  const nameOf = statementNames()
+  const lease = { ...leaseDefaults, ...options.lease }
+  let closing: Promise<void> | undefined
+  return {
+    sql: async (text, values) => await runStatement(pool, toStatement(text, values, nameOf)),
+    transaction: async work =>
+      await inTransaction(pool, 'begin', send => work(async (text, values) => send(toStatement(text, values, nameOf)))),
+    snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
+    exclusively: async (name, stop, work) => await holdExclusively(config, lease, { name, stop, work }),
+    close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * One holder at a time for a name. The lock is a session-level advisory lock on a connection of its own, so Postgres
+ * gives it up with the session, however that ends. Two things can still go wrong, and each has its guard:
+ *
+ * A holder that is stopped (SIGSTOP, a paused machine) keeps its TCP connection. The heartbeat stops with it, and
+ * Postgres ends a session that was idle for `idleMs`; then another takes the lock.
+ *
+ * The stopped holder wakes up and writes before it notices. Every take-over moves the epoch in `ledger_meta.leases`,
+ * and a holder calls `fence` inside each of its own transactions. `fence` locks the lease row for share, so a take-over
+ * waits for transactions that already passed the fence, and those that come later find the newer epoch and throw.
+ */
+
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, type ClientConfig } from 'pg'
+import type { Database, Sql } from '../../ports.ts'
+
+export type LeaseOptions = {
+  /** How often a waiting process asks for the lock. */
+  readonly pollMs: number
+  readonly heartbeatMs: number
+  /** After this time without a heartbeat Postgres ends the session; more than twice `heartbeatMs`. */
+  readonly idleMs: number
+}
+
+export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, idleMs: 8_000 }
+
+type Held = { readonly client: Client; readonly epoch: bigint }
+type Work = Parameters<Database['exclusively']>[2]
+
+const RETRY_MAX_MS = 2_000
+const END_MAX_MS = 1_000
+
+const SCHEMA = `
+  select pg_advisory_xact_lock(hashtextextended('ledger_meta', 0));
+  create schema if not exists ledger_meta;
+  create table if not exists ledger_meta.leases (
+    name text primary key, epoch bigint not null, holder text not null, taken_at timestamptz not null)`
+
+const TAKE = `
+  insert into ledger_meta.leases as lease (name, epoch, holder, taken_at) values ($1, 1, $2, clock_timestamp())
+  on conflict (name) do update set epoch = lease.epoch + 1, holder = excluded.holder, taken_at = excluded.taken_at
+  returning epoch`
+
+/** A newer holder has the name: nothing more may be written under this epoch. */
+export class Replaced extends Error {
+  constructor(name: string, epoch: bigint, current: bigint | undefined) {
+    super(`The holder of ${name} with epoch ${epoch} was replaced; the epoch is now ${current ?? 'gone'}.`)
+    this.name = 'Replaced'
+  }
+}
+
+/**
+ * Call it first in every transaction of a holder: throws Replaced when `epoch` is not the newest, and otherwise keeps
+ * it the newest until the transaction ends. Holders of one name do not block each other's fences.
+ */
+export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void> => {
+  const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
+  if (lease?.epoch !== epoch) throw new Replaced(name, epoch, lease?.epoch)
+}
+
+/** Advisory locks are numbers of 64 bits; the prefix keeps ours apart from those of others in the same database. */
+const lockKey = (name: string): bigint => createHash('sha256').update(`ledger:${name}`).digest().readBigInt64BE()
+
+/** Bounded, since a server that hangs does not close its side; its session then ends at the idle timeout. */
+const end = async (client: Client): Promise<void> => {
+  const ended = client.end().catch(() => undefined)
+  await Promise.race([ended, sleep(END_MAX_MS, undefined, { ref: false })])
+}
+
+const connect = async (config: ClientConfig, { idleMs }: LeaseOptions): Promise<Client> => {
+  const client = new Client(config)
+  // Without a listener the end of a connection would end this process; those who use it learn by their next query.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query(`set idle_session_timeout = ${idleMs}; set idle_in_transaction_session_timeout = ${idleMs}`)
+    return client
+  } catch (error) {
+    await end(client)
+    throw error
+  }
+}
+
+const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
+  sleep(ms, undefined, { signal: stop }).catch(() => undefined)
+
+/** Waits on one connection. Undefined when `stop` aborted first. */
+const waitForLock = async (client: Client, name: string, stop: AbortSignal, { pollMs }: LeaseOptions) => {
+  while (!stop.aborted) {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [lockKey(name)])
+    if (rows[0]?.taken === true) return true
+    await pause(pollMs, stop)
+  }
+  return undefined
+}
+
+const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
+  const { rows } = await client.query<{ epoch: string }>(TAKE, [name, `${hostname()}:${process.pid}`])
+  // Parsed here and not by the client's types, so that this file works with any configuration.
+  return BigInt(rows[0]?.epoch ?? 0)
+}
+
+const tryAcquire = async (
+  config: ClientConfig,
+  name: string,
+  stop: AbortSignal,
+  options: LeaseOptions,
+): Promise<Held | undefined> => {
+  const client = await connect(config, options)
+  try {
+    await client.query(SCHEMA)
+    if (await waitForLock(client, name, stop, options)) return { client, epoch: await takeEpoch(client, name) }
+  } catch (error) {
+    await end(client)
+    throw error
+  }
+  await end(client)
+  return undefined
+}
+
+/** Waits through any outage of the database: who waits for a lock has nothing better to do than to try again. */
+const acquire = async (config: ClientConfig, name: string, stop: AbortSignal, options: LeaseOptions) => {
+  for (let retryMs = options.pollMs; !stop.aborted; retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)) {
+    try {
+      return await tryAcquire(config, name, stop, options)
+    } catch {
+      await pause(retryMs, stop)
+    }
+  }
+  return undefined
+}
+
+/** Keeps the session alive; aborts `lost` at the first sign that it is not. */
+const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): (() => void) => {
+  const lose = (): void => lost.abort(new Error('The session that held the lock ended.'))
+  client.on('end', lose).on('error', lose)
+  let beating = false
+  const timer = setInterval(() => {
+    if (beating) return lose()
+    beating = true
+    client.query('select 1').then(() => (beating = false), lose)
+  }, heartbeatMs)
+  return () => clearInterval(timer)
+}
+
+/** Runs `work` as the only holder of `name`; see `Database.exclusively`. Resolves without running it when stopped first. */
+export const holdExclusively = async (
+  config: ClientConfig,
+  options: LeaseOptions,
+  { name, stop, work }: { name: string; stop: AbortSignal; work: Work },
+): Promise<void> => {
+  const held = await acquire(config, name, stop, options)
+  if (held === undefined) return
+  const lost = new AbortController()
+  const endHeartbeat = keepAlive(held.client, options.heartbeatMs, lost)
+  try {
+    await work({ epoch: held.epoch, signal: AbortSignal.any([stop, lost.signal]) })
+  } finally {
+    // The lock is given up only here, when the work has really ended, and not when it was told to.
+    endHeartbeat()
+    await end(held.client)
+  }
+}

@@ -1,0 +1,27 @@
+import { type ErrorCode, PROBLEMS, type Problem, statusOf } from '../response/problemCatalogue.ts'
+
+/** `WWW-Authenticate` of RFC 6750, section 3, with `resource_metadata` of RFC 9728, section 5.1. */
+
+export const PROTECTED_RESOURCE_PATH = '/.well-known/oauth-protected-resource'
+
+type BearerError = 'invalid_token' | 'insufficient_scope'
+
+/** A request without a credential is told no error: there is nothing that could be wrong with what was not sent. */
+const errorOf = (code: ErrorCode): BearerError | undefined => {
+  if (code === 'insufficient_scope') return 'insufficient_scope'
+  return statusOf(code) === 401 && code !== 'unauthenticated' ? 'invalid_token' : undefined
+}
+
+/** The header's value for this problem; undefined for problems that no other credential would solve. */
+export const challengeOf = ({ code, extras }: Problem, publicUrl: string | undefined): string | undefined => {
+  const error = errorOf(code)
+  if (error === undefined && statusOf(code) !== 401) return undefined
+  const parameters = {
+    resource_metadata: publicUrl === undefined ? undefined : `${publicUrl}${PROTECTED_RESOURCE_PATH}`,
+    error,
+    error_description: error && PROBLEMS[code][3],
+    scope: error === 'insufficient_scope' ? extras.scopes?.join(' ') : undefined,
+  }
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? 'Bearer' : `Bearer ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+}

@@ -1,0 +1,46 @@
+import type { Principal } from '../../identity/principal.ts'
+import { callerOf } from './rateLimits.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+
+/** Limits of what a caller may keep open at once: answers that have no end, and answers that wait. */
+
+const STREAMS_MAX = 20
+const WAITING_MAX = 20
+/** Something of the caller's own has to end first, so there is no better time to tell. */
+const RETRY_SECONDS = 5
+
+export type Share = {
+  /** Takes one, and returns the function that gives it back. Throws Problem `rate_limited` beyond the limit. */
+  readonly take: (principal: Principal) => () => void
+}
+
+export const createShare = (max: number, of: string): Share => {
+  const byCaller = new Map<string, number>()
+  return {
+    take: principal => {
+      const caller = callerOf(principal)
+      const held = byCaller.get(caller) ?? 0
+      if (held >= max)
+        throw new Problem('rate_limited', {
+          detail: `You have ${held} ${of}, which is as many as a caller may have at once.`,
+          afterSeconds: RETRY_SECONDS,
+        })
+      byCaller.set(caller, held + 1)
+      let isHeld = true
+      return () => {
+        if (!isHeld) return
+        isHeld = false
+        const rest = (byCaller.get(caller) ?? 1) - 1
+        if (rest === 0) byCaller.delete(caller)
+        else byCaller.set(caller, rest)
+      }
+    },
+  }
+}
+
+export type Shares = { readonly streams: Share; readonly waiting: Share }
+
+export const createShares = (): Shares => ({
+  streams: createShare(STREAMS_MAX, 'event streams open'),
+  waiting: createShare(WAITING_MAX, 'requests waiting for a position'),
+})

@@ -1,0 +1,39 @@
+import type { Request as Incoming, Response as Outgoing } from 'express'
+import type { Principal } from '../../identity/principal.ts'
+import { addressAccount } from '../server/loadShedding.ts'
+import type { Holding } from '../server/capacity.ts'
+import type { Gate } from './accessControl.ts'
+import { callerOf } from './rateLimits.ts'
+import { type Account, callerAccount, type Pace, refuseBusy, strangersAccount } from '../server/pacing.ts'
+import type { AnyRoute } from '../route.ts'
+
+/** Absent where the path is answered under any load. */
+export const holdingOf = ({ locals }: Outgoing): Holding | undefined => locals['holding'] as Holding | undefined
+
+/** The caller, or none where the route needs none; resolves in the caller's turn, with a place on the caller's account. */
+export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Principal | undefined>
+
+export const createIdentification = ({ identify }: Pick<Gate, 'identify'>, pace: Pace): Identification => {
+  const inTurn = async (account: Account, res: Outgoing): Promise<void> => {
+    holdingOf(res)?.rest()
+    await pace.turn(account)
+    refuseBusy(pace, account, res)
+  }
+
+  const anybody = async (res: Outgoing): Promise<undefined> => {
+    await inTurn(strangersAccount('open', res.locals['address']), res)
+    holdingOf(res)?.work(addressAccount(res))
+    return undefined
+  }
+
+  return async (req, res, { scope }) => {
+    if (scope === 'none') return anybody(res)
+    const principal = await identify(req).catch(async (refused: unknown) => {
+      await inTurn(strangersAccount('refused', res.locals['address']), res)
+      throw refused
+    })
+    await inTurn(callerAccount(principal), res)
+    holdingOf(res)?.work(callerOf(principal))
+    return principal
+  }
+}

@@ -1,0 +1,193 @@
+import { z } from 'zod'
+import { facts } from '../../../projections/facts/projection.ts'
+import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../../projections/factTopics.ts'
+import { type FactKind, kindsIn } from '../../../streams/facts.ts'
+import { aggregates, type Category } from '../../../streams/index.ts'
+import type { JsonObject } from '../../ports.ts'
+import { DEAD_LETTER, kindName, messageName, messages, type Named, reference, schemas } from './asyncapiMessages.ts'
+import { factKinds } from './factSchemas.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/schemas.ts'
+import { VERSIONS } from '../versions/index.ts'
+
+/**
+ * asyncapi.json: what the facts are, where they are to be had, and what is promised of them. Made of the maps that the
+ * facts themselves are made of: a fact that an aggregate begins to announce is in it, with its topic, without anybody
+ * thinking of it.
+ */
+
+const DESCRIPTION = `Facts of the ledger, for books, warehouses and partners.
+
+- **At least once.** A fact may come again, byte for byte the same: pass over an id (with its source) that you have.
+- **In order per key.** The key is the id of the resource, so its facts are in one partition, in the order of \`sequence\`.
+  Facts of different resources have no order in Kafka; at GET /events they come in the order of \`position\`.
+- **Complete.** Every fact is of an event in the log, and every such event is published. Where a fact cannot be delivered, it
+  and every later one of its key wait, while the other keys flow, until an operator sends them on.
+- **The same everywhere.** The ids and the data at GET /events are those in Kafka, for the whole history of the ledger; topics
+  keep 7 days.
+- **Amounts** are integers in minor units, as of the event, with the exponent of the currency beside them.
+
+**How facts change.** Within a version there are only additions: new members, new types, new words where the schema says that
+others may come. Pass over what you do not know. Whatever could break a reader is a new version, published beside the old one
+on topics of its own (\`ledger.invoice.v2\`) for at least 12 months, announced at least 90 days before the old one ends, in
+CHANGELOG.md and here. The policy is in CONTRIBUTING.md, "How a fact evolves".`
+
+type Channel = {
+  readonly address: string
+  readonly server: 'kafka' | 'http'
+  readonly title: string
+  readonly description: string
+  readonly kinds: readonly FactKind[]
+  /** Messages that are no facts, by name. */
+  readonly others?: readonly string[]
+  readonly more?: JsonObject
+}
+
+const analystsTopic = (category: Category): Channel => {
+  const topic = topicOf(category)
+  return {
+    address: topic,
+    server: 'kafka',
+    title: `Facts of each ${category}`,
+    description: 'Of all tenants, for analysts inside the house.',
+    kinds: kindsIn(aggregates[category].facts),
+    more: {
+      bindings: {
+        kafka: {
+          topic,
+          partitions: TOPIC_PARTITIONS,
+          topicConfiguration: { 'cleanup.policy': ['delete'], 'retention.ms': TOPIC_RETENTION_MS },
+          bindingVersion: '0.5.0',
+        },
+      },
+    },
+  }
+}
+
+/** All but the house's own. */
+const subscribable = factKinds.filter(({ type }) => SUBSCRIBABLE_TYPES.some(name => name === type))
+
+const subscriptionId = {
+  parameters: { id: { description: 'The id of the subscription.', examples: ['sub_01JB3N8Q6Z4T1V7W9XAC2E5GHK'] } },
+}
+
+/** By the name that the document has for it. */
+const channels: Readonly<Record<string, Channel>> = {
+  ...Object.fromEntries(
+    (Object.keys(aggregates) as Category[])
+      .filter(category => facts.categories.includes(category))
+      .map(category => [category, analystsTopic(category)]),
+  ),
+  subscription: {
+    address: 'ledger.subscription.{id}',
+    server: 'kafka',
+    title: 'Facts of one subscription',
+    description: 'Of the subscriber’s own tenant, of the types that it asked for, while it may read them.',
+    kinds: subscribable,
+    more: subscriptionId,
+  },
+  subscription_dead_letters: {
+    address: 'ledger.subscription.{id}.dlq',
+    server: 'kafka',
+    title: 'What could not be delivered to a subscription',
+    description: 'Which facts wait for an operator, and why.',
+    kinds: [],
+    others: [DEAD_LETTER],
+    more: subscriptionId,
+  },
+  events: {
+    address: '/events',
+    server: 'http',
+    title: 'Facts as server-sent events',
+    description:
+      'GET /events with Accept: text/event-stream. id: an opaque position that Last-Event-ID resumes behind; event: the type; ' +
+      'data: the CloudEvent as JSON. Of the caller’s own tenant. As pages with Accept: application/json, see openapi.json.',
+    kinds: factKinds,
+  },
+}
+
+const channelOf = (channel: Channel): JsonObject => ({
+  address: channel.address,
+  title: channel.title,
+  description: channel.description,
+  servers: [reference('servers', channel.server)],
+  messages: Object.fromEntries([
+    ...channel.kinds.map(kind => [
+      kindName(kind),
+      reference('components', 'messages', messageName(channel.server, kind)),
+    ]),
+    ...(channel.others ?? []).map(name => [name, reference('components', 'messages', name)]),
+  ]),
+  ...channel.more,
+})
+
+// From where this service stands: it sends.
+const operationOf = (name: string, { server, title }: Channel): JsonObject => ({
+  action: 'send',
+  channel: reference('channels', name),
+  title,
+  ...(server === 'http' ? { bindings: { http: { method: 'GET', bindingVersion: '0.3.0' } } } : {}),
+})
+
+const bearer = {
+  type: 'http',
+  scheme: 'bearer',
+  bearerFormat: 'JWT',
+  description: 'An access token with the scope events:read; /.well-known/oauth-protected-resource says from whom.',
+}
+
+const servers: Named = {
+  kafka: {
+    host: '{bootstrap}',
+    protocol: 'kafka',
+    description: 'The brokers of the installation (KAFKA_BROKERS), with the login that they ask for.',
+    variables: { bootstrap: { default: 'localhost:9092', description: 'A broker to begin with.' } },
+  },
+  http: {
+    host: '{host}',
+    protocol: 'http',
+    description: 'This service, which serves this document.',
+    variables: { host: { default: 'localhost:8080', description: 'Where you read this.' } },
+    security: [reference('components', 'securitySchemes', 'bearer')],
+  },
+}
+
+export const asyncApiDocument: JsonObject = {
+  asyncapi: '3.0.0',
+  info: {
+    title: 'Facts of the payment ledger',
+    version: VERSIONS.at(-1) ?? '',
+    description: DESCRIPTION,
+    license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+  },
+  defaultContentType: 'application/json',
+  servers,
+  channels: Object.fromEntries(Object.entries(channels).map(([name, channel]) => [name, channelOf(channel)])),
+  operations: Object.fromEntries(
+    Object.entries(channels).map(([name, channel]) => [`send_${name}`, operationOf(name, channel)]),
+  ),
+  components: {
+    schemas,
+    messages,
+    securitySchemes: { bearer },
+  },
+}
+
+const readAsyncApi = route({
+  method: 'GET',
+  path: '/asyncapi.json',
+  operationId: 'read_asyncapi',
+  summary: 'The contract of the published facts: topics, messages, guarantees',
+  tag: 'Contract',
+  scope: 'none',
+  rateClass: 'default',
+  responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.unknown()) } },
+  errors: [],
+  handle: async () => ({
+    status: 200,
+    body: asyncApiDocument,
+    headers: { 'Cache-Control': 'public, max-age=300' },
+  }),
+})
+
+export const asyncApiRoutes: readonly AnyRoute[] = [readAsyncApi]

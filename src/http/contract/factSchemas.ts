@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import { cloudEventSchema, type FactKind, kindsIn, schemaPathOf, SOURCE } from '../../../streams/facts.ts'
+import { aggregates } from '../../../streams/index.ts'
+import type { JsonObject } from '../../ports.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { type AnyRoute, route } from '../route.ts'
+
+/** What `dataschema` leads to: JSON Schema 2020-12 of each fact's data at each version, and of the envelope. */
+
+export const factKinds: readonly FactKind[] = Object.values(aggregates).flatMap(({ facts }) => kindsIn(facts))
+
+export const ENVELOPE_PATH = '/schemas/cloudevent.v1.json'
+/** The first where the reader does not mind; not every tool knows to ask for it. */
+const OFFERS = ['application/schema+json', 'application/json']
+
+type Titled = { readonly title: string; readonly description: string; readonly examples: readonly object[] }
+
+/** Open where the schema is closed: a member that is added later is none that a consumer may stumble over. */
+const jsonSchemaOf = (path: string, schema: z.ZodType, { title, description, examples }: Titled): JsonObject => {
+  const { $schema, ...body } = z.toJSONSchema(schema, {
+    io: 'input',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.type === 'object') jsonSchema.additionalProperties ??= true
+      // The format says it already, and to people; that names are texts goes without saying.
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern
+      delete jsonSchema.propertyNames
+    },
+  })
+  return JSON.parse(JSON.stringify({ $schema, $id: path, title, description, ...body, examples })) as JsonObject
+}
+
+const CORRELATION = '3f0c6f1e-7f0e-4a35-9d57-9f2a1d8c4b60'
+
+/** What GET /events would tell of the example of the kind, whose first member is the id of its subject. */
+const exampleEventOf = (kind: FactKind): JsonObject => {
+  const [subject = ''] = Object.values(kind.example)
+  return {
+    specversion: '1.0',
+    id: '0e9d2a44-5b1c-8f7e-a3d6-6c1b7e2f9a05',
+    source: SOURCE,
+    type: kind.type,
+    subject,
+    time: '2026-11-12T16:05:41.007Z',
+    datacontenttype: 'application/json',
+    dataschema: `https://ledger.example${schemaPathOf(kind)}`,
+    partitionkey: subject,
+    sequence: '00000000000000000004',
+    position: '7731904',
+    correlationid: CORRELATION,
+    causationid: CORRELATION,
+    tenantid: 'acme',
+    data: kind.example,
+  }
+}
+
+const envelope = jsonSchemaOf(ENVELOPE_PATH, cloudEventSchema, {
+  title: 'A published fact as a CloudEvent',
+  description: 'CloudEvents 1.0 in its JSON form, as GET /events serves it. In Kafka the attributes are headers.',
+  examples: factKinds.slice(0, 1).map(exampleEventOf),
+})
+
+/** By the path of `dataschema`. */
+export const schemaDocuments: ReadonlyMap<string, JsonObject> = new Map([
+  [ENVELOPE_PATH, envelope],
+  ...factKinds.map(kind => {
+    const { title, description, example } = kind
+    const path = schemaPathOf(kind)
+    return [path, jsonSchemaOf(path, kind.schema, { title, description, examples: [example] })] as const
+  }),
+])
+
+const names = [...schemaDocuments.keys()].map(path => path.slice('/schemas/'.length))
+const isName = (text: string): boolean => schemaDocuments.has(`/schemas/${text}`)
+
+const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default' } as const
+// Not for ever: a version that stays the same version may still get members.
+const headers = { 'Cache-Control': 'public, max-age=3600' }
+
+const readSchema = route({
+  ...common,
+  path: '/schemas/{name}',
+  operationId: 'read_schema',
+  summary: 'The schema of the data of a fact, at the address that its dataschema says',
+  offers: OFFERS,
+  params: z.object({ name: z.string().refine(isName).meta({ examples: names }) }),
+  responses: {
+    200: {
+      description: 'A JSON Schema, draft 2020-12.',
+      schema: z.record(z.string(), z.unknown()),
+      contentType: OFFERS,
+    },
+  },
+  errors: [],
+  handle: async ({ params: { name }, accept }) => {
+    const body = schemaDocuments.get(`/schemas/${name}`)
+    if (body === undefined) throw new Problem('resource_not_found')
+    return { status: 200, body, headers, contentType: accept }
+  },
+})
+
+const indexSchema = z.object({
+  items: z.array(z.object({ name: z.string(), href: z.string(), title: z.string() })),
+})
+
+const listSchemas = route({
+  ...common,
+  path: '/schemas',
+  operationId: 'list_schemas',
+  summary: 'Which schemas there are',
+  responses: { 200: { description: 'All of them.', schema: indexSchema } },
+  errors: [],
+  handle: async () => ({
+    status: 200,
+    body: {
+      items: names.map(name => {
+        const href = `/schemas/${name}`
+        return { name, href, title: schemaDocuments.get(href)?.['title'] ?? '' }
+      }),
+    },
+    headers,
+  }),
+})
+
+export const factSchemaRoutes: readonly AnyRoute[] = [listSchemas, readSchema]

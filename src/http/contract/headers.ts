@@ -1,0 +1,190 @@
+import type { ZodOpenApiObject } from 'zod-openapi'
+import { ENTITY_TAG, ENTITY_TAGS } from '../request/conditional.ts'
+import { CORRELATION_ID, TRACEPARENT } from '../request/correlation.ts'
+import { KEY_HEADER } from '../request/idempotencyKey.ts'
+import type { AnyRoute, ResponseSpec } from '../route.ts'
+import { POSITION } from '../resources/schemas.ts'
+import { VERSIONS } from '../versions/index.ts'
+
+/** The headers of openapi.json, each declared once among its components and referred to from every operation. */
+
+type Components = NonNullable<ZodOpenApiObject['components']>
+type Reference = { readonly $ref: string }
+type Schema = Readonly<Record<string, string | number | boolean | readonly string[]>>
+
+const text = (pattern?: RegExp): Schema => ({ type: 'string', ...(pattern ? { pattern: pattern.source } : {}) })
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+type RequestHeader = {
+  readonly description: string
+  readonly schema: Schema
+  readonly required?: true
+  /** The name of the header, where that of the component is another. */
+  readonly name?: string
+  readonly example?: string
+}
+
+const KEY = {
+  name: 'Idempotency-Key',
+  description: 'Yours, one per intent, quoted or bare: the same key with the same request has its effect once.',
+  schema: text(KEY_HEADER),
+  example: '5f0c6a52-9d1e-4a57-8f4e-0d6a1b2c3d4e',
+}
+
+const REQUEST_HEADERS = {
+  'X-Correlation-ID': {
+    description: 'Yours, to find the request by in logs and facts. One of another form is replaced.',
+    schema: text(CORRELATION_ID),
+  },
+  'API-Version': {
+    description: 'The dated contract to answer by; the oldest that is served if absent.',
+    schema: { type: 'string', enum: VERSIONS },
+  },
+  traceparent: { description: 'W3C Trace Context. One of another form is ignored.', schema: text(TRACEPARENT) },
+  'If-Match': {
+    description: 'The ETag that you read: the command is done only if the resource is still at that version.',
+    schema: text(ENTITY_TAGS),
+    required: true,
+  },
+  'If-None-Match': { description: 'The ETag that you have: 304 if it is still the same.', schema: text(ENTITY_TAGS) },
+  'If-Min-Position': {
+    description: 'A Ledger-Position: the list must know of everything up to here, else 503 projection_behind.',
+    schema: text(POSITION),
+  },
+  Prefer: {
+    description: 'RFC 7240. `wait=n`: wait up to n seconds. Preferences of another form are ignored.',
+    schema: text(),
+    example: 'wait=5',
+  },
+  'Prefer.respond-async': {
+    name: 'Prefer',
+    description:
+      'RFC 7240. `respond-async`: 202 and an operation in place of the outcome; `wait=n`: wait up to n seconds for it. ' +
+      'Preferences of another form are ignored.',
+    schema: text(),
+    example: 'respond-async',
+  },
+  'Idempotency-Key': KEY,
+  'Idempotency-Key.required': { ...KEY, required: true },
+  'Last-Event-ID': {
+    description: 'Of the last event that you have from the stream: it goes on behind that one.',
+    schema: text(),
+  },
+  Range: {
+    description: 'One range of bytes (RFC 9110 §14). Other units, several ranges and other forms are ignored.',
+    schema: text(),
+    example: 'bytes=1048576-',
+  },
+  'If-Range': {
+    description: 'The ETag of the part that you have: of another version you get the whole.',
+    schema: text(ENTITY_TAG),
+  },
+} as const satisfies Readonly<Record<string, RequestHeader>>
+
+type RequestHeaderName = keyof typeof REQUEST_HEADERS
+
+const takenBy = (declared: AnyRoute): readonly (RequestHeaderName | false | undefined)[] => [
+  'X-Correlation-ID',
+  'API-Version',
+  'traceparent',
+  declared.ifMatch && 'If-Match',
+  declared.responses[304] && 'If-None-Match',
+  declared.isList && 'If-Min-Position',
+  declared.isList && 'Prefer',
+  declared.takesPreference && 'Prefer.respond-async',
+  declared.idempotencyKey === 'required' && 'Idempotency-Key.required',
+  declared.idempotencyKey === 'honoured' && 'Idempotency-Key',
+  declared.offers?.includes('text/event-stream') && 'Last-Event-ID',
+  declared.responses[206] && 'Range',
+  declared.responses[206] && 'If-Range',
+]
+
+/** The headers that requests to this endpoint may have, and those that they must have. */
+export const requestHeadersOf = (declared: AnyRoute): Reference[] =>
+  takenBy(declared).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
+
+// --- Responses -------------------------------------------------------------------------------------------------------
+
+type ResponseHeader = { readonly description: string; readonly schema?: Schema }
+
+const RESPONSE_HEADERS = {
+  'X-Correlation-ID': { description: 'Yours if you sent one, else a new one. It is in the facts and in the logs.' },
+  'API-Version': { description: 'The contract that answered.', schema: { type: 'string', enum: VERSIONS } },
+  'Cache-Control': {
+    description: 'Resources may be kept if they are asked for again before use; nothing else is kept.',
+  },
+  'X-Content-Type-Options': { description: 'nosniff', schema: { type: 'string', enum: ['nosniff'] } },
+  ETag: { description: 'Strong entity tag of this version of the resource.', schema: text(ENTITY_TAG) },
+  Location: { description: 'Where the resource is.' },
+  Link: { description: 'The next page (rel="next").' },
+  'Ledger-Position': { description: 'The position of the log after this command.', schema: text(POSITION) },
+  'Idempotent-Replayed': {
+    description: 'true when this is the recorded answer of an earlier request with the same key.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+  'Preference-Applied': { description: 'The preference that was followed (RFC 7240).' },
+  'Content-Disposition': { description: 'The name of the file.' },
+  'Content-Length': { description: 'The bytes of this answer.', schema: { type: 'integer', minimum: 0 } },
+  'Content-Range': { description: 'The first and the last byte of this answer, and how many the file has.' },
+  'Accept-Ranges': { description: 'Range is taken.', schema: { type: 'string', enum: ['bytes'] } },
+  'Repr-Digest': { description: 'SHA-256 of the file (RFC 9530).' },
+  'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
+  'RateLimit-Policy': { description: 'The limits that the request counts for: name, requests (q), seconds (w).' },
+  RateLimit: { description: 'How they stand: what is left (r), seconds until the window ends (t).' },
+  'Accept-Post': { description: 'The media type that is taken here.' },
+  'Accept-Patch': { description: 'The media type that is taken here.' },
+  'WWW-Authenticate': {
+    description:
+      'Bearer, where a token is had from (resource_metadata), and the error if a credential was sent (RFC 6750).',
+  },
+} as const satisfies Readonly<Record<string, ResponseHeader>>
+
+type ResponseHeaderName = keyof typeof RESPONSE_HEADERS
+
+/** On every answer. */
+const EVERY = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options'] as const
+/** On every answer to somebody who is known. */
+const LIMITED = ['RateLimit-Policy', 'RateLimit'] as const
+
+/** A header that is always there and one that may be absent are two components: a reference cannot say which it is. */
+const MAYBE = '.optional'
+
+const required = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
+  names.map(name => [name, { $ref: `#/components/headers/${name}` }])
+const optional = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
+  names.map(name => [name, { $ref: `#/components/headers/${name}${MAYBE}` }])
+
+/** The headers of a success, beyond the endpoint's own ones. */
+export const successHeadersOf = ({ headers = [] }: ResponseSpec, { scope }: AnyRoute): Record<string, Reference> =>
+  Object.fromEntries([...required(scope === 'none' ? EVERY : [...EVERY, ...LIMITED]), ...optional(headers)])
+
+const OF_STATUS: Readonly<Record<number, readonly ResponseHeaderName[]>> = {
+  401: ['WWW-Authenticate'],
+  403: ['WWW-Authenticate'],
+  409: ['Location', 'Idempotent-Replayed'],
+  412: ['ETag'],
+  415: ['Accept-Post', 'Accept-Patch'],
+  416: ['Content-Range', 'Accept-Ranges'],
+}
+
+export const failureHeadersOf = (status: number): Record<string, Reference> =>
+  Object.fromEntries([...required(EVERY), ...optional([...LIMITED, 'Retry-After', ...(OF_STATUS[status] ?? [])])])
+
+// --- Components ------------------------------------------------------------------------------------------------------
+
+const parameters: Components['parameters'] = Object.fromEntries(
+  Object.entries<RequestHeader>(REQUEST_HEADERS).map(([id, { name = id, required: must = false, ...rest }]) => [
+    id,
+    { in: 'header', name, required: must, ...rest },
+  ]),
+)
+
+const headers: Components['headers'] = Object.fromEntries(
+  Object.entries<ResponseHeader>(RESPONSE_HEADERS).flatMap(([name, { description, schema = text() }]) => [
+    [name, { description, required: true, schema }],
+    [`${name}${MAYBE}`, { description, schema }],
+  ]),
+)
+
+export const headerComponents = { parameters, headers }

@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import { createDocument, type ZodOpenApiObject, type ZodOpenApiOperationObject } from 'zod-openapi'
+import { SCOPES } from '../../identity/principal.ts'
+import { headerComponents, requestHeadersOf, successHeadersOf } from './headers.ts'
+import { failureOf } from './problemResponses.ts'
+import { statusOf } from '../response/problemCatalogue.ts'
+import { type AnyRoute, errorsOf, isForApiKeys, type ResponseSpec, route } from '../route.ts'
+import { VERSIONS } from '../versions/index.ts'
+
+/** openapi.json, made from the same declarations that the router is made from. */
+
+const responseOf = (spec: ResponseSpec, declared: AnyRoute) => {
+  const { description, schema, contentType = 'application/json' } = spec
+  return {
+    description,
+    headers: successHeadersOf(spec, declared),
+    ...(schema ? { content: Object.fromEntries([contentType].flat().map(type => [type, { schema }])) } : {}),
+  }
+}
+
+const responsesOf = (declared: AnyRoute): ZodOpenApiOperationObject['responses'] => {
+  const byStatus = Map.groupBy(errorsOf(declared), statusOf)
+  return Object.fromEntries([
+    ...Object.entries(declared.responses).map(([status, spec]) => [status, responseOf(spec, declared)]),
+    ...[...byStatus]
+      .filter(([status]) => !(status in declared.responses))
+      .map(([status, errors]) => [String(status), failureOf(status, errors)]),
+  ])
+}
+
+/** Any one of them suffices. */
+const scopesOf = ({ scope, orScopes = [] }: AnyRoute) => (scope === 'none' ? [] : [scope, ...orScopes])
+
+const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
+  operationId: declared.operationId,
+  summary: declared.summary,
+  ...(declared.description ? { description: declared.description } : {}),
+  tags: [declared.tag],
+  security: [
+    ...scopesOf(declared).map(scope => ({ oauth: [scope] })),
+    ...(isForApiKeys(declared) ? [{ apiKey: [] }] : []),
+  ],
+  parameters: requestHeadersOf(declared),
+  requestParams: {
+    ...(declared.params ? { path: declared.params } : {}),
+    ...(declared.query ? { query: declared.query } : {}),
+  },
+  ...(declared.body
+    ? {
+        requestBody: {
+          required: !declared.body.safeParse(undefined).success,
+          content: { [declared.bodyType ?? 'application/json']: { schema: declared.body } },
+        },
+      }
+    : {}),
+  responses: responsesOf(declared),
+})
+
+const tokens = { tokenUrl: '/oauth/token', scopes: Object.fromEntries(SCOPES.map(scope => [scope, scope])) } as const
+
+const oauth = {
+  type: 'oauth2',
+  flows: {
+    authorizationCode: { authorizationUrl: '/oauth/auth', refreshUrl: '/oauth/token', ...tokens },
+    clientCredentials: tokens,
+  },
+} as const
+
+const apiKey = { type: 'apiKey', in: 'header', name: 'X-API-Key' } as const
+
+/** Without the shared headers that no operation of these routes has. */
+const withoutUnused = <D extends { components?: object }>(document: D): D => {
+  const text = JSON.stringify(document)
+  const used = (kind: string, all: object) =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)))
+  const { parameters, headers } = headerComponents
+  const shared = { parameters: used('parameters', parameters), headers: used('headers', headers) }
+  return { ...document, components: { ...document.components, ...shared } }
+}
+
+/** The OpenAPI 3.1 document of these routes. */
+export const openApiOf = (routes: readonly AnyRoute[]) => {
+  const paths: NonNullable<ZodOpenApiObject['paths']> = {}
+  for (const declared of routes)
+    paths[declared.path] = { ...paths[declared.path], [declared.method.toLowerCase()]: operationOf(declared) }
+  const document = createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Payment ledger',
+      version: VERSIONS.at(-1) ?? '',
+      description: 'Orders, invoices with approval, payments made exactly once per intent, published facts.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    components: { securitySchemes: { oauth, apiKey } },
+    paths,
+  })
+  return withoutUnused(document)
+}
+
+/** GET /openapi.json, for these routes and itself. */
+export const contractRoute = (routes: readonly AnyRoute[]): AnyRoute => {
+  let document: string | undefined
+  const declared: AnyRoute = route({
+    method: 'GET',
+    path: '/openapi.json',
+    operationId: 'read_contract',
+    summary: 'This contract',
+    tag: 'Contract',
+    scope: 'none',
+    rateClass: 'default',
+    responses: { 200: { description: 'The OpenAPI 3.1 document.', schema: z.record(z.string(), z.unknown()) } },
+    errors: [],
+    handle: async () => {
+      document ??= JSON.stringify(openApiOf([...routes, declared]))
+      return { status: 200, body: document, headers: { 'Cache-Control': 'public, max-age=300' } }
+    },
+  })
+  return declared
+}

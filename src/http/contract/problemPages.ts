@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { type ErrorCode, isErrorCode, PROBLEMS, Problem, retryOf } from '../response/problemCatalogue.ts'
+import { type AnyRoute, route } from '../route.ts'
+
+/** What a client's engineer finds behind the `type` of a problem: one page per code, made from the one table. */
+
+const ADVICE: Readonly<Record<(typeof PROBLEMS)[ErrorCode][2], string>> = {
+  do_not_retry: 'Correct the request. Sent again unchanged, it fails again.',
+  reauthenticate: 'Get a fresh credential, then send the request again.',
+  refresh_and_resubmit: 'Read the present state, decide anew, and send a new request.',
+  same_request: 'Send the same request again after the pause in Retry-After, with backoff and jitter.',
+  same_key: 'Send the same request again with the same Idempotency-Key after the pause in Retry-After.',
+  query_state_or_same_key:
+    'The effect is unknown. Look at the state, or send the same request again with the same Idempotency-Key; never with a new one.',
+}
+
+const pageOf = (code: ErrorCode): string => {
+  const [status, category, strategy, title] = PROBLEMS[code]
+  const { after_seconds } = retryOf(code)
+  const pause = after_seconds === undefined ? '' : `<dt>Retry-After</dt><dd>${after_seconds} s</dd>`
+  return `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>${code}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}
+dt{font-weight:600;margin-top:.75rem}dd{margin:0}code{font-size:1.1em}</style>
+<h1><code>${code}</code></h1><p>${title}</p>
+<dl><dt>Status</dt><dd>${status}</dd><dt>Category</dt><dd>${category}</dd>
+<dt>What to do</dt><dd>${ADVICE[strategy]}</dd><dt>Retry strategy</dt><dd><code>${strategy}</code></dd>${pause}</dl>
+</html>
+`
+}
+
+const readProblem = route({
+  method: 'GET',
+  path: '/problems/{code}',
+  operationId: 'read_problem',
+  summary: 'What an error code means, and what to do about it',
+  tag: 'Contract',
+  scope: 'none',
+  rateClass: 'default',
+  offers: ['text/html'],
+  params: z.object({ code: z.string().refine(isErrorCode) }),
+  responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
+  errors: [],
+  handle: async ({ params: { code } }) => {
+    if (!isErrorCode(code)) throw new Problem('resource_not_found')
+    const headers = {
+      'Cache-Control': 'public, max-age=3600',
+      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+    }
+    return { status: 200, body: pageOf(code), contentType: 'text/html; charset=utf-8', headers }
+  },
+})
+
+export const problemRoutes: readonly AnyRoute[] = [readProblem]

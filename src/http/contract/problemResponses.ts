@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import type { ZodOpenApiResponseObject } from 'zod-openapi'
+import { failureHeadersOf } from './headers.ts'
+import { type ErrorCode, PROBLEMS, retryOf, statusOf } from '../response/problemCatalogue.ts'
+
+/** The failures of openapi.json: endpoints that fail in the same ways with a status refer to one response. */
+
+const codes = Object.keys(PROBLEMS) as [ErrorCode, ...ErrorCode[]]
+
+const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    code: z.enum(codes),
+    category: z.enum([...new Set(codes.map(code => PROBLEMS[code][1]))]),
+    correlation_id: z.string(),
+    retry: z.object({
+      retryable: z.boolean(),
+      strategy: z.enum([...new Set(codes.map(code => PROBLEMS[code][2]))]),
+      after_seconds: z.int().optional(),
+    }),
+    errors: z.array(z.object({ pointer: z.string(), code: z.string(), detail: z.string() })).optional(),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457 problem details, with a stable code and retry guidance.' })
+
+/** The codes of a status in the order of the table, so that the same codes are the same response. */
+const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.filter(code => errors.includes(code))
+
+const isAlone = (code: ErrorCode): boolean => codes.filter(other => statusOf(other) === statusOf(code)).length === 1
+
+const responses = new Map<string, ZodOpenApiResponseObject>()
+
+/** Every endpoint that can answer with these codes, and no others, with this status, gets the very same response. */
+export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpenApiResponseObject => {
+  const told = inOrder(errors)
+  const id = told.every(isAlone) ? String(status) : [status, ...told].join('.')
+  const response = responses.get(id) ?? {
+    id,
+    description: told.map(code => `${code}: ${PROBLEMS[code][3]}`).join(' '),
+    headers: failureHeadersOf(status),
+    content: { 'application/problem+json': { schema: problemSchema } },
+    'x-error-codes': told,
+    'x-retry': Object.fromEntries(told.map(code => [code, retryOf(code)])),
+    'x-status': status,
+  }
+  responses.set(id, response)
+  return response
+}

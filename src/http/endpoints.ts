@@ -1,0 +1,62 @@
+import { apiKeyRoutes } from './resources/identity/apiKeys.ts'
+import { asyncApiRoutes } from './contract/asyncapi.ts'
+import { auditRoutes } from './resources/audit.ts'
+import { contractRoute } from './contract/openapi.ts'
+import { deadLetterRoutes } from './resources/subscriptions/deadLetters.ts'
+import { eventRoutes } from './resources/events/events.ts'
+import { exportRoutes } from './resources/exports.ts'
+import { factSchemaRoutes } from './contract/factSchemas.ts'
+import { healthRoutes } from './resources/health.ts'
+import { historyRoutes } from './resources/history.ts'
+import { invoiceRoutes } from './resources/invoices.ts'
+import { keyRoutes } from './resources/idempotencyKeys.ts'
+import { manifestRoutes } from './resources/events/manifest.ts'
+import { operationRoutes } from './resources/operations.ts'
+import { orderRoutes } from './resources/orders.ts'
+import { paymentActionRoutes } from './resources/paymentActions.ts'
+import { paymentRoutes } from './resources/payments.ts'
+import { problemRoutes } from './contract/problemPages.ts'
+import { replayRoutes } from './resources/subscriptions/replays.ts'
+import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
+import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
+import type { AnyRoute } from './route.ts'
+
+const resources: readonly AnyRoute[] = [
+  ...orderRoutes,
+  ...invoiceRoutes,
+  ...paymentRoutes,
+  ...paymentActionRoutes,
+  ...historyRoutes,
+  ...exportRoutes,
+  ...operationRoutes,
+  ...keyRoutes,
+  ...apiKeyRoutes,
+  ...eventRoutes,
+  ...manifestRoutes,
+  ...subscriptionRoutes,
+  ...replayRoutes,
+  ...deadLetterRoutes,
+  ...auditRoutes,
+  ...healthRoutes,
+  ...wellKnownRoutes,
+  ...problemRoutes,
+  ...factSchemaRoutes,
+  ...asyncApiRoutes,
+]
+
+/** Every endpoint of the service, in one list. */
+export const routes: readonly AnyRoute[] = [...resources, contractRoute(resources)]
+
+export { type AddressOf, createAddressOf } from './server/clientAddress.ts'
+export { createApp } from './server/app.ts'
+export { createAuthentication, nobody, type OnRefused } from './access/authentication.ts'
+export { createBoundary } from './boundary.ts'
+export type { Authenticate } from './access/accessControl.ts'
+export { createCursors } from './request/cursor.ts'
+export { createLimits } from './access/rateLimits.ts'
+export { createPace } from './server/pacing.ts'
+export { createShares } from './access/concurrencyLimits.ts'
+export { createTail, TAIL_POOL_MAX } from './resources/events/tail.ts'
+export { listen } from './server/server.ts'
+export type { HealthReport, Services } from './route.ts'
+export { healthRoutes } from './resources/health.ts'

@@ -1,0 +1,50 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { canonicalJson } from '../../commands/identifiers.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+
+/** Cursors are sealed: the client can neither read nor change them, nor carry them to another list or tenant. */
+export type Cursors = {
+  /** `binding` is what the cursor is good for: tenant, route, filters and sort. `key` is where the page ended. */
+  readonly seal: (binding: object, key: object) => string
+  /** The sealed key. Throws Problem `cursor_invalid` for anything that was not sealed for this binding. */
+  readonly open: (binding: object, cursor: string) => unknown
+}
+
+const LIFETIME_MS = 3 * 24 * 60 * 60 * 1000
+const CIPHER = 'aes-256-gcm'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const CURSOR_CHARS_MAX = 1_024
+
+/** `secret` is the same on every instance. The binding is authenticated with the text, not carried in it. */
+export const createCursors = (secret: Uint8Array, now: () => number): Cursors => {
+  const cipherKey = createHash('sha256').update('cursor').update(secret).digest()
+  return {
+    seal: (binding, key) => {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv(CIPHER, cipherKey, nonce).setAAD(Buffer.from(canonicalJson(binding)))
+      const sealed = [nonce, cipher.update(JSON.stringify({ key, until: now() + LIFETIME_MS })), cipher.final()]
+      return Buffer.concat([...sealed, cipher.getAuthTag()]).toString('base64url')
+    },
+    open: (binding, cursor) => {
+      const { key, until } = unseal(cipherKey, binding, cursor)
+      if (until < now()) throw new Problem('cursor_expired')
+      return key
+    },
+  }
+}
+
+const unseal = (cipherKey: Uint8Array, binding: object, cursor: string): { key: unknown; until: number } => {
+  const bytes = Buffer.from(cursor.slice(0, CURSOR_CHARS_MAX), 'base64url')
+  if (bytes.toString('base64url') !== cursor || bytes.length <= NONCE_BYTES + TAG_BYTES)
+    throw new Problem('cursor_invalid')
+  try {
+    const decipher = createDecipheriv(CIPHER, cipherKey, bytes.subarray(0, NONCE_BYTES))
+      .setAAD(Buffer.from(canonicalJson(binding)))
+      .setAuthTag(bytes.subarray(-TAG_BYTES))
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+    return JSON.parse(text.toString()) as { key: unknown; until: number }
+  } catch {
+    throw new Problem('cursor_invalid')
+  }
+}

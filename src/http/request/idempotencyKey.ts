@@ -1,0 +1,63 @@
+import type { Ledger } from '../../commands/handle.ts'
+import { claimOf, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
+import { bindKey } from '../../commands/keyBindings.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { JsonObject } from '../../ports.ts'
+import type { Claim } from '../../../streams/claim.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { keyProblemOf } from '../resources/resource.ts'
+import type { AnyRoute, Call } from '../route.ts'
+
+/** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3): the two are one key. */
+export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
+
+/** The text of the key. Throws Problem `idempotency_key_invalid`. */
+export const parseKey = (header: string): string => {
+  if (!KEY_HEADER.test(header))
+    throw new Problem('idempotency_key_invalid', { detail: '1 to 255 visible ASCII characters, quoted or bare.' })
+  return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
+}
+
+/** The key in the scope of tenant, caller and operation, where the route has use for one. The lines are the header's. */
+export const scopedKeyOf = async (
+  ledger: Ledger,
+  declared: AnyRoute,
+  principal: Principal,
+  [header, ...others]: readonly string[] = [],
+): Promise<ScopedKey | undefined> => {
+  if (!declared.idempotencyKey) return undefined
+  if (header === undefined) {
+    if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
+    return undefined
+  }
+  if (others.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
+  const key = parseKey(header)
+  const { tenant, subject, client } = principal
+  const secret = await ledger.idSecret()
+  return { scope: { tenant, subject, client, operation: declared.operationId }, key, secret }
+}
+
+/** The claim that this call makes on its key; null when it has none. */
+export const claimFor = (
+  call: Pick<Call<unknown, unknown, unknown>, 'idempotency' | 'ledger' | 'idempotencyRetentionMs'>,
+  request: JsonObject,
+): Claim | null =>
+  call.idempotency === undefined
+    ? null
+    : claimOf(call.idempotency, request, new Date(call.ledger.world.now() + call.idempotencyRetentionMs).toISOString())
+
+type Keyed = Pick<Call<unknown, unknown, unknown>, 'idempotency' | 'ledger' | 'context'>
+
+/**
+ * Binds the key of a call on a resource that is there already, whose id is not derived from the key: otherwise one key
+ * could be used once for each such resource. Throws the Problem of a key that belongs to another request.
+ */
+export const bindKeyOf = async (
+  { idempotency, ledger, context }: Keyed,
+  claim: Claim | null,
+  { about, path }: { readonly about: string; readonly path: string },
+): Promise<void> => {
+  if (idempotency === undefined || claim === null) return
+  const objection = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
+  if (objection) throw keyProblemOf(objection, path)
+}

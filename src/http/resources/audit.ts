@@ -1,0 +1,153 @@
+import { z } from 'zod'
+import type { AuditRow } from '../../../projections/audit/projection.ts'
+import { auditPage } from '../../../projections/audit/queries.ts'
+import { ACCESS_CHECKS, type AccessCheck } from '../../../streams/access/index.ts'
+import { isId } from '../../../streams/ids.ts'
+import type { Denials } from '../../commands/denials.ts'
+import {
+  apiKeyEntity,
+  invoiceEntity,
+  operationEntity,
+  paymentEntity,
+  subscriptionEntity,
+} from '../../commands/entities.ts'
+import type { Context, Ledger } from '../../commands/handle.ts'
+import { readPage } from './collection.ts'
+import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './schemas.ts'
+
+/** What the auditors see: decisions on sensitive operations, and the check that decided. */
+
+/** The refusals of right and of state. What is malformed, stale or too much is no decision about the caller. */
+const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
+  insufficient_scope: 'scope',
+  credential_not_permitted: 'policy',
+  policy_denied: 'policy',
+  invoice_state_conflict: 'state',
+  payment_state_conflict: 'state',
+  payment_not_allowed: 'state',
+  payment_exceeds_due: 'state',
+  payment_reference_conflict: 'state',
+}
+
+const tenantOf = async ({ loader }: Ledger, resource: string): Promise<string | undefined> => {
+  if (isId('inv', resource)) return (await loader.load(invoiceEntity, resource)).row?.tenant_id
+  if (isId('pay', resource)) return (await loader.load(paymentEntity, resource)).row?.tenant_id
+  if (isId('op', resource)) return (await loader.load(operationEntity, resource)).row?.tenant_id
+  if (isId('key', resource)) return (await loader.load(apiKeyEntity, resource)).row?.tenant_id
+  if (isId('sub', resource)) return (await loader.load(subscriptionEntity, resource)).row?.tenant_id
+  return undefined
+}
+
+/**
+ * The subject and the client that a tenant's record names for a caller of another tenant. It has a space, which no name in a
+ * credential has, so that it cannot be taken for one of the tenant's own.
+ */
+const ANOTHER_TENANT = 'another tenant'
+
+export type Attempted = {
+  readonly operation: string
+  /** What it was asked for, as far as it was read. */
+  readonly resource: () => string | null
+  readonly context: Context
+}
+
+type Recording = { readonly ledger: Ledger; readonly denials: Denials }
+
+/** Passes on what the work answers or throws; a refusal of right or state is on record before the caller learns of it. */
+export const audited = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem) await recordDenial(services, attempted, error)
+    throw error
+  }
+}
+
+const recordDenial = async (
+  { ledger, denials }: Recording,
+  { operation, resource, context }: Attempted,
+  denied: Problem,
+): Promise<void> => {
+  // Refused after the claim: the stream says so itself.
+  if (denied.extras.correlationId !== undefined) return
+  const { code } = denied
+  const named = resource()
+  const check = CHECKS[code]
+  if (check !== undefined) return denials.record({ operation, resource: named, check, code }, context)
+  if (code !== 'resource_not_found' || named === null) return
+  const denial = { operation, resource: named, check: 'tenant', code } as const
+  const owner = await tenantOf(ledger, named)
+  // A 404 about a thing of one's own is no decision about the caller: it is deleted, say.
+  if (owner === context.tenant) return
+  const records = [denials.record(denial, context)]
+  if (owner !== undefined) records.push(denials.record(denial, asSeenBy(owner, context)))
+  await Promise.all(records)
+}
+
+/**
+ * The caller's own record says the same whether another tenant has the thing or nobody does. The owner's record does not name
+ * the caller; the two have the correlation id in common, for the operators, who see both.
+ */
+const asSeenBy = (owner: string, context: Context): Context => ({
+  ...context,
+  tenant: owner,
+  subject: ANOTHER_TENANT,
+  client: ANOTHER_TENANT,
+})
+
+const recordSchema = z
+  .object({
+    id: z.uuid(),
+    created_at: timeSchema,
+    tenant_id: z.string(),
+    decision: z.enum(['granted', 'denied']),
+    operation: z.string().meta({ description: 'The operation id, as in this document.' }),
+    check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
+    code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
+    resource: z.string().nullable(),
+    subject: z.string().meta({ description: `Of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
+    client: z.string(),
+    authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
+    correlation_id: z.string(),
+    position: z.string().meta({ description: 'Of the event in the log.' }),
+    count: z
+      .int()
+      .min(1)
+      .meta({ description: 'How many decisions the record stands for: refusals that say the same are counted.' }),
+  })
+  .meta({ id: 'AuditRecord' })
+
+const render = ({ check_name: check, position, ...row }: AuditRow): z.input<typeof recordSchema> => ({
+  ...row,
+  check,
+  position: position.toString(),
+})
+
+const listAuditRecords = route({
+  method: 'GET',
+  path: '/audit-records',
+  operationId: 'list_audit_records',
+  summary: 'List the decisions on sensitive operations, newest first',
+  tag: 'Audit',
+  scope: 'audit:read',
+  rateClass: 'default',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    decision: recordSchema.shape.decision.optional(),
+    operation: textSchema.optional(),
+    subject: textSchema.optional(),
+    resource: textSchema.optional(),
+    correlation_id: textSchema.optional(),
+  }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(recordSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
+})
+
+export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

@@ -1,0 +1,93 @@
+import type { ListedRow, PageRequest, Query } from '../../../projections/page.ts'
+import { positionOf } from '../../feeds/checkpoints.ts'
+import type { Sql } from '../../ports.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { PRIVATE } from './resource.ts'
+import type { Call, Reply } from '../route.ts'
+
+type ListOf<R extends ListedRow> = {
+  readonly name: string
+  readonly page: (request: PageRequest) => Query<R>
+  readonly render: (row: R) => object
+}
+type PageParameters = { readonly limit: number; readonly cursor?: string | undefined }
+
+const run = <R extends ListedRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
+
+/** One page of a list, newest first, from the read model: eventually consistent, and it says as of when. */
+export const readPage = async <R extends ListedRow>(
+  call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
+  { name, page, render }: ListOf<R>,
+): Promise<Reply> => {
+  const { limit, cursor, ...filters } = call.query
+  const { tenant } = call.principal
+  const binding = { tenant, path: call.path, filters: definedOnly(filters) }
+  const after = cursor === undefined ? undefined : (call.cursors.open(binding, cursor) as PageRequest['after'])
+  const sql = call.database.sql
+  // The position is read first: the rows are at least as new as it says.
+  const position = await reachedPosition(call, name)
+  const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
+  const rows = await run(sql, page(request))
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const next =
+    rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
+  return {
+    status: 200,
+    body: {
+      items: items.map(render),
+      page: { next_cursor: next, has_more: next !== null, as_of_position: position.toString() },
+    },
+    headers: {
+      ...PRIVATE,
+      ...(call.minPosition === undefined ? {} : waitedFor(call)),
+      ...(next === null ? {} : { Link: `<${linkTo(call.path, { ...filters, limit, cursor: next })}>; rel="next"` }),
+    },
+  }
+}
+
+const definedOnly = (values: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(definedOnly(parameters))) query.set(name, String(value))
+  return `${path}?${query.toString()}`
+}
+
+/** What says that a wait was granted. */
+export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
+  waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
+
+/**
+ * How far the read model has got: at least to the position that is wanted, by If-Min-Position if no more is said, after
+ * waiting for it as long as the caller prefers. Throws Problem `projection_behind` when that is not long enough, and
+ * `rate_limited` when the caller waits for too much already.
+ */
+export const reachedPosition = async (
+  call: Call<unknown, unknown, unknown>,
+  name: string,
+  wanted = call.minPosition,
+): Promise<bigint> => {
+  const { sql } = call.database
+  const atOnce = await positionOf(sql, name)
+  if (wanted === undefined || atOnce >= wanted) return atOnce
+  const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : atOnce
+  if (position >= wanted) return position
+  throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
+}
+
+const hasWaited = async (
+  { prefer: { waitMs = 0 }, shares, tail, principal }: Call<unknown, unknown, unknown>,
+  name: string,
+  wanted: bigint,
+): Promise<boolean> => {
+  if (waitMs === 0) return false
+  const release = shares.waiting.take(principal)
+  try {
+    await tail.until(name, wanted, waitMs)
+    return true
+  } finally {
+    release()
+  }
+}

@@ -1,0 +1,133 @@
+import { type FeedPlace, isBehind, type TailFact } from '../../../../projections/facts/queries.ts'
+import { withFactBase } from '../../../../streams/facts.ts'
+import { type EventsCall, type Found, read, seal, startOf } from './factsReading.ts'
+import type { Followed } from './followers.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import type { Streamed } from '../../route.ts'
+
+/**
+ * Server-sent events: history first, then the facts that come, until the client goes.
+ *
+ *   reading    part by part from the database, a few streams at a time
+ *      │ no more          ▲ more has come than is kept for it
+ *      ▼                  │
+ *   following  what the tail gives, which looks once for all streams of the process
+ *
+ * The stream follows before it reads: a fact that becomes visible in between is in both, and is sent once, since the
+ * stream knows its place in the order of arrival.
+ */
+
+const PART = 100
+const COMMENT_EVERY_MS = 15_000
+/** How often it is asked whether the reader may still read. */
+const RECHECK_EVERY_MS = 5_000
+
+type Send = (chunk: string) => Promise<void>
+
+/** How far a stream has come, and how far its reader knows. */
+const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
+  const { world } = call.ledger
+  let place = from
+  let told = from
+  let quietSinceMs = world.monotonicMs()
+  return {
+    place: () => place,
+    send: async (facts: readonly Found[]): Promise<void> => {
+      for (const fact of facts) {
+        const data = JSON.stringify(withFactBase(fact.event, call.factBase))
+        await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
+        place = fact
+        told = fact
+        quietSinceMs = world.monotonicMs()
+      }
+    },
+    passOver: (to: FeedPlace): void => {
+      if (isBehind(to, place)) place = to
+    },
+    /** The id alone is no event, but moves the Last-Event-ID past facts that did not fit the filters. */
+    comment: async (): Promise<void> => {
+      if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
+      quietSinceMs = world.monotonicMs()
+      await send(isBehind(place, told) ? `: still here\nid: ${seal(call, place)}\n\n` : ': still here\n\n')
+      told = place
+    },
+  }
+}
+type Sender = ReturnType<typeof createSender>
+
+const fits = ({ query: { type, subject, from_time } }: EventsCall, fact: TailFact): boolean =>
+  (type === undefined || fact.type === type) &&
+  (subject === undefined || fact.subject === subject) &&
+  (from_time === undefined || Date.parse(fact.event.time) >= Date.parse(from_time))
+
+const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFact[]): Promise<void> => {
+  for (const fact of news) {
+    if (!isBehind(fact, sender.place())) continue
+    if (fits(call, fact)) await sender.send([fact])
+    else sender.passOver(fact)
+  }
+}
+
+/** Reads the next part, and says whether there is another one. */
+const sendPart = async (call: EventsCall, sender: Sender): Promise<boolean> => {
+  const { facts, end, hasMore } = await read(call, sender.place(), PART, call.tail.read)
+  await sender.send(facts)
+  sender.passOver(end)
+  return hasMore
+}
+
+/** The code that the reader would now be refused with: a token runs out, a key or a scope is taken away. */
+const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> => {
+  try {
+    await recheck()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    // A check that gets no answer is made again later: the caller was allowed to read a moment ago.
+    return error.code === 'dependency_unavailable' ? undefined : error.code
+  }
+}
+
+/** The refusal that ends the stream; undefined as long as there is none. Asked at most every few seconds. */
+const createRecheck = (call: EventsCall): (() => Promise<string | undefined>) => {
+  const { world } = call.ledger
+  let checkedAtMs = world.monotonicMs()
+  return async () => {
+    if (world.monotonicMs() - checkedAtMs < RECHECK_EVERY_MS) return undefined
+    checkedAtMs = world.monotonicMs()
+    return refusalOf(call)
+  }
+}
+
+const run = async (call: EventsCall, sender: Sender, followed: Followed, signal: AbortSignal) => {
+  const recheck = createRecheck(call)
+  for (let isReading = true; !signal.aborted; ) {
+    const refused = await recheck()
+    if (refused) return refused
+    if (isReading) isReading = await sendPart(call, sender)
+    else {
+      const news = await followed.next(RECHECK_EVERY_MS, signal)
+      if (news === 'behind') isReading = true
+      else await sendNews(call, sender, news)
+    }
+    await sender.comment()
+  }
+  return undefined
+}
+
+/** Throws Problem, before the stream begins, for a cursor that is none and for a caller with too many streams. */
+export const eventStream = (call: EventsCall): Streamed => {
+  const from = startOf(call, call.lastEventId ?? call.query.cursor)
+  call.onClose(call.shares.streams.take(call.principal))
+  return async (send, gone) => {
+    const signal = AbortSignal.any([gone, call.stopping])
+    await send(': the facts of this ledger\n\n')
+    const followed = await call.tail.follow(call.principal.tenant)
+    try {
+      const refused = await run(call, createSender(call, from, send), followed, signal)
+      if (refused) await send(`: ended: ${refused}\n\n`)
+    } finally {
+      followed.close()
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { cloudEventSchema, withFactBase } from '../../../../streams/facts.ts'
+import { positionOf } from '../../../feeds/checkpoints.ts'
+import { eventStream } from './eventStream.ts'
+import { type EventsCall, query, read, seal, startOf } from './factsReading.ts'
+import { type AnyRoute, type Reply, route } from '../../route.ts'
+
+/**
+ * The published facts over HTTP: the same as Kafka carries, with the same ids, in the order of their arrival. That is the
+ * order of the log, but for facts of keys that were parked: they come late, behind what was there before them.
+ */
+
+const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })
+
+const eventsPageSchema = z.object({
+  items: z.array(eventSchema),
+  page: z.object({
+    next_cursor: z.string().meta({
+      description: 'Always there. A reader that follows it misses no fact; at the tail it waits for those to come.',
+    }),
+    has_more: z.boolean().meta({
+      description: 'Also true of a page without items, where many facts did not fit the filters: go on at the cursor.',
+    }),
+    as_of_position: z.string(),
+  }),
+})
+
+const page = async (call: EventsCall): Promise<Reply> => {
+  const after = startOf(call, call.query.cursor)
+  // Read first: the page is at least as new as it says.
+  const asOf = await positionOf(call.database.sql, 'facts_v1')
+  const { facts, end, hasMore } = await read(call, after, call.query.limit, ({ text, values }) =>
+    call.database.sql(text, values),
+  )
+  return {
+    status: 200,
+    body: {
+      items: facts.map(({ event }) => withFactBase(event, call.factBase)),
+      page: { next_cursor: seal(call, end), has_more: hasMore, as_of_position: asOf.toString() },
+    },
+  }
+}
+
+const SSE = 'text/event-stream'
+
+const listEvents = route({
+  method: 'GET',
+  path: '/events',
+  operationId: 'list_events',
+  summary: 'Read the published facts: a page, or a stream of server-sent events',
+  tag: 'Events',
+  scope: 'events:read',
+  rateClass: 'default',
+  query,
+  offers: ['application/json', SSE],
+  responses: {
+    200: {
+      description: 'The facts, oldest first; one that was held back stands where it came.',
+      schema: eventsPageSchema,
+    },
+  },
+  errors: ['cursor_invalid', 'cursor_expired'],
+  handle: async call => {
+    const events: EventsCall = { ...call, params: undefined, body: undefined }
+    if (call.accept !== SSE) return page(events)
+    return { status: 200, stream: eventStream(events), contentType: SSE }
+  },
+})
+
+export const eventRoutes: readonly AnyRoute[] = [listEvents]

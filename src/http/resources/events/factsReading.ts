@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../../../projections/facts/queries.ts'
+import type { Query } from '../../../../projections/page.ts'
+import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
+import type { Call } from '../../route.ts'
+import { pageQuery, positionSchema, textSchema, timeSchema } from '../schemas.ts'
+
+/** The reading of the feed of facts, for the pages and the streams of GET /events. */
+
+export const query = z.object({
+  ...pageQuery,
+  type: z.enum(FACT_TYPES).optional(),
+  subject: textSchema.optional(),
+  from_position: positionSchema
+    .optional()
+    .meta({ description: 'Begin at this position of the log; facts of earlier ones that came late are told too.' }),
+  from_time: timeSchema.optional(),
+})
+export type EventsCall = Call<undefined, z.output<typeof query>, undefined>
+
+const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
+  list: 'events',
+  tenant: principal.tenant,
+  type: type ?? null,
+  subject: subject ?? null,
+})
+
+const cursorSchema = z.object({ after: z.string(), seq: z.string().default('0') })
+
+export const seal = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
+  call.cursors.seal(bindingOf(call), { after: String(arrival), seq: String(seq) })
+
+/** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
+export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
+  if (cursor === undefined) return placeBefore(BigInt(call.query.from_position ?? 0))
+  const { after, seq } = cursorSchema.parse(call.cursors.open(bindingOf(call), cursor))
+  return { arrival: BigInt(after), seq: BigInt(seq) }
+}
+
+export type Found = FeedPlace & { readonly event: CloudEvent }
+type Part = {
+  readonly facts: readonly Found[]
+  /** How far was looked: where the next part begins. */
+  readonly end: FeedPlace
+  readonly hasMore: boolean
+}
+
+type Run = (query: Query<FactsPageRow>) => Promise<FactsPageRow[]>
+
+/** The next facts. A part without any still moves the place on, behind those that did not fit the filters. */
+export const read = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<Part> => {
+  const { type, subject, from_time } = call.query
+  const { tenant } = call.principal
+  const rows = await run(factsPage({ tenant, after, limit: limit + 1, type, subject, from_time }))
+  const found = rows.filter((row): row is FactsPageRow & Found => row.event !== null)
+  const facts = found.slice(0, limit)
+  const last = found.length > limit ? facts.at(-1) : rows.at(-1)
+  return { facts, end: last ?? after, hasMore: found.length > limit || rows.at(-1)?.is_cut === true }
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
+import { waitMaxMs } from '../../../commands/budgets.ts'
+import { proveFacts } from '../../../commands/factCounts.ts'
+import { FACTS } from '../../../commands/manifests.ts'
+import { positionOf } from '../../../feeds/checkpoints.ts'
+import { reachedPosition, waitedFor } from '../collection.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import { PRIVATE } from '../resource.ts'
+import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
+import { positionSchema, timeSchema } from '../schemas.ts'
+
+/** The manifest by which a consumer of GET /events proves that it has every fact: how many there are in a range, and which. */
+
+const topicSchema = z.enum(MANIFEST_TOPICS)
+
+const query = z.object({
+  topic: topicSchema.optional().meta({ description: 'All topics, an item for each, when absent.' }),
+  from: positionSchema.optional().meta({ description: 'The first position of the range; 0 when absent.' }),
+  to: positionSchema.optional().meta({
+    description: 'The last position of the range, inclusive; when absent, the last one whose facts are known.',
+  }),
+})
+type ManifestCall = Call<undefined, z.output<typeof query>, undefined>
+
+const manifestSchema = z
+  .object({
+    topic: topicSchema,
+    from_position: z.string(),
+    to_position: z.string(),
+    count: z.int().min(0),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .meta({
+        description: 'Over the ids of the facts, in the order of their positions, each followed by a line feed.',
+      }),
+    missing: z.array(z.object({ id: z.string(), position: z.string() })).meta({
+      description:
+        'Events of the range that are held back and may become facts, the first 100: they are neither counted nor ' +
+        'hashed, and come at the end of the feed when they are released. A proof holds for everything else.',
+    }),
+    at: timeSchema,
+  })
+  .meta({ id: 'FactManifest' })
+type Item = z.input<typeof manifestSchema>
+
+type Range = { readonly from: bigint; readonly to: bigint }
+
+const backwards = (): Problem =>
+  new Problem('validation_failed', {
+    errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
+  })
+
+/** Throws Problem `projection_behind` where the facts are not known yet: a manifest is never of what may still come. */
+const rangeOf = async (call: ManifestCall): Promise<Range> => {
+  const from = BigInt(call.query.from ?? 0)
+  const to = call.query.to === undefined ? undefined : BigInt(call.query.to)
+  if (to !== undefined && from > to) throw backwards()
+  const named = to ?? from
+  const least = call.minPosition ?? 0n
+  const reached = await reachedPosition(call, FACTS, named > least ? named : least)
+  return { from, to: to ?? reached }
+}
+
+const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSignal): Promise<readonly Item[]> => {
+  const { sql } = call.database
+  const topics = call.query.topic === undefined ? MANIFEST_TOPICS : [call.query.topic]
+  const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
+  // A table that is being made anew takes its checkpoint back: what was counted in it is not all.
+  if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
+  const at = new Date(call.ledger.world.now()).toISOString()
+  const range = { from_position: from.toString(), to_position: to.toString() }
+  return proofs.map(({ topic, count, sha256, missing }) => ({
+    topic,
+    ...range,
+    count,
+    sha256,
+    missing: missing.map(({ id, position }) => ({ id, position: position.toString() })),
+    at,
+  }))
+}
+
+/** A count that is not there by the end of the longest wait is answered as a body that is sent when it is there. */
+const readManifest = async (call: ManifestCall): Promise<Reply> => {
+  const { world } = call.ledger
+  const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
+  const range = await rangeOf(call)
+  const abandoned = new AbortController()
+  const answered = new AbortController()
+  const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
+  const isReady = items.then(() => true).finally(() => answered.abort())
+  const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
+  const headers = { ...PRIVATE, ...waitedFor(call) }
+  if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }
+  return {
+    status: 200,
+    headers,
+    contentType: 'application/json',
+    stream: async (send, gone) => {
+      gone.addEventListener('abort', () => abandoned.abort())
+      await send('{"items":')
+      await send(`${JSON.stringify(await items)}}`)
+    },
+  }
+}
+
+const readEventsManifest = route({
+  method: 'GET',
+  path: '/events/manifest',
+  operationId: 'read_events_manifest',
+  summary: 'Count and hash the published facts of a range of positions, to prove that you have them all',
+  tag: 'Events',
+  scope: 'events:read',
+  rateClass: 'default',
+  query,
+  isList: true,
+  responses: {
+    200: {
+      description: 'An item for each topic.',
+      schema: z.object({ items: z.array(manifestSchema) }),
+      headers: ['Preference-Applied'],
+    },
+  },
+  errors: ['projection_behind'],
+  handle: call => readManifest({ ...call, params: undefined, body: undefined }),
+})
+
+export const manifestRoutes: readonly AnyRoute[] = [readEventsManifest]

@@ -1,0 +1,151 @@
+import pLimit from 'p-limit'
+import { factsBehind, type FeedPlace, lastPlace, type TailFact } from '../../../../projections/facts/queries.ts'
+import type { Query } from '../../../../projections/page.ts'
+import { reachedBy } from '../../../feeds/checkpoints.ts'
+import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
+import { createFollowers, type Followed } from './followers.ts'
+
+/**
+ * How far the read models have got, and the facts that come: one look at the database for all requests of this process
+ * that wait for a position and all event streams that have come to the end of the feed. Nobody looks while nobody waits.
+ */
+
+const WAITING_LOOK_MS = 20
+const FOLLOWING_LOOK_MS = 100
+const FAILED_LOOK_MS = 250
+/** Facts taken in one look; when there are more, the next look follows at once. */
+const FACTS_MAX = 500
+/** Streams that read history share these connections; one more is for the look. */
+const READS_AT_ONCE = 4
+
+export const TAIL_POOL_MAX = READS_AT_ONCE + 1
+
+export type Tail = {
+  /** Resolves when the read model has come to the position, or when the time is over. */
+  readonly until: (name: string, position: bigint, waitMs: number) => Promise<void>
+  /** The facts of the tenant that become visible from now on. */
+  readonly follow: (tenant: string) => Promise<Followed>
+  /** A statement for an event stream: a few at a time for all of them, so that no other request waits for a connection. */
+  readonly read: <R extends Row>(query: Query<R>) => Promise<R[]>
+}
+
+type Waiting = {
+  readonly name: string
+  readonly position: bigint
+  readonly untilMs: number
+  readonly resolve: () => void
+}
+
+export type TailParts = { readonly database: Pick<Database, 'sql'>; readonly world: World }
+
+const createWaiting = (world: World) => {
+  const waiting = new Set<Waiting>()
+  return {
+    count: () => waiting.size,
+    add: (name: string, position: bigint, waitMs: number): Promise<void> =>
+      new Promise(resolve => {
+        waiting.add({ name, position, untilMs: world.monotonicMs() + waitMs, resolve })
+      }),
+    settle: (reached: ReadonlyMap<string, bigint>): void => {
+      for (const one of waiting) {
+        if ((reached.get(one.name) ?? -1n) < one.position && world.monotonicMs() < one.untilMs) continue
+        waiting.delete(one)
+        one.resolve()
+      }
+    },
+  }
+}
+
+/** The place of the newest fact that all followers have been given, or had when they began. */
+const createPlace = ({ sql }: TailParts['database']) => {
+  let place: FeedPlace | undefined
+  let begun: Promise<void> | undefined
+  const begin = async (): Promise<void> => {
+    const [last] = await sql<FeedPlace>(lastPlace.text, lastPlace.values)
+    place = last ?? { arrival: -1n, seq: 0n }
+  }
+  return {
+    get: () => place,
+    move: (to: FeedPlace): void => {
+      place = to
+    },
+    forget: (): void => {
+      place = undefined
+    },
+    /** There is a place when this resolves, unless it was forgotten at the same time. */
+    provide: async (): Promise<void> => {
+      begun ??= begin().finally(() => {
+        begun = undefined
+      })
+      await begun
+    },
+  }
+}
+
+export const createTail = ({ database, world }: TailParts): Tail => {
+  const waiting = createWaiting(world)
+  const place = createPlace(database)
+  const followers = createFollowers(world, place.forget)
+  const inLine = pLimit(READS_AT_ONCE)
+  let wake = new AbortController()
+  let isLooking = false
+
+  /** Says whether there are more facts than one look takes. */
+  const takeFacts = async (after: FeedPlace): Promise<boolean> => {
+    const { text, values } = factsBehind(after, FACTS_MAX)
+    const rows = await database.sql<TailFact>(text, values)
+    const last = rows.at(-1)
+    // Followers may have gone, and others come, while it was read: those begin at a place of their own.
+    if (last === undefined || place.get() !== after) return false
+    followers.give(rows)
+    place.move(last)
+    return rows.length === FACTS_MAX
+  }
+
+  const look = async (): Promise<boolean> => {
+    waiting.settle(waiting.count() > 0 ? await reachedBy(database.sql) : new Map())
+    const after = place.get()
+    return followers.count() > 0 && after !== undefined && takeFacts(after)
+  }
+
+  const pause = async (timeMs: number): Promise<void> => {
+    wake = new AbortController()
+    await world.sleep(timeMs, wake.signal)
+  }
+
+  const lookOn = async (): Promise<void> => {
+    while (waiting.count() + followers.count() > 0)
+      try {
+        if (!(await look())) await pause(waiting.count() > 0 ? WAITING_LOOK_MS : FOLLOWING_LOOK_MS)
+      } catch (error) {
+        // A request that waits still ends in time. A look that cannot succeed ends the streams, by a look of their own.
+        waiting.settle(new Map())
+        if (!(error instanceof Unavailable)) followers.loseAll()
+        await pause(FAILED_LOOK_MS)
+      }
+    isLooking = false
+  }
+
+  const begin = (): void => {
+    wake.abort()
+    if (isLooking) return
+    isLooking = true
+    void lookOn()
+  }
+
+  return {
+    until: async (name, position, waitMs) => {
+      const reached = waiting.add(name, position, waitMs)
+      begin()
+      await reached
+    },
+    follow: async tenant => {
+      while (place.get() === undefined) await place.provide()
+      // In the same turn: no fact can come between the place and the follower.
+      const followed = followers.add(tenant)
+      begin()
+      return followed
+    },
+    read: ({ text, values }) => inLine(() => database.sql(text, values)),
+  }
+}

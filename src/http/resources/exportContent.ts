@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import type { OperationRow } from '../../../projections/operations/projection.ts'
+import { idSchema, type OperationId } from '../../../streams/ids.ts'
+import type { ExportFormat } from '../../../streams/operation/index.ts'
+import { recordAccess } from '../../commands/access.ts'
+import { operationEntity } from '../../commands/entities.ts'
+import { bytesOf } from '../../commands/exportFiles.ts'
+import { isKnown } from '../request/conditional.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { type ByteRange, rangeOf } from '../request/ranges.ts'
+import { PRIVATE, visible } from './resource.ts'
+import { type Call, route, type Streamed } from '../route.ts'
+
+/** GET /exports/{id}/content: the file of an export, whole or one range of its bytes. */
+
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv',
+  jsonl: 'application/jsonl',
+  parquet: 'application/vnd.apache.parquet',
+}
+const PARAMETERS: Readonly<Record<ExportFormat, string>> = {
+  csv: '; charset=utf-8; header=present',
+  jsonl: '; charset=utf-8',
+  parquet: '',
+}
+const offers = Object.values(CONTENT_TYPES)
+
+type ExportCall = Call<{ id: OperationId }, unknown, unknown>
+
+/** The row of an export whose file is there. Throws Problem: 404 before it is finished, 410 after its time. */
+export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
+  const { ledger, params } = call
+  const row = visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+  // The worker expires it a little later; it must not be read in between.
+  if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
+  if (row.state === 'succeeded') return row
+  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
+}
+
+/** Piece by piece, as fast as the reader takes them. Ends short, and so visibly broken, if the file goes meanwhile. */
+const contentOf =
+  ({ database }: Pick<ExportCall, 'database'>, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
+  async (send, gone) => {
+    let sent = 0n
+    for await (const piece of bytesOf(database.sql, { id, attempt }, { first, end })) {
+      if (gone.aborted) return
+      await send(piece)
+      sent += BigInt(piece.length)
+    }
+    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found in place of ${end - first}.`)
+  }
+
+/** The ranges are those of the bytes as they are stored: a transformed answer would have others, and another digest. */
+const CACHE_CONTROL = `${PRIVATE['Cache-Control']}, no-transform`
+
+const headersOf = ({ id, format, resource, sha256 }: OperationRow, { first, end }: ByteRange) => ({
+  'Content-Length': String(end - first),
+  'Content-Disposition': `attachment; filename="${resource}-${id}.${format}"`,
+  'Repr-Digest': `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`,
+})
+
+export const readContent = route({
+  tag: 'Exports',
+  rateClass: 'default',
+  method: 'GET',
+  path: '/exports/{id}/content',
+  operationId: 'read_export',
+  sensitive: true,
+  summary: 'The file',
+  description:
+    'Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file ' +
+    'a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove ' +
+    'one from each text that begins with one, and it is as it was.',
+  scope: 'exports:read',
+  params: z.object({ id: idSchema('op') }),
+  offers,
+  responses: {
+    200: {
+      description: 'The file, in the format of the export.',
+      schema: z.string().meta({ description: 'Bytes.' }),
+      contentType: offers,
+      headers: ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
+    },
+    206: {
+      description: 'The range of the file.',
+      schema: z.string().meta({ description: 'Bytes.' }),
+      contentType: offers,
+      headers: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
+    },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid', 'export_expired', 'range_not_satisfiable'],
+  handle: async call => {
+    const row = await finishedExport(call)
+    const { id, format, sha256, byte_count } = row
+    const etag = `"${sha256}"`
+    const headers = { ...PRIVATE, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
+    if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
+    const length = byte_count ?? 0n
+    const asked = rangeOf(call, { etag, length })
+    if (asked === 'not satisfiable')
+      throw new Problem('range_not_satisfiable', {
+        detail: `The file has ${length} bytes.`,
+        headers: { 'Accept-Ranges': 'bytes', 'Content-Range': `bytes */${length}` },
+      })
+    const range = asked ?? { first: 0n, end: length }
+    // The access is on record before the first byte leaves.
+    await recordAccess(call.ledger, { type: 'GrantAccess', operation: 'read_export', resource: id }, call.context)
+    return {
+      status: asked ? 206 : 200,
+      stream: contentOf(call, row, range),
+      contentType: `${CONTENT_TYPES[format]}${PARAMETERS[format]}`,
+      headers: {
+        ...headers,
+        ...headersOf(row, range),
+        ...(asked ? { 'Content-Range': `bytes ${range.first}-${range.end - 1n}/${length}` } : {}),
+      },
+    }
+  },
+})

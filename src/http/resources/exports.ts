@@ -1,0 +1,137 @@
+import { z } from 'zod'
+import type { OperationRow } from '../../../projections/operations/projection.ts'
+import { idSchema, type OperationId } from '../../../streams/ids.ts'
+import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
+import { create } from '../../commands/creation.ts'
+import { operationEntity } from '../../commands/entities.ts'
+import { takeExportSlot } from '../../commands/exportSlots.ts'
+import { idOfKey, randomId } from '../../commands/identifiers.ts'
+import type { JsonObject } from '../../ports.ts'
+import { finishedExport, readContent } from './exportContent.ts'
+import { claimFor } from '../request/idempotencyKey.ts'
+import { invoiceFilters } from './invoices.ts'
+import { operationSchema, renderOperation } from './operations.ts'
+import { orderFilters } from './orders.ts'
+import { paymentFilters } from './payments.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { answerCreated, readOne } from './resource.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { metadataSchema, timeSchema } from './schemas.ts'
+
+const KEPT_DAYS = 30
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const formatSchema = z.enum(EXPORT_FORMATS)
+
+const newExportOf = <R extends string, F extends z.ZodRawShape>(resource: R, filters: F) =>
+  z.strictObject({
+    resource: z.literal(resource),
+    format: formatSchema,
+    filters: z.strictObject(filters).optional().meta({ description: 'The filters of the list of the resource.' }),
+    metadata: metadataSchema.default({}),
+  })
+
+const newExport = z
+  .discriminatedUnion('resource', [
+    newExportOf('orders', orderFilters),
+    newExportOf('invoices', invoiceFilters),
+    newExportOf('payments', paymentFilters),
+  ])
+  .meta({ id: 'NewExport' })
+
+const common = { tag: 'Exports', rateClass: 'default' } as const
+
+const createExport = route({
+  ...common,
+  rateClass: 'exports',
+  method: 'POST',
+  path: '/exports',
+  operationId: 'create_export',
+  sensitive: true,
+  summary: 'Ask for a file of orders, invoices or payments',
+  scope: 'exports:write',
+  body: newExport,
+  idempotencyKey: 'honoured',
+  responses: {
+    202: {
+      description: 'It will be made, whatever happens to this connection: look at the operation.',
+      schema: operationSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+  },
+  errors: ['quota_exceeded'],
+  handle: async call => {
+    const { ledger, context, idempotency } = call
+    const { resource, format, metadata } = call.body
+    const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
+    const filters = definedOnly(call.body.filters)
+    if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
+      throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
+    const claim = claimFor(call, { resource, format, filters, metadata } satisfies JsonObject)
+    const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
+    const command = { type: 'RequestExport' as const, resource, format, filters, metadata, expires_at, claim }
+    const created = await create(ledger, operationEntity, id, { command, context, claim })
+    return { ...answerCreated(call, created, '/operations', renderOperation), status: 202 }
+  },
+})
+
+const definedOnly = (filters: Readonly<Record<string, string | undefined>> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+
+const manifestSchema = z
+  .object({
+    operation_id: idSchema('op'),
+    resource: z.enum(EXPORT_RESOURCES),
+    format: formatSchema,
+    filters: z.record(z.string(), z.string()),
+    row_count: z.int().min(0),
+    byte_count: z.int().min(0),
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .meta({ description: 'Of the bytes of the file.' }),
+    from_position: z.string(),
+    to_position: z.string().meta({
+      description:
+        'Everything up to this position of the log is in the file. Before an event that is held back, if there is one.',
+    }),
+    created_at: timeSchema,
+    expires_at: timeSchema,
+  })
+  .meta({ id: 'ExportManifest' })
+
+const manifestOf = (row: OperationRow): z.input<typeof manifestSchema> => ({
+  operation_id: row.id as OperationId,
+  resource: row.resource,
+  format: row.format,
+  filters: row.filters,
+  row_count: Number(row.row_count),
+  byte_count: Number(row.byte_count),
+  sha256: row.sha256 ?? '',
+  from_position: String(row.from_position),
+  to_position: String(row.to_position),
+  created_at: row.completed_at ?? row.created_at,
+  expires_at: row.expires_at,
+})
+
+const readManifest = route({
+  ...common,
+  method: 'GET',
+  path: '/exports/{id}/manifest',
+  operationId: 'read_export_manifest',
+  sensitive: true,
+  summary: 'What the file holds, and how to check it',
+  scope: 'exports:read',
+  params: z.object({ id: idSchema('op') }),
+  responses: {
+    200: { description: 'The manifest.', schema: manifestSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid', 'export_expired'],
+  handle: async call => {
+    await finishedExport(call)
+    return readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
+  },
+})
+
+export const exportRoutes: readonly AnyRoute[] = [createExport, readManifest, readContent]

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import type { ResourceRow } from '../../../projections/projection.ts'
+import type { AnyEvent } from '../../../streams/decider.ts'
+import type { Recorded } from '../../../streams/envelope.ts'
+import { type Id, type IdPrefix, idSchema } from '../../../streams/ids.ts'
+import { type Entity, invoiceEntity, orderEntity, paymentEntity } from '../../commands/entities.ts'
+import type { Scope } from '../../identity/principal.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { pageQuery, pageSchema, timeSchema } from './schemas.ts'
+
+/** What happened to a resource, in order: who, when, why, and by what authority. */
+
+const entrySchema = z
+  .object({
+    event_id: z.uuid(),
+    type: z.string(),
+    revision: z.int().min(0),
+    at: timeSchema,
+    subject: z.string(),
+    client: z.string(),
+    authority: z.string().meta({ description: 'The scope that permitted it, or the process that did it.' }),
+    correlation_id: z.string(),
+    causation_id: z.string(),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'HistoryEntry' })
+
+const jsonOf = (data: object): Record<string, z.core.util.JSONType> => {
+  // The idempotency record is the ledger's own business with one caller.
+  const { claim: _, ...told } = data as { claim?: unknown }
+  return JSON.parse(
+    JSON.stringify(told, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
+  )
+}
+
+const render = ({ event, eventId, revision, metadata }: Recorded<AnyEvent>): z.input<typeof entrySchema> => ({
+  event_id: eventId,
+  type: event.type,
+  revision: Number(revision),
+  at: metadata.at,
+  subject: metadata.subject,
+  client: metadata.client,
+  authority: metadata.authority,
+  correlation_id: metadata.correlationId,
+  causation_id: metadata.causationId,
+  data: jsonOf(event.data),
+})
+
+const positionSchema = z.object({ after: z.int() })
+
+const historyOf = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  name: 'order' | 'invoice' | 'payment',
+  scope: Scope,
+  prefix: IdPrefix,
+  entity: Entity<S, C, E, Code, R>,
+): AnyRoute =>
+  route({
+    method: 'GET',
+    path: `/${name}s/{id}/history`,
+    operationId: `read_${name}_history`,
+    summary: `Everything that happened to the ${name}, oldest first; also after it was deleted`,
+    tag: 'History',
+    scope,
+    rateClass: 'default',
+    params: z.object({ id: idSchema(prefix) }),
+    query: z.object(pageQuery),
+    responses: { 200: { description: 'A page.', schema: pageSchema(entrySchema), headers: ['Link'] } },
+    errors: ['cursor_invalid', 'cursor_expired'],
+    handle: async call => {
+      const { ledger, params, query, principal, cursors, path } = call
+      const id: Id<IdPrefix> = params.id
+      const history = await ledger.loader.history(entity, id)
+      if (history[0]?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
+      const binding = { tenant: principal.tenant, path }
+      const after = query.cursor === undefined ? -1 : positionSchema.parse(cursors.open(binding, query.cursor)).after
+      const page = history.slice(after + 1, after + 1 + query.limit)
+      const end = after + page.length
+      const next = end + 1 < history.length ? cursors.seal(binding, { after: end }) : null
+      const link = `<${path}?limit=${query.limit}&cursor=${next}>; rel="next"`
+      return {
+        status: 200,
+        body: {
+          items: page.map(render),
+          page: { next_cursor: next, has_more: next !== null, as_of_position: String(history.at(-1)?.position) },
+        },
+        headers: next === null ? {} : { Link: link },
+      }
+    },
+  })
+
+export const historyRoutes: readonly AnyRoute[] = [
+  historyOf('order', 'orders:read', 'ord', orderEntity),
+  historyOf('invoice', 'invoices:read', 'inv', invoiceEntity),
+  historyOf('payment', 'payments:read', 'pay', paymentEntity),
+]

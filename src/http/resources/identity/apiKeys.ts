@@ -1,0 +1,220 @@
+import { z } from 'zod'
+import { apiKeys } from '../../../../projections/apiKeys/projection.ts'
+import { apiKeyPage } from '../../../../projections/apiKeys/queries.ts'
+import type { ApiKeyEvent, ApiKeyState } from '../../../../streams/apiKey/index.ts'
+import type { Claim } from '../../../../streams/claim.ts'
+import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
+import { create, objectionTo, rowUntil } from '../../../commands/creation.ts'
+import { takeApiKeySlot } from '../../../commands/apiKeySlots.ts'
+import { apiKeyEntity } from '../../../commands/entities.ts'
+import { handle } from '../../../commands/handle.ts'
+import { idOfKey, randomId } from '../../../commands/identifiers.ts'
+import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
+import { type Principal, READ_SCOPES } from '../../../identity/principal.ts'
+import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from './apiKeySchemas.ts'
+import { noApiKeys } from '../../access/authentication.ts'
+import { readPage } from '../collection.ts'
+import { etagAt, isKnown } from '../../request/conditional.ts'
+import { bindKeyOf, claimFor } from '../../request/idempotencyKey.ts'
+import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
+import { answer, answerCreated, changedHeaders, PRIVATE, visible } from '../resource.ts'
+import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
+import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
+
+const NONCE_BYTES = 32
+
+type AnyCall = Call<unknown, unknown, unknown>
+
+/** Throws Problem when the setting is missing without which there are no keys. */
+const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
+  if (keySecrets === undefined) throw noApiKeys()
+  return keySecrets
+}
+
+const nowOf = ({ ledger }: AnyCall): string => new Date(ledger.world.now()).toISOString()
+const newNonce = ({ ledger }: AnyCall): string => Buffer.from(ledger.world.randomBytes(NONCE_BYTES)).toString('hex')
+
+/** Nobody gets by a key what they may not have themselves: neither by making one, nor by renewing another's. */
+const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
+  const lacking = scopes.filter(scope => !held.has(scope))
+  if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
+}
+
+/** Each key brings its own limits, so that a tenant may not have any number of them. */
+const takeSlot = async (call: AnyCall, id: ApiKeyId, renewed: boolean): Promise<void> => {
+  const { database, principal, apiKeysPerTenantMax: max } = call
+  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
+  throw new Problem('quota_exceeded', {
+    detail: `The tenant has ${max} live API keys: revoke one, or wait until one has expired.`,
+  })
+}
+
+const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
+  key.status === 'active' && Date.parse(key.current.expires_at) <= nowMs
+
+const byId = z.object({ id: idSchema('key') })
+const PATH = '/api-keys'
+const common = { tag: 'API keys', rateClass: 'default', scope: 'keys:manage' } as const
+const shown = { description: 'The key, with its secret.', schema: withSecretSchema } as const
+
+const issueApiKey = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'issue_api_key',
+  sensitive: true,
+  summary: 'Issue a key that reads; its secret is shown once, here',
+  body: newApiKey,
+  idempotencyKey: 'honoured',
+  responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  errors: ['quota_exceeded'],
+  handle: async call => {
+    const { ledger, context, idempotency, principal } = call
+    const secrets = secretsOf(call)
+    const { expires_in_days: lifetime_days, scopes: asked, ...terms } = call.body
+    permitGrant(principal, asked)
+    // In one order, so that the same scopes in another are the same request.
+    const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
+    const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
+    await takeSlot(call, id, false)
+    const claim = claimFor(call, { ...terms, scopes, expires_in_days: lifetime_days })
+    const nonce = newNonce(call)
+    const minted = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
+    const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...minted, claim }
+    const created = await create(ledger, apiKeyEntity, id, { command, context, claim })
+    // As it was then: a replay says the same, whatever has become of the key.
+    const reply = answerCreated(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
+    const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
+    return { ...reply, body: { ...(reply.body as object), secret: secrets.keyOf(id, first) } }
+  },
+})
+
+/** What the first secret was made of: whoever repeats the request is shown the same, even when it has long been replaced. */
+const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
+  const [issued] = await ledger.loader.history(apiKeyEntity, id)
+  if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)
+  return issued.event.data.nonce
+}
+
+const readApiKey = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_api_key',
+  summary: 'Read a key, without its secret',
+  params: byId,
+  responses: {
+    200: { description: 'The key.', schema: apiKeySchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: async call => {
+    const secrets = secretsOf(call)
+    const row = visible(call, (await call.ledger.loader.load(apiKeyEntity, call.params.id)).row)
+    const body = apiKeyView(secrets, row, nowOf(call))
+    // That it has expired is told without an event, so it is a part of the tag.
+    const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
+    const headers = { ETag: etag, ...PRIVATE }
+    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+  },
+})
+
+const listApiKeys = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_api_keys',
+  summary: 'List the keys of the tenant, newest first, without their secrets',
+  query: z.object({ ...pageQuery, ...createdQuery, state: apiKeySchema.shape.state.optional() }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(apiKeySchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: async call => {
+    const secrets = secretsOf(call)
+    const now = nowOf(call)
+    return readPage(call, { name: apiKeys.name, page: apiKeyPage(now), render: row => apiKeyView(secrets, row, now) })
+  },
+})
+
+const rotateApiKey = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:rotate`,
+  operationId: 'rotate_api_key',
+  sensitive: true,
+  summary: 'Give the key a new secret; the one before it goes on for a while, any older one ends',
+  params: byId,
+  body: rotation,
+  idempotencyKey: 'honoured',
+  responses: { 200: { ...shown, headers: ['ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  errors: ['quota_exceeded'],
+  handle: async call => {
+    const { ledger, context, params, principal, body } = call
+    const secrets = secretsOf(call)
+    const { state, row } = await ledger.loader.load(apiKeyEntity, params.id)
+    permitGrant(principal, visible(call, row).scopes)
+    if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
+    const claim = claimFor(call, { id: params.id, ...body })
+    await bindKeyOf(call, claim, { about: params.id, path: PATH })
+    const nonce = newNonce(call)
+    const minted = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
+    const command = { type: 'RotateApiKey' as const, ...minted, ...body, claim }
+    const handled = await handle(ledger, apiKeyEntity, params.id, { command, context })
+    const isReplay = handled.ok && handled.state.status !== 'none' && !isCurrent(handled.state, nonce)
+    if (isReplay && claim) return replayOf(call, params.id, claim)
+    const secret = secrets.keyOf(params.id, nonce)
+    return answer(call, handled, row => ({ ...apiKeyView(secrets, row, context.at), secret }))
+  },
+})
+
+const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
+
+/**
+ * The answer that a rotation had the first time. Were it carried out again because its answer was lost, then a secret that
+ * nobody ever saw would be the newer of the two, and the one that is in use would be at its end.
+ */
+const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
+  const { ledger } = call
+  const history = await ledger.loader.history(apiKeyEntity, id)
+  const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)
+  if (first?.last.event.type !== 'ApiKeyRotated') throw new Error(`${id} was never rotated by this request.`)
+  const { row, last } = first
+  const { nonce, claim: recorded } = first.last.event.data
+  const objection = objectionTo(ledger, id, claim, recorded ?? undefined)
+  const secrets = secretsOf(call)
+  const told = objection ?? { kind: 'replayed' as const, row, position: last.position }
+  const secret = secrets.keyOf(id, nonce)
+  const { body, headers } = answerCreated(call, told, PATH, of => ({
+    ...apiKeyView(secrets, of, of.updated_at),
+    secret,
+  }))
+  const { Location: _, ...others } = headers ?? {}
+  return { status: 200, body: body ?? {}, headers: others }
+}
+
+const keyHashOf = (event: ApiKeyEvent): string | undefined =>
+  event.type === 'ApiKeyRotated' ? event.data.claim?.key_hash : undefined
+
+const revokeApiKey = route({
+  ...common,
+  method: 'DELETE',
+  path: `${PATH}/{id}`,
+  operationId: 'revoke_api_key',
+  sensitive: true,
+  summary: 'Revoke a key: within seconds nobody gets in with it',
+  params: byId,
+  responses: { 204: { description: 'Revoked.', headers: ['Ledger-Position'] } },
+  errors: [],
+  handle: async call => {
+    const { ledger, context, params } = call
+    const secrets = secretsOf(call)
+    visible(call, (await ledger.loader.load(apiKeyEntity, params.id)).row)
+    const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
+    if (!handled.ok) return answer(call, handled, row => apiKeyView(secrets, row, context.at))
+    return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
+  },
+})
+
+export const apiKeyRoutes: readonly AnyRoute[] = [issueApiKey, listApiKeys, readApiKey, rotateApiKey, revokeApiKey]

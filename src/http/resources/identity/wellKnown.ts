@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { SCOPES } from '../../../identity/principal.ts'
+import { PROTECTED_RESOURCE_PATH } from '../../access/challenge.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import { type AnyRoute, route } from '../../route.ts'
+
+/** Where a client finds out how to get a token: RFC 9728, RFC 8414 and OpenID Connect Discovery. */
+
+const document = z.record(z.string(), z.union([z.string(), z.boolean(), z.array(z.string())]))
+const common = { method: 'GET', tag: 'Identity', scope: 'none', rateClass: 'default' } as const
+const headers = { 'Cache-Control': 'public, max-age=300' }
+
+const issuerMetadata = (path: string, operationId: string): AnyRoute =>
+  route({
+    ...common,
+    path,
+    operationId,
+    summary: 'The embedded issuer; an outside one publishes its own',
+    responses: { 200: { description: 'Authorization server metadata.', schema: document } },
+    errors: ['resource_not_found'],
+    handle: async ({ issuer }) => {
+      if (issuer.metadata === undefined) throw new Problem('resource_not_found', { detail: `See ${issuer.url}.` })
+      return { status: 200, body: issuer.metadata, headers }
+    },
+  })
+
+const protectedResource = route({
+  ...common,
+  path: PROTECTED_RESOURCE_PATH,
+  operationId: 'read_protected_resource',
+  summary: 'Which issuer this service believes, and the scopes there are',
+  responses: { 200: { description: 'Protected resource metadata.', schema: document } },
+  errors: [],
+  handle: async ({ issuer, publicUrl }) => ({
+    status: 200,
+    body: {
+      resource: publicUrl,
+      authorization_servers: [issuer.url],
+      scopes_supported: SCOPES,
+      bearer_methods_supported: ['header'],
+      resource_name: 'Payment ledger',
+      resource_documentation: `${publicUrl}/openapi.json`,
+    },
+    headers,
+  }),
+})
+
+const AUTHORIZATION_SERVER = '/.well-known/oauth-authorization-server'
+const OPENID_CONFIGURATION = '/.well-known/openid-configuration'
+const ISSUER_PATH = '/oauth'
+
+/**
+ * RFC 8414, section 3.1, puts the well-known part before the issuer's path, OpenID Connect Discovery puts it behind; each
+ * name is served in both places, and the first also without the path, because many clients ask for it there.
+ */
+export const wellKnownRoutes: readonly AnyRoute[] = [
+  issuerMetadata(AUTHORIZATION_SERVER, 'read_issuer'),
+  issuerMetadata(`${AUTHORIZATION_SERVER}${ISSUER_PATH}`, 'read_issuer_by_path'),
+  issuerMetadata(`${ISSUER_PATH}${AUTHORIZATION_SERVER}`, 'read_issuer_below_path'),
+  issuerMetadata(`${OPENID_CONFIGURATION}${ISSUER_PATH}`, 'read_issuer_as_openid_by_path'),
+  issuerMetadata(`${ISSUER_PATH}${OPENID_CONFIGURATION}`, 'read_issuer_as_openid'),
+  protectedResource,
+]

@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import type { InvoiceRow } from '../../../projections/invoices/projection.ts'
+import { invoicePage, invoiceView } from '../../../projections/invoices/queries.ts'
+import { type InvoiceId, idSchema } from '../../../streams/ids.ts'
+import { invoiceEntity } from '../../commands/entities.ts'
+import { handle } from '../../commands/handle.ts'
+import { idOfKey, randomId } from '../../commands/identifiers.ts'
+import { raise } from '../../commands/invoices.ts'
+import type { JsonObject } from '../../ports.ts'
+import { readPage } from './collection.ts'
+import { authorize } from '../../identity/authorize.ts'
+import { claimFor } from '../request/idempotencyKey.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { answer, answerCreated, ifMatchOf, readOne, visible } from './resource.ts'
+import { type AnyRoute, type Call, route } from '../route.ts'
+import {
+  amountSchema,
+  asOfQuery,
+  createdQuery,
+  currencySchema,
+  exponentSchema,
+  metadataSchema,
+  pageQuery,
+  pageSchema,
+  dateSchema,
+  resourceShape,
+  sumSchema,
+  textSchema,
+  timeSchema,
+} from './schemas.ts'
+
+const TERM_DAYS = 30
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const newInvoice = z
+  .strictObject({
+    order_id: idSchema('ord'),
+    due_date: dateSchema.optional().meta({ description: `RFC 3339 full-date; ${TERM_DAYS} days from now if absent.` }),
+    metadata: metadataSchema.default({}),
+  })
+  .meta({ id: 'NewInvoice' })
+
+const invoiceSchema = z
+  .object({
+    id: idSchema('inv'),
+    state: z.enum(['draft', 'approved', 'partially_paid', 'paid', 'voided']),
+    ...resourceShape,
+    order_id: idSchema('ord'),
+    currency: currencySchema,
+    exponent: exponentSchema,
+    amount_due: amountSchema,
+    amount_paid: sumSchema,
+    amount_pending: sumSchema,
+    amount_refunded: sumSchema,
+    due_date: z.iso.date(),
+    approved_by: z.string().nullable(),
+    approved_at: timeSchema.nullable(),
+    paid_at: timeSchema.nullable(),
+  })
+  .meta({ id: 'Invoice' })
+
+/** What a list, or an export, may be narrowed down to. */
+export const invoiceFilters = {
+  ...createdQuery,
+  state: invoiceSchema.shape.state.optional(),
+  currency: currencySchema.optional(),
+  order_id: idSchema('ord').optional(),
+}
+
+const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceView
+
+const byId = z.object({ id: idSchema('inv') })
+const PATH = '/invoices'
+const common = { tag: 'Invoices', rateClass: 'default' } as const
+const changed = { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag', 'Ledger-Position'] } as const
+
+const raiseInvoice = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'raise_invoice',
+  summary: 'Raise an invoice from an open order',
+  scope: 'invoices:write',
+  body: newInvoice,
+  idempotencyKey: 'honoured',
+  responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices'],
+  handle: async call => {
+    const { body, ledger, context, idempotency } = call
+    const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
+    const claim = claimFor(call, body as JsonObject)
+    const due_date = body.due_date ?? new Date(ledger.world.now() + TERM_DAYS * DAY_MS).toISOString().slice(0, 10)
+    const raised = await raise(
+      ledger,
+      { id, claim, due_date, order_id: body.order_id, metadata: body.metadata },
+      context,
+    )
+    return answerCreated(call, raised, PATH, render)
+  },
+})
+
+const readInvoice = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_invoice',
+  summary: 'Read an invoice',
+  scope: 'invoices:read',
+  params: byId,
+  query: asOfQuery,
+  responses: {
+    200: { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: call => readOne(call, invoiceEntity, call.params.id, render),
+})
+
+const listInvoices = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_invoices',
+  summary: 'List invoices, newest first',
+  scope: 'invoices:read',
+  query: z.object({ ...pageQuery, ...invoiceFilters }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(invoiceSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
+})
+
+/** Four eyes, where the tenant's policy asks for them. A refusal of right comes before any stale version. */
+const checkPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
+  const { row } = await call.ledger.loader.load(invoiceEntity, call.params.id)
+  const { tenant_id, currency, amount_due, created_by } = visible(call, row)
+  if (!call.needsFourEyes(tenant_id, currency, amount_due)) return
+  const decision = authorize(call.principal, { scope: 'invoice:approve', otherThan: created_by })
+  if ('refused' in decision)
+    throw new Problem(decision.refused, {
+      detail: 'An invoice of this amount is approved by another than its creator.',
+    })
+}
+
+const approveInvoice = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:approve`,
+  operationId: 'approve_invoice',
+  sensitive: true,
+  summary: 'Approve a draft invoice for payment',
+  scope: 'invoice:approve',
+  params: byId,
+  body: z.strictObject({}).default({}),
+  ifMatch: 'required',
+  responses: { 200: changed },
+  errors: ['invoice_state_conflict', 'policy_denied'],
+  handle: async call => {
+    await checkPolicy(call)
+    const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    return answer(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
+  },
+})
+
+const voidInvoice = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:void`,
+  operationId: 'void_invoice',
+  sensitive: true,
+  summary: 'Void an invoice that nobody has paid',
+  scope: 'invoices:write',
+  params: byId,
+  body: z.strictObject({ reason: textSchema }),
+  ifMatch: 'required',
+  responses: { 200: changed },
+  errors: ['invoice_state_conflict'],
+  handle: async call => {
+    const command = { type: 'VoidInvoice' as const, reason: call.body.reason }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    return answer(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
+  },
+})
+
+export const invoiceRoutes: readonly AnyRoute[] = [raiseInvoice, listInvoices, readInvoice, approveInvoice, voidInvoice]

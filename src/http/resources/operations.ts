@@ -1,0 +1,221 @@
+import { z } from 'zod'
+import type { OperationRow } from '../../../projections/operations/projection.ts'
+import { operationPage } from '../../../projections/operations/queries.ts'
+import type { PaymentRow } from '../../../projections/payments/projection.ts'
+import { idSchema, type OperationId, type PaymentId, withPrefix } from '../../../streams/ids.ts'
+import { operationEntity, paymentEntity } from '../../commands/entities.ts'
+import { type Progress, progressOf } from '../../commands/exportFiles.ts'
+import { handle } from '../../commands/handle.ts'
+import { Unavailable } from '../../ports.ts'
+import { readPage } from './collection.ts'
+import { etagAt, isKnown } from '../request/conditional.ts'
+import { documentOf, insufficientScope, isErrorCode, Problem } from '../response/problemCatalogue.ts'
+import { PRIVATE, problemOf, readOne, visible } from './resource.ts'
+import { replayView } from './subscriptions/replayView.ts'
+import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
+import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './schemas.ts'
+import { tickOf } from './subscriptions/schemas.ts'
+
+const progressSchema = z.object({
+  done: z.int().min(0),
+  total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
+  unit: z.enum(['rows', 'payments', 'positions']),
+  rate: z.int().min(0).nullable().meta({ description: 'Units per second, on average.' }),
+  eta_seconds: z.int().min(0).nullable(),
+})
+
+export const operationSchema = z
+  .object({
+    id: idSchema('op'),
+    kind: z.enum(['create_payment', 'export', 'replay_subscription']),
+    state: z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled', 'expired']),
+    ...resourceShape,
+    progress: progressSchema,
+    result: z.object({ href: z.string() }).nullable(),
+    error: z.looseObject({ code: z.string() }).nullable(),
+    expires_at: timeSchema.nullable().meta({ description: 'What it made is kept until then; null for ever.' }),
+  })
+  .meta({ id: 'Operation' })
+export type OperationView = z.input<typeof operationSchema>
+
+const errorOf = (code: string, instance: string, correlationId: string) =>
+  isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
+
+/** The operation of a payment is the payment's own stream, seen as work that is under way: it has no other record. */
+export const renderPaymentOperation = (row: PaymentRow): OperationView => {
+  const id = withPrefix('op', row.id as PaymentId)
+  const accepted = row.revision > 0n
+  const failed = row.failure_code !== null
+  return {
+    id,
+    kind: 'create_payment',
+    state: failed ? 'failed' : accepted ? 'succeeded' : 'pending',
+    version: Number(row.revision),
+    tenant_id: row.tenant_id,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    created_by: row.created_by,
+    metadata: row.metadata,
+    progress: { done: accepted ? 1 : 0, total: 1, unit: 'payments', rate: null, eta_seconds: null },
+    result: accepted ? { href: `/payments/${row.id}` } : null,
+    error: row.failure_code === null ? null : errorOf(row.failure_code, `/operations/${id}`, ''),
+    expires_at: null,
+  }
+}
+
+type Shown = Omit<Progress, 'attempt'>
+
+const progressView = ({ row_count }: OperationRow, shown: Shown | undefined): OperationView['progress'] => {
+  const unit = 'rows'
+  if (row_count !== null) return { done: Number(row_count), total: Number(row_count), unit, rate: null, eta_seconds: 0 }
+  if (shown === undefined) return { done: 0, total: null, unit, rate: null, eta_seconds: null }
+  const { done, total, rate, eta_seconds } = shown
+  return {
+    done: Number(done),
+    total: Number(total),
+    unit,
+    rate: Number(rate),
+    eta_seconds: eta_seconds === null ? null : Number(eta_seconds),
+  }
+}
+
+export const renderOperation = (row: OperationRow, shown?: Shown): OperationView => ({
+  id: row.id as OperationId,
+  kind: row.kind,
+  state: row.state,
+  version: Number(row.revision),
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  created_by: row.created_by,
+  metadata: row.metadata,
+  progress: progressView(row, shown),
+  result: row.state === 'succeeded' ? { href: `/exports/${row.id}/content` } : null,
+  error: row.error_code === null ? null : errorOf(row.error_code, `/operations/${row.id}`, row.correlation_id),
+  expires_at: row.expires_at,
+})
+
+/** How far the attempt has come that the row speaks of. A courtesy: without the database there is still the operation. */
+const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: OperationRow) => {
+  if (row.attempt === 0 || row.row_count !== null) return undefined
+  try {
+    const progress = (await progressOf(database.sql, [row.id])).get(row.id)
+    return progress?.attempt === row.attempt ? progress : undefined
+  } catch (error) {
+    if (error instanceof Unavailable) return undefined
+    throw error
+  }
+}
+
+/** The operation with its tag. Progress moves without an event, so that it is a part of the tag. */
+const representationOf = async (call: Call<unknown, unknown, unknown>, row: OperationRow) => {
+  const progress = await progressFor(call, row)
+  return { body: renderOperation(row, progress), etag: etagAt(row.revision, progress?.tick ?? 0, call.apiVersion) }
+}
+
+const byId = z.object({ id: idSchema('op') })
+const PATH = '/operations'
+const common = { tag: 'Operations', rateClass: 'default' } as const
+
+const readOperation = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_operation',
+  summary: 'Read work that was accepted: an export, a payment that was not decided at once, or a replay',
+  scope: 'exports:read',
+  // Whoever waits for a payment or a replay has its scope and need not have the others.
+  orScopes: ['payments:read', 'events:subscribe'],
+  params: byId,
+  responses: {
+    200: { description: 'The operation.', schema: operationSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: async (call): Promise<Reply> => {
+    const { ledger, params, principal } = call
+    const { row } = await ledger.loader.load(operationEntity, params.id)
+    if (row === undefined) return readUnrecorded(call, params.id)
+    const { body, etag } = await representationOf(call, visible(call, row))
+    if (!principal.scopes.has('exports:read'))
+      throw insufficientScope(['exports:read'], 'An export needs the scope exports:read.')
+    return answerKnown(call, body, etag)
+  },
+})
+
+const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
+  const headers = { ETag: etag, ...PRIVATE }
+  return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+}
+
+/** What has no record of its own: the operation of a payment, or of a replay. Its id says which stream it is in. */
+const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
+  const { ledger, principal } = call
+  const paymentId = withPrefix('pay', id)
+  if ((await ledger.loader.load(paymentEntity, paymentId)).row === undefined) {
+    const replay = await replayView(call, id)
+    if (!principal.scopes.has('events:subscribe'))
+      throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
+    return answerKnown(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
+  }
+  const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
+  if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))
+    throw insufficientScope(['payments:read'], 'A payment needs the scope payments:read.')
+  return reply
+}
+
+const listOperations = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_operations',
+  summary: 'List exports, newest first; the operation of a payment is found by its id',
+  scope: 'exports:read',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    state: operationSchema.shape.state.optional(),
+    kind: z.enum(['export']).optional(),
+  }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(operationSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call =>
+    readPage(call, {
+      name: 'operations_v1',
+      page: operationPage,
+      render: ({ tick, done, total, rate, eta_seconds, ...row }) =>
+        tick === null || done === null || total === null || rate === null
+          ? renderOperation(row)
+          : renderOperation(row, { tick, done, total, rate, eta_seconds }),
+    }),
+})
+
+const cancelOperation = route({
+  ...common,
+  method: 'POST',
+  path: `${PATH}/{id}:cancel`,
+  operationId: 'cancel_operation',
+  summary: 'Cancel an export; one that has ended stays as it ended, and is shown',
+  scope: 'exports:write',
+  params: byId,
+  body: z.strictObject({}).default({}),
+  responses: {
+    200: { description: 'The operation.', schema: operationSchema, headers: ['ETag', 'Ledger-Position'] },
+  },
+  errors: [],
+  handle: async call => {
+    const { ledger, params, context } = call
+    visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+    const command = { type: 'CancelOperation' as const }
+    const handled = await handle(ledger, operationEntity, params.id, { command, context })
+    if ('rejected' in handled) throw problemOf(handled)
+    if (!handled.ok || !handled.row) throw new Error('A command on an operation left no operation.')
+    const { body, etag } = await representationOf(call, handled.row)
+    return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': handled.position.toString() } }
+  },
+})
+
+export const operationRoutes: readonly AnyRoute[] = [listOperations, readOperation, cancelOperation]

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { idSchema } from '../../../streams/ids.ts'
+import { idOfKey } from '../../commands/identifiers.ts'
+import { refund } from '../../commands/refunds.ts'
+import { settle } from '../../commands/settlements.ts'
+import { claimFor } from '../request/idempotencyKey.ts'
+import { paymentSchema, renderPayment } from './payments.ts'
+import { answer, answerCreated } from './resource.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { amountSchema, textSchema } from './schemas.ts'
+
+/** What becomes of a payment after it was made. */
+
+const byId = z.object({ id: idSchema('pay') })
+const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const
+const changed = {
+  description: 'The payment.',
+  schema: paymentSchema,
+  headers: ['ETag', 'Ledger-Position'],
+} as const
+
+const settlePayment = route({
+  ...common,
+  path: '/payments/{id}:settle',
+  operationId: 'settle_payment',
+  summary: 'Say that a deferred payment has settled; again is the same',
+  scope: 'payments:settle',
+  kinds: ['workload'],
+  body: z.strictObject({}).default({}),
+  responses: { 200: changed },
+  errors: ['payment_state_conflict'],
+  handle: async call =>
+    answer(call, await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context), renderPayment),
+})
+
+const FAILURE_CODE = /^[a-z][a-z0-9_]{0,63}$/
+
+const failPayment = route({
+  ...common,
+  path: '/payments/{id}:fail',
+  operationId: 'fail_payment',
+  summary: 'Say that a deferred payment has failed; the invoice lets its amount go',
+  scope: 'payments:settle',
+  kinds: ['workload'],
+  body: z
+    .strictObject({
+      code: z.string().regex(FAILURE_CODE).default('declined').meta({ description: "The settler's word for it." }),
+    })
+    .default({ code: 'declined' }),
+  responses: { 200: changed },
+  errors: ['payment_state_conflict'],
+  handle: async call => {
+    const command = { type: 'FailPayment' as const, code: call.body.code }
+    return answer(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
+  },
+})
+
+const refundPayment = route({
+  ...common,
+  path: '/payments/{id}:refund',
+  operationId: 'refund_payment',
+  sensitive: true,
+  summary: 'Give back a part of a payment, or all that is left, once per key',
+  scope: 'payments:refund',
+  body: z.strictObject({
+    amount: amountSchema.optional().meta({ description: 'All that is left, if absent.' }),
+    reason: textSchema,
+  }),
+  idempotencyKey: 'required',
+  responses: { 200: { ...changed, headers: [...changed.headers, 'Idempotent-Replayed'] } },
+  errors: ['payment_state_conflict'],
+  handle: async call => {
+    const { body, params, ledger, context, idempotency } = call
+    const amount = body.amount ?? null
+    const claim = claimFor(call, { ...params, amount, reason: body.reason })
+    if (idempotency === undefined || claim === null) throw new TypeError('A refund without a key was let in.')
+    const asked = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
+    const refunded = await refund(ledger, { ...asked, amount: amount === null ? null : BigInt(amount) }, context)
+    const { status: _, headers, ...rest } = answerCreated(call, refunded, '/payments', renderPayment)
+    const { Location: __, ...kept } = headers ?? {}
+    return { status: 200, headers: kept, ...rest }
+  },
+})
+
+export const paymentActionRoutes: readonly AnyRoute[] = [settlePayment, failPayment, refundPayment]

@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import type { PaymentRow } from '../../../projections/payments/projection.ts'
+import { paymentPage, paymentView } from '../../../projections/payments/queries.ts'
+import { idSchema, withPrefix } from '../../../streams/ids.ts'
+import { waitMaxMs } from '../../commands/budgets.ts'
+import { paymentEntity } from '../../commands/entities.ts'
+import { idOfKey } from '../../commands/identifiers.ts'
+import { pay } from '../../commands/payments.ts'
+import { readPage } from './collection.ts'
+import { claimFor } from '../request/idempotencyKey.ts'
+import { operationSchema, renderPaymentOperation } from './operations.ts'
+import { answerCreated, readOne } from './resource.ts'
+import { type AnyRoute, type Preference, route } from '../route.ts'
+import {
+  amountSchema,
+  asOfQuery,
+  createdQuery,
+  currencySchema,
+  exponentSchema,
+  metadataSchema,
+  pageQuery,
+  pageSchema,
+  resourceShape,
+  sumSchema,
+  textSchema,
+} from './schemas.ts'
+
+const settlementSchema = z.enum(['immediate', 'deferred'])
+
+const newPayment = z
+  .strictObject({
+    invoice_id: idSchema('inv'),
+    amount: amountSchema,
+    currency: currencySchema,
+    reference: textSchema
+      .nullable()
+      .default(null)
+      .meta({ description: 'Your own name for the payment, unique in the tenant for ever.' }),
+    settlement: settlementSchema.default('immediate'),
+    metadata: metadataSchema.default({}),
+  })
+  .meta({ id: 'NewPayment' })
+
+export const paymentSchema = z
+  .object({
+    id: idSchema('pay'),
+    state: z.enum(['pending', 'succeeded', 'failed', 'partially_refunded', 'refunded']),
+    ...resourceShape,
+    invoice_id: idSchema('inv'),
+    order_id: idSchema('ord'),
+    amount: amountSchema,
+    currency: currencySchema,
+    exponent: exponentSchema,
+    reference: z.string().nullable(),
+    settlement: settlementSchema,
+    failure: z.object({ code: z.string() }).nullable(),
+    refunded_amount: sumSchema,
+  })
+  .meta({ id: 'Payment' })
+
+/** What a list, or an export, may be narrowed down to. */
+export const paymentFilters = {
+  ...createdQuery,
+  state: paymentSchema.shape.state.optional(),
+  currency: currencySchema.optional(),
+  reference: textSchema.optional(),
+  order_id: idSchema('ord').optional(),
+  invoice_id: idSchema('inv').optional(),
+}
+
+export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> = paymentView
+
+const PATH = '/payments'
+const common = { tag: 'Payments' } as const
+const MS_PER_SECOND = 1_000
+
+const createPayment = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'create_payment',
+  sensitive: true,
+  summary: 'Pay an invoice, once per key',
+  scope: 'payments:write',
+  rateClass: 'payments',
+  body: newPayment,
+  idempotencyKey: 'required',
+  responses: {
+    201: {
+      description: 'The payment. A replay answers with the same bytes.',
+      schema: paymentSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+    202: {
+      description: 'The payment is durable and not yet decided: look at the operation.',
+      schema: operationSchema,
+      headers: ['Location', 'Ledger-Position', 'Preference-Applied'],
+    },
+  },
+  takesPreference: true,
+  errors: [
+    'resource_not_found',
+    'payment_not_allowed',
+    'payment_exceeds_due',
+    'payment_reference_conflict',
+    'idempotency_in_progress',
+  ],
+  handle: async call => {
+    const { body, ledger, context, idempotency } = call
+    const claim = claimFor(call, body)
+    if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
+    const id = idOfKey('pay', idempotency)
+    const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
+    const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
+    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim, waitMs }, context)
+    ledger.world.crashPoint('mid_response')
+    if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, renderPayment)
+    const headers = {
+      Location: `/operations/${withPrefix('op', id)}`,
+      'Ledger-Position': paid.position.toString(),
+      ...appliedOf(call.prefer),
+    }
+    return { status: 202, body: renderPaymentOperation(paid.row), headers }
+  },
+})
+
+/** Names the wait as it was granted, which may be shorter than the one that was asked for. */
+const appliedOf = ({ respondAsync, waitMs }: Preference): Readonly<Record<string, string>> => {
+  const applied = [
+    ...(respondAsync ? ['respond-async'] : []),
+    ...(waitMs === undefined ? [] : [`wait=${waitMs / MS_PER_SECOND}`]),
+  ]
+  return applied.length === 0 ? {} : { 'Preference-Applied': applied.join(', ') }
+}
+
+const readPayment = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_payment',
+  summary: 'Read a payment',
+  scope: 'payments:read',
+  rateClass: 'default',
+  params: z.object({ id: idSchema('pay') }),
+  query: asOfQuery,
+  responses: {
+    200: { description: 'The payment.', schema: paymentSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: call => readOne(call, paymentEntity, call.params.id, renderPayment),
+})
+
+const listPayments = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_payments',
+  summary: 'List payments, newest first',
+  scope: 'payments:read',
+  rateClass: 'default',
+  query: z.object({ ...pageQuery, ...paymentFilters }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
+})
+
+export const paymentRoutes: readonly AnyRoute[] = [createPayment, listPayments, readPayment]

@@ -1,0 +1,151 @@
+import { fold, type ResourceRow } from '../../../projections/projection.ts'
+import type { AnyEvent, Rejection } from '../../../streams/decider.ts'
+import type { Id, IdPrefix } from '../../../streams/ids.ts'
+import type { Created } from '../../commands/creation.ts'
+import type { Entity } from '../../commands/entities.ts'
+import type { Handled } from '../../commands/handle.ts'
+import type { Loaded, Loader } from '../../commands/aggregateRepository.ts'
+import { etagOf, isKnown } from '../request/conditional.ts'
+import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
+import type { Call, Reply } from '../route.ts'
+
+/** How every resource is read, answered and listed: what the resources' own files would otherwise all repeat. */
+
+type AnyCall = Call<unknown, unknown, unknown>
+export type Render<R> = (row: R) => object
+
+/** Of another tenant, deleted, or never there: the caller cannot tell which. */
+export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined): R => {
+  if (row === undefined || row.tenant_id !== call.principal.tenant || row.state === 'deleted')
+    throw new Problem('resource_not_found')
+  return row
+}
+
+/** Kept by its reader alone, and asked for again before use. */
+export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
+
+type AsOf = { readonly as_of?: string | undefined }
+
+/**
+ * GET by id, from the stream itself: never older than what any writer was told. With `as_of`, as it was at that time:
+ * what had been decided by then.
+ */
+export const readOne = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  call: Call<unknown, AsOf | undefined, unknown>,
+  entity: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  render: Render<R>,
+): Promise<Reply> => {
+  const asOf = call.query?.as_of
+  const { loader } = call.ledger
+  const row = visible(
+    call,
+    asOf === undefined ? (await loader.load(entity, id)).row : await rowAsOf(loader, entity, id, asOf),
+  )
+  const etag = etagOf(row.revision, call.apiVersion)
+  const headers = { ETag: etag, ...PRIVATE }
+  return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+}
+
+const rowAsOf = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  loader: Loader,
+  { aggregate, projection }: Entity<S, C, E, Code, R>,
+  id: Id<IdPrefix>,
+  asOf: string,
+): Promise<R | undefined> => {
+  const until = Date.parse(asOf)
+  let row: R | undefined
+  for (const recorded of await loader.history({ aggregate }, id)) {
+    // The order of the stream is the order of the decisions, whatever the clocks of their machines said.
+    if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
+    row = fold(projection, row, recorded)
+  }
+  return row
+}
+
+type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
+
+export const problemOf = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
+  if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
+  const told = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
+  return new Problem(rejection.rejected, {
+    ...(told.length > 0 ? { detail: `See ${told.join(', ')}.` } : {}),
+    ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
+    ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
+  })
+}
+
+/** The If-Match of the call as a test of what was loaded; a resource that is not visible is a 404 before it is a 412. */
+export const ifMatchOf =
+  (call: AnyCall) =>
+  (row: ResourceRow | undefined): boolean =>
+    call.ifMatch?.(etagOf(visible(call, row).revision, call.apiVersion)) ?? true
+
+/** The answer to a command on an existing resource: the resource as it is now. */
+export const answer = <S, R extends ResourceRow>(
+  call: AnyCall,
+  handled: Handled<S, R, string>,
+  render: Render<R>,
+): Reply => {
+  if (handled.ok && handled.row)
+    return { status: 200, body: render(handled.row), headers: changedHeaders(call, handled) }
+  if ('stale' in handled) throw preconditionFailed(call, handled.stale.row)
+  if ('rejected' in handled) throw problemOf(handled)
+  throw new Error('A command on a resource left no resource.')
+}
+
+export const changedHeaders = <S, R extends ResourceRow>(call: AnyCall, { row, position }: Loaded<S, R>) => ({
+  ...(row ? { ETag: etagOf(row.revision, call.apiVersion) } : {}),
+  'Ledger-Position': position.toString(),
+})
+
+const preconditionFailed = (call: AnyCall, row: ResourceRow | undefined): Problem =>
+  new Problem('precondition_failed', {
+    detail: 'Read the resource again and decide anew.',
+    ...(row ? { headers: { ETag: etagOf(row.revision, call.apiVersion) } } : {}),
+  })
+
+/** The answer to a creating command, first time or replayed. */
+export const answerCreated = <R extends ResourceRow>(
+  call: AnyCall,
+  created: Created<R>,
+  path: string,
+  render: Render<R>,
+): Reply => {
+  switch (created.kind) {
+    case 'created':
+    case 'replayed':
+      return {
+        status: 201,
+        body: render(created.row),
+        headers: {
+          Location: `${path}/${created.row.id}`,
+          ETag: etagOf(created.row.revision, call.apiVersion),
+          'Ledger-Position': created.position.toString(),
+          ...(created.kind === 'replayed' ? { 'Idempotent-Replayed': 'true' } : {}),
+        },
+      }
+    case 'refused':
+      throw problemOf(created.rejection, created)
+    case 'key_reused':
+    case 'key_expired':
+      throw keyProblemOf(created, path)
+    case 'claiming':
+    case 'in_progress':
+      throw new Problem('idempotency_in_progress')
+  }
+}
+
+type KeyObjection = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
+
+/** What is wrong with a key that was used before. `path`: of the resources that it is about. */
+export const keyProblemOf = (objection: KeyObjection, path: string): Problem =>
+  objection.kind === 'key_reused'
+    ? keyReused(objection.pointers)
+    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${objection.id}` } })
+
+const keyReused = (pointers: readonly string[]): Problem =>
+  new Problem('idempotency_key_reused', {
+    detail: 'The first request with this key differs at the members listed.',
+    errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
+  })

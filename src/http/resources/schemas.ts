@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
+
+/** The shapes that several resources share, as the contract names them. */
+
+export const amountSchema = z
+  .int()
+  .min(1)
+  .max(Number(AMOUNT_MAX))
+  .meta({ description: 'Minor units of the currency: 1099 USD is 10.99 dollars.' })
+
+/** Any sum of amounts, zero included. */
+export const sumSchema = z.int().min(0).meta({ description: 'Minor units of the currency.' })
+
+export { currencySchema }
+
+export const exponentSchema = z
+  .int()
+  .min(0)
+  .max(4)
+  .meta({ description: 'Digits of the minor unit: 2 for USD, 0 for JPY.' })
+
+const hasYear = (text: string): boolean => !text.startsWith('0000')
+const NO_YEAR = { message: 'There is no year 0.' }
+/** With nine digits of a second. Postgres, which is asked for times, reads no text of any length. */
+const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
+
+export const timeSchema = z.iso
+  .datetime()
+  .max(TIME_CHARS_MAX, 'At most nine digits of a second.')
+  .refine(hasYear, NO_YEAR)
+  .meta({ id: 'Timestamp', description: 'RFC 3339, UTC, from the year 1 to 9999, to the nanosecond.' })
+
+export const dateSchema = z.iso.date().refine(hasYear, NO_YEAR)
+
+const METADATA_KEYS_MAX = 50
+const METADATA_KEY_CHARS_MAX = 40
+const METADATA_VALUE_CHARS_MAX = 500
+
+const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
+const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
+
+export const metadataSchema = z
+  .record(metadataKey, metadataValue)
+  .refine(metadata => Object.keys(metadata).length <= METADATA_KEYS_MAX, {
+    message: `At most ${METADATA_KEYS_MAX} keys.`,
+  })
+  .meta({ description: 'Yours: text by text, kept and returned as it is.', maxProperties: METADATA_KEYS_MAX })
+
+/**
+ * Metadata in a merge patch: null removes. The contract names the limits of the keys; they are held against the outcome,
+ * as the number of keys is, since the removal of a key that cannot be there changes nothing (RFC 7396).
+ */
+export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
+  description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may be there afterwards.`,
+  override: { propertyNames: { type: 'string', minLength: 1, maxLength: METADATA_KEY_CHARS_MAX } },
+})
+
+const TEXT_CHARS_MAX = 500
+// A body with U+0000 was refused before; here it is a query that must not reach Postgres with it.
+export const textSchema = z
+  .string()
+  .min(1)
+  .max(TEXT_CHARS_MAX)
+  .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
+
+/** The largest that Postgres takes for a bigint. */
+const POSITION_MAX = 2n ** 63n - 1n
+
+/** A position of the log: text, since it may outgrow what a double holds. */
+export const POSITION = /^\d{1,19}$/
+export const positionSchema = z
+  .string()
+  .regex(POSITION, { error: 'A whole number.', abort: true })
+  .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
+
+/** What every resource begins and ends with. */
+export const resourceShape = {
+  version: z.int().min(0).meta({ description: 'Grows with every change.' }),
+  tenant_id: z.string(),
+  created_at: timeSchema,
+  updated_at: timeSchema,
+  created_by: z.string(),
+  metadata: z.record(z.string(), z.string()),
+}
+
+const PAGE_LIMIT_MAX = 100
+const PAGE_LIMIT = 25
+
+/** A whole number: digits in the query of a request, and an integer to a reader of the contract. */
+const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'A whole number.')
+    .transform(Number)
+    .pipe(z.int().min(minimum).max(maximum))
+    .default(usual)
+    .meta({ override: ({ jsonSchema }) => integerOf(jsonSchema, { minimum, maximum, default: usual }) })
+
+const integerOf = (schema: object, integer: Readonly<Record<string, number>>): void => {
+  for (const name of Object.keys(schema)) Reflect.deleteProperty(schema, name)
+  Object.assign(schema, { type: 'integer', ...integer })
+}
+
+/** Of every GET by id: the state at an earlier time. */
+export const asOfQuery = z.object({
+  as_of: timeSchema.optional().meta({ description: 'The resource as it was at this time; 404 before it was created.' }),
+})
+
+/** The query parameters of every list. */
+export const pageQuery = {
+  limit: numberQuery({ minimum: 1, maximum: PAGE_LIMIT_MAX, usual: PAGE_LIMIT }),
+  cursor: z.string().min(1).max(1_024).optional(),
+}
+
+export const createdQuery = { created_after: timeSchema.optional(), created_before: timeSchema.optional() }
+
+export const pageSchema = <T extends z.ZodType>(item: T) =>
+  z.object({
+    items: z.array(item),
+    page: z.object({
+      next_cursor: z.string().nullable(),
+      has_more: z.boolean(),
+      as_of_position: z.string().meta({ description: 'The position of the log that this page knows of.' }),
+    }),
+  })

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { deadLetterPage, type DeadLetterRow } from '../../../../projections/subscriptions/queries.ts'
+import { idSchema } from '../../../../streams/ids.ts'
+import { subscriptionEntity } from '../../../commands/entities.ts'
+import { statusOf } from './replayView.ts'
+import { PRIVATE, visible } from '../resource.ts'
+import { type AnyRoute, route } from '../../route.ts'
+import { pageQuery, pageSchema } from '../schemas.ts'
+import { deadLetterSchema, deadLetterView, subscriptionView } from './schemas.ts'
+
+/** What could not be delivered to a subscription, as its subscriber sees it. */
+
+const cursorSchema = z.object({ after: z.string() })
+
+const listDeadLetters = route({
+  tag: 'Subscriptions',
+  rateClass: 'default',
+  scope: 'events:subscribe',
+  method: 'GET',
+  path: '/subscriptions/{id}/dead-letters',
+  operationId: 'list_dead_letters',
+  summary: 'What could not be delivered, and every later fact of the same keys, in the order of delivery',
+  params: z.object({ id: idSchema('sub') }),
+  query: z.object(pageQuery),
+  responses: { 200: { description: 'A page.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
+  errors: ['cursor_invalid', 'cursor_expired'],
+  handle: async call => {
+    const { ledger, params, query, principal, cursors, path, database } = call
+    const row = visible(call, (await ledger.loader.load(subscriptionEntity, params.id)).row)
+    const binding = { tenant: principal.tenant, path }
+    const after =
+      query.cursor === undefined ? -1n : BigInt(cursorSchema.parse(cursors.open(binding, query.cursor)).after)
+    const asOf = await statusOf(call, row)
+    const { text, values } = deadLetterPage(params.id, after, query.limit + 1)
+    const found = await database.sql<DeadLetterRow>(text, values)
+    const page = found.slice(0, query.limit)
+    const hasMore = found.length > page.length
+    // Always there, as at GET /events: whoever watches goes on from it.
+    const next = cursors.seal(binding, { after: String(page.at(-1)?.position ?? after) })
+    const link = `<${path}?limit=${query.limit}&cursor=${next}>; rel="next"`
+    return {
+      status: 200,
+      body: {
+        items: page.map(deadLetterView),
+        page: { next_cursor: next, has_more: hasMore, as_of_position: subscriptionView(row, asOf).position },
+      },
+      headers: { ...PRIVATE, ...(hasMore ? { Link: link } : {}) },
+    }
+  },
+})
+
+export const deadLetterRoutes: readonly AnyRoute[] = [listDeadLetters]

@@ -1,0 +1,93 @@
+import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
+import { type DeliveryStatus, deliveryStatus } from '../../../../projections/subscriptions/queries.ts'
+import type { Recorded } from '../../../../streams/envelope.ts'
+import type { OperationId, SubscriptionId } from '../../../../streams/ids.ts'
+import type { SubscriptionEvent } from '../../../../streams/subscription/index.ts'
+import { subscriptionEntity } from '../../../commands/entities.ts'
+import { replayIdOf, replayOf } from '../../../commands/subscriptions.ts'
+import { Unavailable } from '../../../ports.ts'
+import type { OperationView } from '../operations.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import { visible } from '../resource.ts'
+import type { Call } from '../../route.ts'
+
+/** A replay, seen as work that is under way: it has no record but the subscription's own stream. */
+
+type AnyCall = Call<unknown, unknown, unknown>
+export type Replayed = Recorded<Extract<SubscriptionEvent, { type: 'SubscriptionReplayed' }>>
+
+/** How the delivery stands. A courtesy: without the database there is still the subscription. */
+export const statusOf = async ({ database }: AnyCall, row: SubscriptionRow): Promise<DeliveryStatus | undefined> => {
+  try {
+    const { text, values } = deliveryStatus(row)
+    return (await database.sql<DeliveryStatus>(text, values))[0]
+  } catch (error) {
+    if (error instanceof Unavailable) return undefined
+    throw error
+  }
+}
+
+const isOf =
+  (number: number) =>
+  (recorded: Recorded<SubscriptionEvent>): recorded is Replayed =>
+    recorded.event.type === 'SubscriptionReplayed' && recorded.event.data.replay === number
+
+/** Of the newest: an earlier one ends with it. */
+const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): OperationView['state'] =>
+  row.state === 'active' && status?.is_current === true ? 'running' : 'pending'
+
+/** The operation of a replay. Throws Problem `resource_not_found` when there was none, or the subscription is gone. */
+export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
+  const { loader } = call.ledger
+  const { id, replay } = replayOf(operation)
+  const row = visible(call, (await loader.load(subscriptionEntity, id)).row)
+  const history = await loader.history(subscriptionEntity, id)
+  const begun = history.find(isOf(replay))
+  if (begun === undefined) throw new Problem('resource_not_found')
+  const completed = history.find(
+    ({ event }) => event.type === 'SubscriptionReplayCompleted' && event.data.replay === replay,
+  )
+  const isNewest = replay === row.replays
+  const status = completed === undefined && isNewest ? await statusOf(call, row) : undefined
+  const state = completed ? 'succeeded' : isNewest ? stateOf(row, status) : 'cancelled'
+  return render(id, { state, begun, completed, status })
+}
+
+/** What whoever asked for it is told, then and whenever they ask again with the same key. */
+export const asAtFirst = (id: SubscriptionId, begun: Replayed): OperationView =>
+  render(id, { state: 'pending', begun, completed: undefined, status: undefined })
+
+type Found = {
+  readonly state: OperationView['state']
+  readonly begun: Replayed
+  readonly completed: Recorded<SubscriptionEvent> | undefined
+  readonly status: DeliveryStatus | undefined
+}
+
+const render = (id: SubscriptionId, { state, begun, completed, status }: Found): OperationView => {
+  const { replay, from_position: from, to_position: to } = begun.event.data
+  const total = Math.max(0, Number(to - from + 1n))
+  const come = status?.is_current === true ? Number(status.position - from + 1n) : 0
+  const newest = completed ?? begun
+  return {
+    id: replayIdOf(id, replay),
+    kind: 'replay_subscription',
+    state,
+    version: Number(newest.revision),
+    tenant_id: begun.metadata.tenant,
+    created_at: begun.metadata.at,
+    updated_at: newest.metadata.at,
+    created_by: begun.metadata.subject,
+    metadata: {},
+    progress: {
+      done: completed ? total : Math.min(total, Math.max(0, come)),
+      total,
+      unit: 'positions',
+      rate: null,
+      eta_seconds: completed ? 0 : null,
+    },
+    result: completed ? { href: `/subscriptions/${id}` } : null,
+    error: null,
+    expires_at: null,
+  }
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Claim } from '../../../../streams/claim.ts'
+import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
+import { objectionTo } from '../../../commands/creation.ts'
+import { subscriptionEntity } from '../../../commands/entities.ts'
+import { replayIdOf } from '../../../commands/subscriptions.ts'
+import { positionOf } from '../../../feeds/checkpoints.ts'
+import { Unavailable } from '../../../ports.ts'
+import { etagOf } from '../../request/conditional.ts'
+import { bindKeyOf, claimFor } from '../../request/idempotencyKey.ts'
+import { operationSchema } from '../operations.ts'
+import { asAtFirst, type Replayed } from './replayView.ts'
+import { keyProblemOf } from '../resource.ts'
+import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
+import { carryOut, permitDelivery, startOf } from './commands.ts'
+import { newReplay } from './schemas.ts'
+
+type ById = Call<{ id: SubscriptionId }, unknown, unknown>
+
+/** The replay that this call asked for, or another one with its key did; without a key there is only its own. */
+const replayedBy = async ({ ledger, params, context }: ById, claim: Claim | null): Promise<Replayed> => {
+  const history = await ledger.loader.history(subscriptionEntity, params.id)
+  const found = history.find((recorded): recorded is Replayed => {
+    if (recorded.event.type !== 'SubscriptionReplayed') return false
+    if (claim === null) return recorded.metadata.causationId === context.commandId
+    return recorded.event.data.claim?.key_hash === claim.key_hash
+  })
+  if (found === undefined) throw new Error('A replay was accepted and is not in the stream.')
+  return found
+}
+
+const replaySubscription = route({
+  tag: 'Subscriptions',
+  rateClass: 'default',
+  scope: 'events:subscribe',
+  method: 'POST',
+  path: '/subscriptions/{id}:replay',
+  operationId: 'replay_subscription',
+  sensitive: true,
+  summary: 'Deliver the facts again from an earlier place, byte for byte the same; a replay that is under way ends',
+  params: z.object({ id: idSchema('sub') }),
+  body: newReplay,
+  idempotencyKey: 'honoured',
+  responses: {
+    202: {
+      description: 'It will be delivered again, while it is active: look at the operation.',
+      schema: operationSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+  },
+  errors: [],
+  handle: async (call): Promise<Reply> => {
+    const { params, body, context, ledger, database, apiVersion } = call
+    const claim = claimFor(call, { id: params.id, from: body.from })
+    const where = await startOf(call, body.from)
+    const to_position = await positionOf(database.sql, 'facts_v1')
+    const command = { type: 'ReplaySubscription' as const, ...where, to_position, claim }
+    const { position } = await carryOut(call, command, async (asked, row) => {
+      await permitDelivery(asked, row)
+      await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
+    })
+    const begun = await afterwards(() => replayedBy(call, claim))
+    const { replay, claim: recorded } = begun.event.data
+    const isRepeated = begun.metadata.causationId !== context.commandId
+    const objection = claim && isRepeated ? objectionTo(ledger, params.id, claim, recorded ?? undefined) : undefined
+    if (objection) throw keyProblemOf(objection, '/subscriptions')
+    return {
+      status: 202,
+      body: asAtFirst(params.id, begun),
+      headers: {
+        Location: `/operations/${replayIdOf(params.id, replay)}`,
+        ETag: etagOf(begun.revision, apiVersion),
+        'Ledger-Position': position,
+        ...(isRepeated ? { 'Idempotent-Replayed': 'true' } : {}),
+      },
+    }
+  },
+})
+
+/** What fails behind the append must not be told as if there had been none. */
+const afterwards = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof Unavailable ? new Unavailable(error.part, 'unknown', error) : error
+  }
+}
+
+export const replayRoutes: readonly AnyRoute[] = [replaySubscription]

@@ -1,0 +1,197 @@
+import { z } from 'zod'
+import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
+import { type ListedSubscription, provided, subscriptionPage } from '../../../../projections/subscriptions/queries.ts'
+import { idSchema } from '../../../../streams/ids.ts'
+import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
+import { create } from '../../../commands/creation.ts'
+import { subscriptionEntity } from '../../../commands/entities.ts'
+import { keepSubscriptionPlace, takeSubscriptionPlace } from '../../../commands/subscriptionPlaces.ts'
+import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions.ts'
+import { Unavailable } from '../../../ports.ts'
+import { readPage } from '../collection.ts'
+import { etagAt, isKnown } from '../../request/conditional.ts'
+import { claimFor } from '../../request/idempotencyKey.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import { statusOf } from './replayView.ts'
+import { answerCreated, PRIVATE, visible } from '../resource.ts'
+import { type AnyRoute, type Call, route } from '../../route.ts'
+import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
+import { carryOut, permitDelivery, permitTypes, startOf } from './commands.ts'
+import {
+  newSubscription,
+  scopesFor,
+  SUBSCRIBABLE_TYPES,
+  subscriptionSchema,
+  subscriptionView,
+  tickOf,
+} from './schemas.ts'
+
+type AnyCall = Call<unknown, unknown, unknown>
+
+const byId = z.object({ id: idSchema('sub') })
+const PATH = '/subscriptions'
+const common = { tag: 'Subscriptions', rateClass: 'default', scope: 'events:subscribe' } as const
+const nothing = z.strictObject({}).default({})
+
+const TOPIC_POLL_MS = 25
+
+/** So that its creator can read the topic at once. Without a broker, or with one that is down, it will be there later. */
+const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
+  const until = world.monotonicMs() + topicWaitMs
+  const { text, values } = provided(id)
+  try {
+    while (world.monotonicMs() < until && (await database.sql(text, values)).length === 0)
+      await world.sleep(TOPIC_POLL_MS)
+  } catch (error) {
+    // It is created, whatever the database has to say about its topic.
+    if (!(error instanceof Unavailable)) throw error
+  }
+}
+
+/** Throws Problem `quota_exceeded` with the rule. */
+const takePlace = async (
+  { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
+  id: string,
+): Promise<void> => {
+  if (await takeSubscriptionPlace(database, { tenant, id, max })) return
+  const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
+  throw new Problem('quota_exceeded', { detail })
+}
+
+const createSubscription = route({
+  ...common,
+  method: 'POST',
+  path: PATH,
+  operationId: 'create_subscription',
+  sensitive: true,
+  summary: 'Have facts delivered to a Kafka topic of your own',
+  body: newSubscription,
+  idempotencyKey: 'honoured',
+  responses: {
+    201: {
+      description: 'It is being delivered.',
+      schema: subscriptionSchema,
+      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+    },
+  },
+  errors: ['quota_exceeded'],
+  handle: async call => {
+    const { ledger, context, idempotency, body } = call
+    const { start, principal, metadata } = body
+    // In one order, so that the same types in another are the same request.
+    const types = SUBSCRIBABLE_TYPES.filter(type => body.types.includes(type))
+    const scopes = scopesFor(types)
+    await permitTypes(call, scopes)
+    const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
+    await takePlace(call, id)
+    const claim = claimFor(call, { types, start, principal, metadata })
+    const where = await startOf(call, start)
+    const command = { type: 'CreateSubscription' as const, types, ...where, principal, scopes, metadata, claim }
+    const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
+    if (created.kind === 'created') await keepSubscriptionPlace(call.database, call.principal.tenant, id)
+    if (created.kind === 'created') await topicIsThere(call, id)
+    return answerCreated(call, created, PATH, row => subscriptionView(row))
+  },
+})
+
+const shown = async (call: AnyCall, row: SubscriptionRow) => {
+  const body = subscriptionView(row, await statusOf(call, row))
+  return { body, etag: etagAt(row.revision, tickOf(body), call.apiVersion) }
+}
+
+const readSubscription = route({
+  ...common,
+  method: 'GET',
+  path: `${PATH}/{id}`,
+  operationId: 'read_subscription',
+  summary: 'Read a subscription, and how far its delivery has come',
+  params: byId,
+  responses: {
+    200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag'] },
+    304: { description: 'You have it already.', headers: ['ETag'] },
+  },
+  errors: ['precondition_invalid'],
+  handle: async call => {
+    const row = visible(call, (await call.ledger.loader.load(subscriptionEntity, call.params.id)).row)
+    const { body, etag } = await shown(call, row)
+    const headers = { ETag: etag, ...PRIVATE }
+    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+  },
+})
+
+const listSubscriptions = route({
+  ...common,
+  method: 'GET',
+  path: PATH,
+  operationId: 'list_subscriptions',
+  summary: 'List the subscriptions of the tenant, newest first',
+  query: z.object({ ...pageQuery, ...createdQuery, state: subscriptionSchema.shape.state.optional() }),
+  responses: {
+    200: { description: 'A page.', schema: pageSchema(subscriptionSchema), headers: ['Link', 'Preference-Applied'] },
+  },
+  isList: true,
+  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  handle: call =>
+    readPage(call, {
+      name: 'subscriptions_v1',
+      page: subscriptionPage,
+      render: (row: ListedSubscription) => subscriptionView(row, row),
+    }),
+})
+
+const deleteSubscription = route({
+  ...common,
+  method: 'DELETE',
+  path: `${PATH}/{id}`,
+  operationId: 'delete_subscription',
+  sensitive: true,
+  summary: 'End a subscription: its topics go, and with them the right to read them',
+  params: byId,
+  responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
+  errors: [],
+  handle: async call => {
+    const { position } = await carryOut(call, { type: 'DeleteSubscription' })
+    return { status: 204, headers: { 'Ledger-Position': position } }
+  },
+})
+
+const switching = (name: 'pause' | 'resume', order: SubscriptionCommand, summary: string): AnyRoute =>
+  route({
+    ...common,
+    method: 'POST',
+    path: `${PATH}/{id}:${name}`,
+    operationId: `${name}_subscription`,
+    sensitive: true,
+    summary,
+    params: byId,
+    body: nothing,
+    responses: {
+      200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag', 'Ledger-Position'] },
+    },
+    errors: [],
+    handle: async call => {
+      const permit = name === 'resume' ? permitDelivery : undefined
+      const { row, position } = await carryOut(call, order, permit)
+      const { body, etag } = await shown(call, row)
+      return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
+    },
+  })
+const pauseSubscription = switching(
+  'pause',
+  { type: 'PauseSubscription' },
+  'Pause the delivery; one that is stopped already stays so, and is shown',
+)
+const resumeSubscription = switching(
+  'resume',
+  { type: 'ResumeSubscription' },
+  'Go on where the delivery was paused, or stopped once its creator may have the facts again',
+)
+
+export const subscriptionRoutes: readonly AnyRoute[] = [
+  createSubscription,
+  listSubscriptions,
+  readSubscription,
+  deleteSubscription,
+  pauseSubscription,
+  resumeSubscription,
+]

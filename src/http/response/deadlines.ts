@@ -1,0 +1,58 @@
+import { PAYMENT_DEADLINE_MS, REQUEST_DEADLINE_MS } from '../../commands/budgets.ts'
+import { Contended } from '../../commands/handle.ts'
+import { Unavailable, type World } from '../../ports.ts'
+import { Problem } from './problemCatalogue.ts'
+import type { AnyRoute, Reply } from '../route.ts'
+
+/** Every request is answered in time, and no failure of a dependency is told as a fault of the service's own. */
+
+export const deadlineOf = ({ rateClass }: Pick<AnyRoute, 'rateClass'>): number =>
+  rateClass === 'payments' ? PAYMENT_DEADLINE_MS : REQUEST_DEADLINE_MS
+
+/**
+ * Answers within `leftMs`, whatever the dependencies do. The work goes on after that, and its outcome can be found by the
+ * same key.
+ */
+export const inTime = async (
+  world: World,
+  { method }: Pick<AnyRoute, 'method'>,
+  leftMs: number,
+  work: () => Promise<Reply>,
+): Promise<Reply> => {
+  const answered = new AbortController()
+  const { signal } = answered
+  const code = method === 'GET' ? 'dependency_unavailable' : 'deadline_exceeded'
+  const late = new Promise<never>((_, reject) => {
+    const end = (): void => {
+      // An error is only made where there is one: most requests are answered long before.
+      if (!signal.aborted) reject(new Problem(code, { detail: 'There was no answer within the deadline.' }))
+    }
+    void world.sleep(Math.max(0, leftMs), signal).then(end)
+  })
+  return Promise.race([work(), late]).finally(() => answered.abort())
+}
+
+/** The Problem that a failing dependency is for the caller: it depends on whether anything may have been done. */
+export const telling = async <T>({ method }: Pick<AnyRoute, 'method'>, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Contended) throw new Problem('concurrent_modification')
+    if (!(error instanceof Unavailable)) throw error
+    const nothingDone = method === 'GET' || error.effect === 'none'
+    throw unanswered(error, nothingDone ? 'dependency_unavailable' : 'deadline_exceeded')
+  }
+}
+
+/** For work that changes nothing for its caller, such as the record of a refusal: whatever fails of it has no effect. */
+export const withoutEffect = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Unavailable) throw unanswered(error, 'dependency_unavailable')
+    throw error
+  }
+}
+
+const unanswered = ({ part }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
+  new Problem(code, { detail: `The ${part} did not answer in time.` })

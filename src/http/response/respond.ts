@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Holding } from '../server/capacity.ts'
+import { challengeOf } from '../access/challenge.ts'
+import { coded } from './contentCoding.ts'
+import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.ts'
+import { rateHeaders, type Standing } from '../access/rateLimits.ts'
+import type { Reply, Streamed } from '../route.ts'
+import { OLDEST_VERSION } from '../versions/index.ts'
+
+/** What the checks have found out about the request so far; Express keeps it beside the response. */
+type Locals = {
+  readonly correlationId?: string
+  readonly apiVersion?: string
+  /** The address under which callers know the service. */
+  readonly publicUrl?: string
+  /** How the caller stands with its limits. */
+  readonly standings?: readonly Standing[]
+  /** The request's share of the capacity. */
+  readonly holding?: Holding
+}
+type Response = ServerResponse & { locals: Locals }
+
+/** On every response, whatever it says. */
+const commonHeaders = ({ locals }: Response): Record<string, string> => ({
+  'X-Correlation-ID': locals.correlationId ?? '',
+  'API-Version': locals.apiVersion ?? OLDEST_VERSION,
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  ...(locals.standings ? rateHeaders(locals.standings) : {}),
+})
+
+/**
+ * Puts the common headers on an answer that others write. They are added when the answer begins, because a library may
+ * drop the headers that were set before it failed.
+ */
+export const setCommonHeaders = (res: Response): void => {
+  const begin = res.writeHead.bind(res) as (...given: readonly unknown[]) => Response
+  const writeHead = (...given: readonly unknown[]): Response => {
+    for (const [name, value] of Object.entries(commonHeaders(res))) if (!res.hasHeader(name)) res.setHeader(name, value)
+    return begin(...given)
+  }
+  Object.assign(res, { writeHead })
+}
+
+const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : JSON.stringify(body))
+
+export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
+  const { status, body, stream, headers, contentType = 'application/json' } = reply
+  const common = { ...commonHeaders(res), ...headers }
+  if (stream && req.method !== 'HEAD')
+    return sendStream(res, { status, headers: { ...common, 'Content-Type': contentType } }, stream)
+  if (body === undefined) {
+    res.writeHead(status, stream ? { ...common, 'Content-Type': contentType } : common).end()
+    return
+  }
+  const { bytes, headers: all } = await coded(req, textOf(body), { ...common, 'Content-Type': contentType })
+  res.writeHead(status, { ...all, 'Content-Length': bytes.length })
+  res.end(req.method === 'HEAD' ? undefined : bytes)
+}
+
+/** A reader that takes nothing for so long is not kept. */
+const UNREAD_MAX_MS = 30_000
+
+/** Waits until the reader has taken what was written: nothing piles up here for one that is slow. */
+const drained = async (res: Response, gone: AbortSignal): Promise<void> => {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(UNREAD_MAX_MS)])
+  await once(res, 'drain', { signal }).catch(() => res.destroy())
+}
+
+type Head = { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+
+const sendStream = async (res: Response, { status, headers }: Head, stream: Streamed): Promise<void> => {
+  const gone = new AbortController()
+  res.on('close', () => gone.abort())
+  res.writeHead(status, headers)
+  // A reader that listens for hours is not at work.
+  res.locals.holding?.leave()
+  const send = async (chunk: string | Uint8Array): Promise<void> => {
+    if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
+  }
+  try {
+    await stream(send, gone.signal)
+  } catch (error) {
+    // Not ended: an answer that breaks off must not be taken for a whole one.
+    res.destroy()
+    throw error
+  }
+  res.end()
+}
+
+export const sendProblem = (req: IncomingMessage, res: Response, problem: Problem): void => {
+  if (res.headersSent) {
+    // Too late for another answer: an answer that breaks off cannot be taken for a whole one.
+    res.destroy()
+    return
+  }
+  const correlationId = res.locals.correlationId ?? ''
+  const instance = (req.url ?? '').split('?', 1)[0] ?? ''
+  const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
+  const status = statusOf(problem.code)
+  const { after_seconds } = retryOf(problem.code, problem.extras)
+  const challenge = challengeOf(problem, res.locals.publicUrl)
+  res.writeHead(status, {
+    ...commonHeaders(res),
+    'Content-Type': 'application/problem+json',
+    'Content-Length': bytes.length,
+    ...(after_seconds === undefined ? {} : { 'Retry-After': String(after_seconds) }),
+    ...(challenge === undefined ? {} : { 'WWW-Authenticate': challenge }),
+    ...problem.extras.headers,
+  })
+  res.end(req.method === 'HEAD' ? undefined : bytes)
+}

@@ -1,0 +1,133 @@
+import type { RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
+import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
+import type { Log } from '../../ports.ts'
+import { type AddressOf, createAddressOf } from './clientAddress.ts'
+import { addressAccount, type Admission, admission } from './loadShedding.ts'
+import { bodyArrived, continueTo } from '../request/body.ts'
+import { allowOf, type Boundary, routesByPath } from '../boundary.ts'
+import { correlationIdOf } from '../request/correlation.ts'
+import { framingFault } from './framing.ts'
+import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
+import { type Pace, refuseBusy, strangersAccount } from './pacing.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { sendProblem, sendReply } from '../response/respond.ts'
+import type { AnyRoute } from '../route.ts'
+import { normalizeUrl } from '../request/url.ts'
+
+export type AppParts = {
+  readonly routes: readonly AnyRoute[]
+  readonly boundary: Boundary
+  readonly log: Log
+  readonly admission: Omit<Admission, 'exempt' | 'pace'>
+  readonly pace: Pace
+  /** The address of the peer when absent. */
+  readonly addressOf?: AddressOf
+  /** The embedded issuer, mounted at its own path. */
+  readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
+  /** The address under which callers know the service. */
+  readonly publicUrl: string
+}
+
+/** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
+export const createApp = (parts: AppParts): RequestListener => {
+  const app: RequestListener = routerOf(parts)
+  const { addressOf = createAddressOf([]) } = parts
+  const distrusted = new WeakSet<Socket>()
+  return (req, res) => {
+    // Behind what could be read in two ways stands what may not have been meant for a request.
+    if (distrusted.has(req.socket)) return undefined
+    const locals = {
+      correlationId: correlationIdOf(req),
+      address: addressOf(req),
+      startedAt: performance.now(),
+      publicUrl: parts.publicUrl,
+    }
+    const answering = Object.assign(res, { locals })
+    const fault = framingFault(req)
+    if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
+    if (fault) return sendProblem(req, answering, fault)
+    req.url = normalizeUrl(req.url ?? '', req.method ?? '')
+    return app(req, res)
+  }
+}
+
+/** The Express application: the routes in the order of their declaration, then what is not there. */
+const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppParts): Express => {
+  const app = express()
+  app.disable('x-powered-by').disable('etag')
+  app.enable('case sensitive routing').enable('strict routing')
+
+  const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
+  app.use(admission({ ...admitted, exempt, pace }))
+  const inTurn = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
+    const account = strangersAccount(kind, res.locals['address'])
+    res.locals['holding']?.rest()
+    await pace.turn(account)
+    refuseBusy(pace, account, res)
+    next()
+  }
+  if (issuer) app.use(issuer.path, inTurn('issuer'), bodyFirst, mountIssuer(issuer.handler))
+  for (const [path, declared] of routesByPath(routes)) {
+    for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
+    app.all(path, inTurn('open'), (req, res) => {
+      // What cannot be an id is no path of ours, with any method.
+      const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
+      const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
+      sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
+    })
+  }
+  app.use(inTurn('open'), (req: Incoming, res: Outgoing) => {
+    sendProblem(req, res, new Problem('route_not_found'))
+  })
+  app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
+    if (error instanceof Problem) return sendProblem(req, res, error)
+    // Express itself throws only for what it could not read: a path that does not decode, for one.
+    sendProblem(
+      req,
+      res,
+      error instanceof URIError ? new Problem('route_not_found') : new Problem('bad_request_framing'),
+    )
+  })
+  return app
+}
+
+/** The largest form that the issuer takes is far below this. */
+const ISSUER_BODY_MAX_BYTES = 32 * 1024
+const ISSUER_BODY_DEADLINE_MS = 30_000
+
+/** The issuer reads bodies itself: it is not asked before the body is there, and holds no place until then. */
+const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
+  try {
+    await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
+      caller: addressAccount(res),
+      deadlineMs: ISSUER_BODY_DEADLINE_MS,
+      holding: res.locals['holding'],
+      goOn: () => continueTo(req, res),
+    })
+  } catch (error) {
+    return next(error instanceof Problem ? error : new Problem('internal_error'))
+  }
+  next()
+}
+
+const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+
+const respond = async (
+  req: Incoming,
+  res: Outgoing,
+  declared: AnyRoute,
+  { boundary, log }: Pick<AppParts, 'boundary' | 'log'>,
+): Promise<void> => {
+  try {
+    await sendReply(req, res, await boundary(req, res, declared))
+  } catch (error) {
+    const problem = error instanceof Problem ? error : new Problem('internal_error')
+    if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')
+    sendProblem(req, res, problem)
+  } finally {
+    const { correlationId, startedAt, tenant } = res.locals
+    const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
+    log.info({ correlationId, tenant, route: declared.operationId, status: res.statusCode, tookMs }, 'request')
+  }
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '../response/problemCatalogue.ts'
+
+/** What Node reads as HTTP and two implementations may still read differently: refused before anything is looked at. */
+
+export const HEADERS_MAX_BYTES = 16 * 1024
+export const URL_MAX_CHARS = 8 * 1024
+/** Of each line of the head: the colon, the space and the end of the line. */
+const LINE_EXTRA_BYTES = 4
+
+/** origin-form (RFC 9112 §3.2.1); a fragment is never sent. */
+const ORIGIN_FORM = /^\/[^#]*$/
+/** A name or an address, and a port (RFC 9110 §7.2). */
+const AUTHORITY = String.raw`(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+\])(?::\d{0,5})?`
+const HOST = new RegExp(`^${AUTHORITY}$`, 'i')
+/** absolute-form without user information (RFC 9110 §4.2.4): what is behind it is the origin-form. */
+const ABSOLUTE_FORM = new RegExp(`^https?://${AUTHORITY}(?=[/?]|$)`, 'i')
+const VERSIONS: readonly string[] = ['1.0', '1.1']
+
+/** The target in origin-form. `*` stays as it is. Undefined when it is no target of ours. */
+export const originFormOf = (target: string, method: string): string | undefined => {
+  if (target === '*') return method === 'OPTIONS' ? target : undefined
+  const path = target.replace(ABSOLUTE_FORM, '')
+  const origin = path.startsWith('/') ? path : `/${path}`
+  return (path === target && !target.startsWith('/')) || !ORIGIN_FORM.test(origin) ? undefined : origin
+}
+
+// The connection ends with the answer: where this message ends is what nobody can be sure of.
+const fault = (detail: string): Problem =>
+  new Problem('bad_request_framing', { detail, headers: { Connection: 'close' } })
+
+const countOf = ({ rawHeaders }: IncomingMessage, name: string): number =>
+  rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length
+
+const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.reduce((bytes, text) => bytes + text.length, (rawHeaders.length / 2) * LINE_EXTRA_BYTES)
+
+/** Two of what must be one, or one that is none: an intermediary may have believed something else. */
+export const framingFault = (req: IncomingMessage): Problem | undefined => {
+  const { url = '', method = '', httpVersion, headers } = req
+  if (url.length > URL_MAX_CHARS) return new Problem('uri_too_long')
+  if (headBytesOf(req) > HEADERS_MAX_BYTES) return new Problem('headers_too_large')
+  if (!VERSIONS.includes(httpVersion)) return fault('HTTP/1.1, or HTTP/1.0.')
+  if (originFormOf(url, method) === undefined) return fault('The target is a path, or a whole http URL.')
+  if (countOf(req, 'host') !== 1 || !HOST.test(headers.host ?? '')) return fault('Exactly one Host header.')
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0'))
+    return fault('The one transfer coding is chunked, in HTTP/1.1.')
+  if ((headers.expect ?? '100-continue').toLowerCase() !== '100-continue') return fault('Expect: 100-continue.')
+  if (countOf(req, 'authorization') > 1) return new Problem('multiple_credentials')
+  if (countOf(req, 'content-type') > 1) return fault('One Content-Type header.')
+  return undefined
+}

@@ -1,0 +1,26 @@
+import type { RequestHandler } from 'express'
+import { Unavailable } from '../../ports.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { setCommonHeaders } from '../response/respond.ts'
+
+/**
+ * A handler of requests below the issuer's path. It calls `next` with nothing for a path that it does not have, with an
+ * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a failure.
+ */
+export type IssuerHandler = (...given: Parameters<RequestHandler>) => void
+
+const problemOf = (error: unknown): Problem => {
+  if (error instanceof Unavailable) return new Problem('dependency_unavailable')
+  const allow = error instanceof Error && 'allow' in error ? String(error.allow) : undefined
+  return allow === undefined
+    ? new Problem('internal_error')
+    : new Problem('method_not_allowed', { headers: { Allow: allow } })
+}
+
+/** The embedded issuer's own answers carry the headers of every other answer; the rest are problems as elsewhere. */
+export const mountIssuer =
+  (handler: IssuerHandler): RequestHandler =>
+  (req, res, next) => {
+    setCommonHeaders(res)
+    handler(req, res, (error?: unknown) => next(error === undefined ? undefined : problemOf(error)))
+  }
