@@ -158,11 +158,11 @@ const openParts = async (config: Config, releasers: Releasers, log: Log, onExit:
   return { ...pools, ledger, databaseUrl, eventStoreUrl, pids: parts.pids }
 }
 
-type Parts = Awaited<ReturnType<typeof openParts>> & { readonly log: Log }
+type ServiceDependencies = Awaited<ReturnType<typeof openParts>> & { readonly log: Log }
 type Feeds = { readonly values: () => ReturnType<FeedStates['values']> }
 
 /** Opens the API, and says where everything is. */
-const serve = async (config: Config, parts: Parts, feeds: Feeds, releasers: Releasers) => {
+const serve = async (config: Config, parts: ServiceDependencies, feeds: Feeds, releasers: Releasers) => {
   const { database, databaseUrl, eventStoreUrl, pids } = parts
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`

@@ -46,7 +46,7 @@ export type SubscribeOptions = {
   /** Only streams of these categories (`invoice` for `invoice-inv_…`); all when absent. */
   readonly categories?: readonly string[]
   /** Leaves out the events of these types. What is left out is not even sent. */
-  readonly without?: readonly string[]
+  readonly excludeTypes?: readonly string[]
   readonly signal: AbortSignal
 }
 

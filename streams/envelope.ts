@@ -34,4 +34,4 @@ export type Recorded<E> = {
 export type Decided<E> = { readonly event: E; readonly eventId: string; readonly metadata: Metadata }
 
 /** Whose streams those are that belong to no tenant but to the ledger itself. No credential has this tenant. */
-export const HOUSE_TENANT = 'ledger'
+export const SYSTEM_TENANT = 'ledger'

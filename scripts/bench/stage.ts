@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Addresses, readAddresses } from '../../src/addresses.ts'
-import { type Parts, startParts } from '../../src/embedded/parts.ts'
+import { type EmbeddedParts, startParts } from '../../src/embedded/parts.ts'
 import { startKafka } from '../kafka/broker.ts'
 import { CannotStart } from '../kafka/cannotStart.ts'
 
@@ -89,7 +89,7 @@ export const openStage = async (say: (line: string) => void): Promise<Stage> => 
     say('starting an event store of its own')
     const onExit = (reason: Error): void => say(reason.message)
     const wanted = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
-    const started: Parts = await startParts(wanted)
+    const started: EmbeddedParts = await startParts(wanted)
     releases.push(started.stop)
     return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
   })

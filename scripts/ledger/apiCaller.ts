@@ -3,7 +3,7 @@ import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { fetchWhenAvailable } from '../../src/retryAfter.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
-import { findWhereabouts, howToStart } from './connections.ts'
+import { findConnections, howToStart } from './connections.ts'
 
 /** Requests of the command line to the API of the service that is meant. */
 
@@ -38,7 +38,7 @@ const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promi
   const { tenant, subject } = options
   const given = await givenToken(options)
   if (given !== undefined) return given
-  const { config, running } = await findWhereabouts()
+  const { config, running } = await findConnections()
   const { dataDir, audience } = config
   if (config.issuer !== undefined)
     throw new Refusal(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
@@ -49,7 +49,7 @@ const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promi
 
 /** `scopes`: what a token must permit that is made for this. Throws a Refusal when there is no service to talk to. */
 export const callerOf = async (options: CallerOptions, scopes: readonly string[]): Promise<ApiCaller> => {
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   const { api } = addresses
   if (api === null) throw new Refusal(howToStart(config.dataDir))
   const authorization = `Bearer ${await tokenOf(options, scopes)}`

@@ -3,7 +3,7 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 
 /** Where everything is: of the service that runs on the data directory, else as configured. */
-export type Whereabouts = {
+export type Connections = {
   readonly config: Config
   /** The service that runs on the data directory; undefined when none does. */
   readonly running: Addresses | undefined
@@ -31,7 +31,7 @@ const runningOn = (dataDir: string): Promise<Addresses | undefined> =>
   })
 
 /** Reads the environment and the data directory. Throws a Refusal or a ConfigError. */
-export const findWhereabouts = async (): Promise<Whereabouts> => {
+export const findConnections = async (): Promise<Connections> => {
   const config = readConfig()
   const running = await runningOn(config.dataDir)
   if (running === undefined) return { config, running, addresses: configuredAddresses(config) }

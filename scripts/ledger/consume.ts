@@ -11,7 +11,7 @@ import { consumeKafka } from './consume/kafka.ts'
 import { progressOf, sayConsumed, sayVerified } from './consume/say.ts'
 import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { TOKEN_SETTING } from './givenToken.ts'
-import { findWhereabouts, howToStart } from './connections.ts'
+import { findConnections, howToStart } from './connections.ts'
 
 /** A subscriber in small, to be read and copied: keeps every fact once, survives its own death, and proves it. */
 
@@ -34,7 +34,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   if (given !== '') return async () => given
   if (tenant === undefined)
     throw new Refusal(`Whose facts? --tenant for one of the embedded issuer, or a token in ${TOKEN_SETTING}.`)
-  const { config, running } = await findWhereabouts()
+  const { config, running } = await findConnections()
   const { dataDir, audience } = config
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
   const grant = { dataDir, issuer, audience, tenant, subject: SUBJECT, scopes: ['events:read'], user: false }
@@ -42,7 +42,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
 }
 
 const openApi = async ({ api, tenant }: Common, signal: AbortSignal, patienceMs: number): Promise<Api> => {
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   const address = api ?? addresses.api
   if (address === null) throw new Refusal(howToStart(config.dataDir))
   return createApi({ api: address, token: await tokensFor(tenant), signal, patienceMs })
@@ -55,7 +55,7 @@ const overHttp = async (options: Options, copy: Copy, signal: AbortSignal): Prom
 }
 
 const fromKafka = async ({ follow }: Options, copy: Copy, signal: AbortSignal): Promise<void> => {
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   if (addresses.kafka === null) throw new Refusal('No broker is known: set KAFKA_BROKERS.')
   const kafka = { ...config.kafka, brokers: addresses.kafka.split(',') }
   await consumeKafka({ kafka, copy, follow, signal, onProgress: progressOf(copy) })

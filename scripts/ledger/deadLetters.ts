@@ -15,7 +15,7 @@ import type { Database } from '../../src/ports.ts'
 import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart } from './connections.ts'
+import { findConnections, howToStart } from './connections.ts'
 
 /** Facts that could not be delivered, and what an operator does about them. */
 
@@ -27,7 +27,7 @@ type Json = { readonly json: boolean }
 type Which = Json & { readonly delivery: string }
 
 const withDatabase = async <T>(work: (database: Database, storeUrl: string) => Promise<T>): Promise<T> => {
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   if (addresses.postgres === null || addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
   const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-dead-letters' })
   try {

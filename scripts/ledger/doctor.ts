@@ -10,7 +10,7 @@ import { checkParked } from './doctor/parked.ts'
 import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart, type KnownAddresses, type Whereabouts } from './connections.ts'
+import { findConnections, howToStart, type KnownAddresses, type Connections } from './connections.ts'
 
 /** What `--json` prints. */
 type Diagnosis = Machine & {
@@ -27,7 +27,7 @@ const unknown = (check: string, setting: string): Check =>
   finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
 
 /** The store and the database, and then, if both answer, how the feeds between them stand. */
-const examineStores = async ({ running, addresses }: Whereabouts): Promise<Examined> => {
+const examineStores = async ({ running, addresses }: Connections): Promise<Examined> => {
   const { event_store, postgres, kafka } = addresses
   const store = event_store === null ? undefined : openEventStore({ connectionString: event_store })
   const database =
@@ -53,12 +53,12 @@ const examineStores = async ({ running, addresses }: Whereabouts): Promise<Exami
   }
 }
 
-const examineParts = async (whereabouts: Whereabouts): Promise<Examined> => {
-  const { config, addresses } = whereabouts
+const examineParts = async (connections: Connections): Promise<Examined> => {
+  const { config, addresses } = connections
   const { api, kafka, issuer } = addresses
   const [reached, stores, brokers, keys] = await Promise.all([
     api === null ? unknown('API', 'LEDGER_DATA_DIR') : checkApi(api),
-    examineStores(whereabouts),
+    examineStores(connections),
     checkKafka(kafka, config),
     issuer === null ? unknown('issuer', 'OIDC_ISSUER') : checkIssuer(issuer),
   ])
@@ -66,13 +66,13 @@ const examineParts = async (whereabouts: Whereabouts): Promise<Examined> => {
 }
 
 const examine = async (): Promise<Diagnosis> => {
-  const whereabouts = await findWhereabouts()
-  const { config, addresses } = whereabouts
+  const connections = await findConnections()
+  const { config, addresses } = connections
   const { machine, checks } = await examineMachine(config.dataDir)
   const nothingThere = Object.values(addresses).every(address => address === null)
   const parts = nothingThere
     ? { checks: [finding('service', 'It does not run.', howToStart(config.dataDir))], feeds: [] }
-    : await examineParts(whereabouts)
+    : await examineParts(connections)
   const all = [...checks, ...parts.checks]
   const isWell = all.every(({ status }) => status !== 'finding')
   return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: parts.feeds }

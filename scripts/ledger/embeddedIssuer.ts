@@ -1,12 +1,12 @@
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../../src/embedded/refusal.ts'
-import { findWhereabouts } from './connections.ts'
+import { findConnections } from './connections.ts'
 
 /** What the commands about the embedded issuer share. */
 
 /** The data directory whose issuer is meant. Throws a Refusal when an outside issuer has the users and the clients. */
 export const issuerDirectory = async (): Promise<string> => {
-  const { config } = await findWhereabouts()
+  const { config } = await findConnections()
   if (config.issuer === undefined) return config.dataDir
   throw new Refusal(`OIDC_ISSUER is ${config.issuer}, which keeps its own: this command is for the embedded issuer.`)
 }

@@ -4,13 +4,13 @@ import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedger } from '../../src/commands/handle.ts'
-import { FACTS, sealManifest, type Sealing, type SealParts } from '../../src/commands/manifests.ts'
+import { FACTS, sealManifest, type Sealing, type SealDependencies } from '../../src/commands/manifests.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/world.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findWhereabouts, howToStart } from './connections.ts'
+import { findConnections, howToStart } from './connections.ts'
 
 /** Seals what the analysts' topics have had since their last manifest, without waiting for the hour to end. */
 
@@ -23,21 +23,21 @@ const POLL_MS = 50
 
 type Line = Sealing & { readonly topic: string }
 
-const untilCaughtUp = async ({ ledger, reached }: SealParts): Promise<void> => {
+const untilCaughtUp = async ({ ledger, projectedUpTo: reached }: SealDependencies): Promise<void> => {
   const head = await ledger.store.head()
   const givenUpAtMs = performance.now() + CATCH_UP_MAX_MS
   while ((await reached()) < head && performance.now() < givenUpAtMs) await sleep(POLL_MS)
 }
 
 const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
   if (event_store === null || postgres === null) throw new Refusal(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: event_store })
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-manifest' })
   try {
     const { sql } = database
-    const parts = { ledger: createLedger(store, realWorld()), sql, reached: () => positionOf(sql, FACTS) }
+    const parts = { ledger: createLedger(store, realWorld()), sql, projectedUpTo: () => positionOf(sql, FACTS) }
     await untilCaughtUp(parts)
     const lines: Line[] = []
     for (const topic of topics) lines.push({ topic, ...(await sealManifest(parts, topic, AUTHORITY)) })

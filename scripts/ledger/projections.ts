@@ -7,7 +7,7 @@ import { Refusal } from '../../src/embedded/refusal.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
 import { print, printJson, tell } from './print.ts'
-import { findWhereabouts } from './connections.ts'
+import { findConnections } from './connections.ts'
 
 /** The read models as a whole. */
 
@@ -20,7 +20,7 @@ const RUNNING = 'A service runs on this database. End every instance of it first
 
 /** Starts what the service would bring itself, since a service that refuses its log does not run. */
 const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
-  const { config, running } = await findWhereabouts()
+  const { config, running } = await findConnections()
   if (running !== undefined) throw new Refusal(RUNNING)
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const directory = await openDataDirectory(config.dataDir)

@@ -7,7 +7,7 @@ import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
 import { print, printJson, printLines } from './print.ts'
-import { findWhereabouts, howToStart, withoutPassword } from './connections.ts'
+import { findConnections, howToStart, withoutPassword } from './connections.ts'
 
 /** What an auditor reads: the stored event itself, not what this build would make of it. */
 type Entry = {
@@ -83,7 +83,7 @@ const printEntry = (entry: Entry): void => {
 
 const show = async (id: string, { json }: { readonly json: boolean }): Promise<void> => {
   const stream = streamNamed(id)
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: addresses.event_store })
   try {

@@ -1,11 +1,11 @@
 import { Command } from 'commander'
-import { changeStanding } from '../../src/commands/tenantStatus.ts'
+import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { Refusal } from '../../src/embedded/refusal.ts'
 import { isScope, TENANT_PATTERN } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
-import { findWhereabouts, howToStart } from './connections.ts'
+import { findConnections, howToStart } from './connections.ts'
 
 /** The operators' word on tenants and their subjects, whatever the issuer says of them. */
 
@@ -14,10 +14,10 @@ type RightOptions = Options & { readonly subject: string; readonly scope: string
 
 const say = async (tenant: string, command: TenantCommand, { json }: Options): Promise<void> => {
   if (!TENANT_PATTERN.test(tenant)) throw new Refusal('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
-  const { config, addresses } = await findWhereabouts()
+  const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
   const state = await withLedger(addresses.event_store, ledger =>
-    changeStanding(ledger, command, operatorContext(tenant)),
+    changeTenantStatus(ledger, command, operatorContext(tenant)),
   )
   if (json) printJson({ tenant, ...viewOf(state) })
   else print(sentenceOf(tenant, state))

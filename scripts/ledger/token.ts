@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 import { print, printJson } from './print.ts'
-import { findWhereabouts } from './connections.ts'
+import { findConnections } from './connections.ts'
 
 type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
 
@@ -16,7 +16,7 @@ export const tokenCommand = new Command('token')
   .option('--json', 'as the answer of a token endpoint (RFC 6749): access_token, token_type, expires_in, scope', false)
   .addHelpText('after', '\nThe service need not run. With OIDC_ISSUER set, ask that issuer instead.')
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
-    const { config, running } = await findWhereabouts()
+    const { config, running } = await findConnections()
     const { dataDir, audience } = config
     const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
     const scopes = scope.split(/\s+/).filter(Boolean)

@@ -25,14 +25,14 @@ export type Loaded<S, R> = {
 const CACHED_BYTES_MAX = 128 * 1024 * 1024
 
 /** Reads streams, and remembers how far it has read: a stream that did not move costs one empty read. */
-export type Loader = {
+export type AggregateRepository = {
   /** As the store has it now. */
   load<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
     entity: Entity<S, C, E, Code, R>,
     id: Id<IdPrefix>,
   ): Promise<Loaded<S, R>>
   /** As this process last saw it, without asking the store: good for a first guess that an append then checks. */
-  lastSeen<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+  cached<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
     entity: Entity<S, C, E, Code, R>,
     id: Id<IdPrefix>,
   ): Loaded<S, R> | undefined
@@ -65,7 +65,10 @@ export const nothingLoaded = <S, C, E extends AnyEvent, Code extends string, R e
 ): Loaded<S, R> => ({ state: entity.aggregate.decider.initial, row: undefined, revision: 'no_stream', position: 0n })
 
 /** A stream that alone exceeds the budget is not kept: each reading of it begins at its first event. */
-export const createLoader = (store: EventStore, cachedBytesMax = CACHED_BYTES_MAX): Loader => {
+export const createAggregateRepository = (
+  store: EventStore,
+  cachedBytesMax = CACHED_BYTES_MAX,
+): AggregateRepository => {
   const cache = new LRUCache<string, Loaded<unknown, ResourceRow>>({
     maxSize: cachedBytesMax,
     sizeCalculation: (loaded, stream) => heapBytesOf(stream) + heapBytesOf(loaded),
@@ -79,14 +82,14 @@ export const createLoader = (store: EventStore, cachedBytesMax = CACHED_BYTES_MA
     cache.set(stream, loaded)
   }
 
-  const loader: Loader = {
-    lastSeen: (entity, id) =>
+  const aggregates: AggregateRepository = {
+    cached: (entity, id) =>
       cache.get(streamOf(entity.aggregate, id)) as ReturnType<
-        typeof loader.lastSeen<never, never, never, never, never>
+        typeof aggregates.cached<never, never, never, never, never>
       >,
     load: async (entity, id) => {
       const stream = streamOf(entity.aggregate, id)
-      const known = loader.lastSeen(entity, id) ?? nothingLoaded(entity)
+      const known = aggregates.cached(entity, id) ?? nothingLoaded(entity)
       const from = known.revision === 'no_stream' ? 0n : known.revision + 1n
       let loaded = known
       for await (const stored of store.readStream(stream, { from }))
@@ -107,5 +110,5 @@ export const createLoader = (store: EventStore, cachedBytesMax = CACHED_BYTES_MA
       return events
     },
   }
-  return loader
+  return aggregates
 }

@@ -25,6 +25,9 @@ export type Created<R, Code extends string = string> =
   | { readonly kind: 'claiming' }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
+/** Why a request may not use its key: another request has it, or the first use is too long ago. */
+export type KeyConflict = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
+
 /** The claim that the first event of a stream carries; undefined where the stream began without a key. */
 export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefined => {
   const data = history[0]?.event.data
@@ -32,15 +35,15 @@ export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefin
 }
 
 /**
- * The key was used before: is this the same request again, and in time? Undefined when it is; then its effect is that of
- * the first request as well.
+ * The conflict of a key that was used before; undefined when this is the same request again, in time: then its effect is
+ * that of the first request as well.
  */
-export const objectionTo = (
+export const keyConflict = (
   { world, noteEffect }: Ledger,
   id: string,
   claim: Claim,
   recorded: Claim | undefined,
-): Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }> | undefined => {
+): KeyConflict | undefined => {
   if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
     return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
   noteEffect()
@@ -86,9 +89,9 @@ export const replay = async <S, C, E extends AnyEvent, Code extends string, R ex
   id: Id<IdPrefix>,
   claim: Claim,
 ): Promise<Created<R, Code> | undefined> => {
-  const history = await ledger.loader.history(entity, id)
+  const history = await ledger.aggregates.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined
-  const objection = objectionTo(ledger, id, claim, claimIn(history))
-  return objection ?? { kind: 'replayed', row: first.row, position: first.last.position }
+  const conflict = keyConflict(ledger, id, claim, claimIn(history))
+  return conflict ?? { kind: 'replayed', row: first.row, position: first.last.position }
 }

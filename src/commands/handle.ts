@@ -7,7 +7,12 @@ import { type EventStore, Unavailable, type World } from '../ports.ts'
 import type { Entity } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createIdSecret } from './idSecret.ts'
-import { createLoader, type Loaded, type Loader, nothingLoaded } from './aggregateRepository.ts'
+import {
+  createAggregateRepository,
+  type Loaded,
+  type AggregateRepository,
+  nothingLoaded,
+} from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
 /** Who commands, why, and when. `commandId` names this attempt: its events' ids are made of it. */
@@ -21,7 +26,7 @@ export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
 export type Ledger = {
   readonly store: EventStore
   readonly world: World
-  readonly loader: Loader
+  readonly aggregates: AggregateRepository
   /** Called as soon as a part of the command is known to be durable; see effect.ts. */
   readonly noteEffect: () => void
   /** The secret of the ids that are made of idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
@@ -65,9 +70,9 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
   }
   const done = (): void => undefined
   const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
-  const loader = createLoader(store)
-  const idSecret = createIdSecret({ store, world, loader })
-  return { store, world, loader, idSecret, noteEffect: done, inTurn, idle }
+  const aggregates = createAggregateRepository(store)
+  const idSecret = createIdSecret({ store, world, aggregates })
+  return { store, world, aggregates, idSecret, noteEffect: done, inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(
@@ -90,7 +95,7 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
 }
 
 /** The outcome of the command on this state: the events to append, or an answer that needs none. */
-const judge = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+const decideFrom = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
   { aggregate }: Entity<S, C, E, Code, R>,
   before: Loaded<S, R>,
   { command, ifMatch }: Request<C, R>,
@@ -117,13 +122,13 @@ export class Contended extends Unavailable {
  * read yet; until it can be read, the caller is not told that a version is stale which every read still shows.
  */
 const readNewer = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  { loader, world }: Ledger,
+  { aggregates, world }: Ledger,
   entity: Entity<S, C, E, Code, R>,
   id: Id<IdPrefix>,
   before: Loaded<S, R>,
 ): Promise<Loaded<S, R>> => {
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const loaded = await loader.load(entity, id)
+    const loaded = await aggregates.load(entity, id)
     if (loaded.revision !== before.revision) return loaded
     await pauseBefore(attempt, world)
   }
@@ -132,7 +137,7 @@ const readNewer = async <S, C, E extends AnyEvent, Code extends string, R extend
 
 /** The stream with the events appended; undefined when it was not at the revision that they were decided on. */
 const append = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  { store, loader, noteEffect }: Ledger,
+  { store, aggregates, noteEffect }: Ledger,
   { entity, id, context }: { entity: Entity<S, C, E, Code, R>; id: Id<IdPrefix>; context: Context },
   before: Loaded<S, R>,
   decided: readonly E[],
@@ -143,7 +148,7 @@ const append = async <S, C, E extends AnyEvent, Code extends string, R extends R
   const appended = await store.append(streamOf(entity.aggregate, id), encoded, before.revision)
   if (!appended.ok) return undefined
   noteEffect()
-  return loader.advance(
+  return aggregates.advance(
     entity,
     before,
     events.map(event => ({ ...event, position: appended.position })),
@@ -164,16 +169,16 @@ export const handle = <S, C, E extends AnyEvent, Code extends string, R extends 
   id: Id<IdPrefix>,
   request: Request<C, R>,
 ): Promise<Handled<S, R, Code>> => {
-  const { loader, world, inTurn, noteEffect } = ledger
+  const { aggregates, world, inTurn, noteEffect } = ledger
   const { context, ifMatch, isNew } = request
   const stream = streamOf(entity.aggregate, id)
   return inTurn(stream, async () => {
-    let guess = isNew ? nothingLoaded(entity) : loader.lastSeen(entity, id)
+    let guess = isNew ? nothingLoaded(entity) : aggregates.cached(entity, id)
     for (let attempt = 1; ; attempt++) {
       const guessed = guess !== undefined
-      const before = guess ?? (await loader.load(entity, id))
+      const before = guess ?? (await aggregates.load(entity, id))
       guess = undefined
-      const judged = judge(entity, before, request)
+      const judged = decideFrom(entity, before, request)
       if ('answer' in judged) {
         if (guessed) continue
         // Done before, or a key that an earlier request has used: either way something of it is durable.

@@ -1,9 +1,9 @@
 import { streamOf } from '../../streams/aggregate.ts'
-import { HOUSE_TENANT, type Metadata } from '../../streams/envelope.ts'
+import { SYSTEM_TENANT, type Metadata } from '../../streams/envelope.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
 import { secretEntity } from './entities.ts'
 import { derivedId, eventIdOf } from './identifiers.ts'
-import type { Loader } from './aggregateRepository.ts'
+import type { AggregateRepository } from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
 /**
@@ -34,15 +34,19 @@ export class IdSecretLost extends Unavailable {
   }
 }
 
-type Parts = { readonly store: EventStore; readonly world: World; readonly loader: Loader }
+type IdSecretDependencies = {
+  readonly store: EventStore
+  readonly world: World
+  readonly aggregates: AggregateRepository
+}
 
-const readSecret = async ({ loader }: Parts): Promise<Uint8Array | undefined> => {
-  const { state } = await loader.load(secretEntity, SECRET_ID)
+const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<Uint8Array | undefined> => {
+  const { state } = await aggregates.load(secretEntity, SECRET_ID)
   return state.status === 'made' ? Buffer.from(state.secret, 'base64url') : undefined
 }
 
 /** Whether any event of the log is the result of a key. */
-const hasClaims = async ({ store }: Parts): Promise<boolean> => {
+const hasClaims = async ({ store }: IdSecretDependencies): Promise<boolean> => {
   const stop = new AbortController()
   try {
     for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {
@@ -57,9 +61,9 @@ const hasClaims = async ({ store }: Parts): Promise<boolean> => {
 }
 
 const metadataOf = (run: string, world: World): Metadata => ({
-  tenant: HOUSE_TENANT,
+  tenant: SYSTEM_TENANT,
   subject: 'secrets',
-  client: HOUSE_TENANT,
+  client: SYSTEM_TENANT,
   authority: 'secrets',
   correlationId: run,
   causationId: run,
@@ -68,7 +72,7 @@ const metadataOf = (run: string, world: World): Metadata => ({
 })
 
 /** Of processes that do this at the same time, the first to append makes the secret of all. */
-const makeSecret = async ({ store, world }: Parts): Promise<void> => {
+const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void> => {
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
   const event = { type: 'SecretMade' as const, data: { secret: Buffer.from(bytes).toString('base64url') } }
@@ -77,7 +81,7 @@ const makeSecret = async ({ store, world }: Parts): Promise<void> => {
   await store.append(streamOf(aggregate, SECRET_ID), [newEventOf(aggregate.codec, decided)], 'no_stream')
 }
 
-const openSecret = async (parts: Parts): Promise<Uint8Array> => {
+const openSecret = async (parts: IdSecretDependencies): Promise<Uint8Array> => {
   const there = await readSecret(parts)
   if (there) return there
   if (!(await hasClaims(parts))) await makeSecret(parts)
@@ -88,7 +92,7 @@ const openSecret = async (parts: Parts): Promise<Uint8Array> => {
 }
 
 /** Reads the secret at the first call, or makes it in a log that needs none yet; a failed call is tried again by the next. */
-export const createIdSecret = (parts: Parts): (() => Promise<Uint8Array>) => {
+export const createIdSecret = (parts: IdSecretDependencies): (() => Promise<Uint8Array>) => {
   let opening: Promise<Uint8Array> | undefined
   return () => {
     opening ??= openSecret(parts).catch((error: unknown) => {

@@ -60,49 +60,49 @@ export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, ke
 }
 
 const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {
-  create_payment: async ({ loader }, key) => {
+  create_payment: async ({ aggregates }, key) => {
     const id: PaymentId = idOfKey('pay', key)
-    const history = await loader.history(paymentEntity, id)
+    const history = await aggregates.history(paymentEntity, id)
     const outcome = history[1]?.event.type
     const verdict = outcome === undefined ? 'in_progress' : outcome === 'PaymentFailed' ? 'rejected' : 'succeeded'
     return { history, href: `/payments/${id}`, verdict }
   },
-  refund_payment: async ({ loader }, key) => {
+  refund_payment: async ({ aggregates }, key) => {
     const id: RefundId = idOfKey('rfd', key)
-    const history = await loader.history(refundEntity, id)
+    const history = await aggregates.history(refundEntity, id)
     const paymentId = history[0]?.event.data.payment_id
     if (paymentId === undefined) return { history, href: '', verdict: 'in_progress' }
-    const { state } = await loader.load(paymentEntity, paymentId)
+    const { state } = await aggregates.load(paymentEntity, paymentId)
     const amount = state.status === 'succeeded' ? state.refunds.get(id) : undefined
     const verdict = amount === undefined ? 'in_progress' : amount === null ? 'rejected' : 'succeeded'
     return { history, href: `/payments/${paymentId}`, verdict }
   },
-  create_order: async ({ loader }, key) => {
+  create_order: async ({ aggregates }, key) => {
     const id: OrderId = idOfKey('ord', key)
-    return { history: await loader.history(orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
+    return { history: await aggregates.history(orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
   },
-  raise_invoice: async ({ loader }, key) => {
+  raise_invoice: async ({ aggregates }, key) => {
     const id: InvoiceId = idOfKey('inv', key)
-    const raised = await loader.history(invoiceEntity, id)
+    const raised = await aggregates.history(invoiceEntity, id)
     if (raised.length > 0) return { history: raised, href: `/invoices/${id}`, verdict: 'succeeded' }
-    const history = await loader.history(keyBindingEntity, withPrefix('bnd', id))
+    const history = await aggregates.history(keyBindingEntity, withPrefix('bnd', id))
     const order = idSchema('ord').safeParse(history[0]?.event.data.claim.request['order_id']).data
-    const { state } = order === undefined ? { state: undefined } : await loader.load(orderEntity, order)
+    const { state } = order === undefined ? { state: undefined } : await aggregates.load(orderEntity, order)
     if (state !== undefined && state.status !== 'none' && state.refused.has(id))
       return { history, href: `/orders/${order}`, verdict: 'rejected' }
     return { history, href: `/invoices/${id}`, verdict: 'in_progress' }
   },
-  create_export: async ({ loader }, key) => {
+  create_export: async ({ aggregates }, key) => {
     const id: OperationId = idOfKey('op', key)
-    return { history: await loader.history(operationEntity, id), href: `/operations/${id}`, verdict: 'succeeded' }
+    return { history: await aggregates.history(operationEntity, id), href: `/operations/${id}`, verdict: 'succeeded' }
   },
-  issue_api_key: async ({ loader }, key) => {
+  issue_api_key: async ({ aggregates }, key) => {
     const id: ApiKeyId = idOfKey('key', key)
-    return { history: await loader.history(apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
+    return { history: await aggregates.history(apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
   },
-  create_subscription: async ({ loader }, key) => {
+  create_subscription: async ({ aggregates }, key) => {
     const id: SubscriptionId = subscriptionIdOf(key)
-    const history = await loader.history(subscriptionEntity, id)
+    const history = await aggregates.history(subscriptionEntity, id)
     return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
 }

@@ -7,7 +7,7 @@ import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order
 import { type Created, replay } from './creation.ts'
 import { invoiceEntity, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
-import { bindKey, objectionToKey } from './keyBindings.ts'
+import { bindKey, boundKeyConflict } from './keyBindings.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
 export type NewInvoice = {
@@ -31,12 +31,12 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   const before = claim && (await replay(ledger, invoiceEntity, id, claim))
   if (before) return before
   const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim }
-  const order = await ledger.loader.load(orderEntity, order_id)
+  const order = await ledger.aggregates.load(orderEntity, order_id)
   const refusal = refusalBefore(order, command, context.tenant)
   const key = claim && { derived: id, about: id, claim }
-  const objection = key ? await (refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
-  if (refusal && objection === 'unbound') return { kind: 'refused', rejection: refusal }
-  if (objection && objection !== 'unbound') return objection
+  const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
+  if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
+  if (conflict && conflict !== 'unbound') return conflict
   // An earlier attempt has bound the key and ended before the order decided: the refusal is recorded, as it would have been.
   if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
@@ -54,12 +54,12 @@ const hasRefused = (order: OrderState, id: InvoiceId): boolean => order.status !
 
 /** The refusal that the order's stream has recorded under this key: the same for every repetition, for ever. */
 const recordedRefusal = async (
-  { loader }: Ledger,
+  { aggregates }: Ledger,
   order_id: OrderId,
   id: InvoiceId,
   { correlationId }: Context,
 ): Promise<Created<InvoiceRow>> => {
-  for (const { event, metadata } of await loader.history(orderEntity, order_id)) {
+  for (const { event, metadata } of await aggregates.history(orderEntity, order_id)) {
     if (event.type !== 'OrderInvoiceRefused' || event.data.invoice_id !== id) continue
     const isReplay = metadata.correlationId !== correlationId
     const rejection = reject(event.data.code)

@@ -1,27 +1,25 @@
 import type { Claim } from '../../streams/claim.ts'
 import type { Id, IdPrefix, KeyBindingId } from '../../streams/ids.ts'
 import { withPrefix } from '../../streams/ids.ts'
-import { type Created, objectionTo } from './creation.ts'
+import { type KeyConflict, keyConflict } from './creation.ts'
 import { keyBindingEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 
 /** The key of a request: `derived` is the id that was derived from it, `about` the resource that its answer names. */
 export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string; readonly claim: Claim }
 
-type Objection = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
-
 const bindingOf = ({ derived }: BoundKey): KeyBindingId => withPrefix('bnd', derived)
 
 /** Binds the key to this request, or says why it may not have it; undefined when it may go on. */
-export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<Objection | undefined> => {
+export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
   const command = { type: 'BindKey' as const, claim: key.claim }
   const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
   if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
-  return objectionTo(ledger, key.about, key.claim, bound.state.claim)
+  return keyConflict(ledger, key.about, key.claim, bound.state.claim)
 }
 
 /** The same for a request that may not be carried out: nothing is bound by it, and a key that is free is 'unbound'. */
-export const objectionToKey = async (ledger: Ledger, key: BoundKey): Promise<Objection | 'unbound' | undefined> => {
-  const { state } = await ledger.loader.load(keyBindingEntity, bindingOf(key))
-  return state.status === 'none' ? 'unbound' : objectionTo(ledger, key.about, key.claim, state.claim)
+export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
+  const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
+  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.about, key.claim, state.claim)
 }

@@ -1,6 +1,6 @@
 import { topicOf } from '../../projections/factTopics.ts'
 import { streamOf } from '../../streams/aggregate.ts'
-import { HOUSE_TENANT } from '../../streams/envelope.ts'
+import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { ManifestId } from '../../streams/ids.ts'
 import { manifest, type Manifest, nextPosition } from '../../streams/manifest/index.ts'
 import { type Sql, Unavailable } from '../ports.ts'
@@ -18,11 +18,11 @@ import { recordedOf } from './recorded.ts'
 
 /** The read model that the facts are counted in. Nothing is added to it before its checkpoint but what is parked. */
 export const FACTS = 'facts_v1'
-export type SealParts = {
+export type SealDependencies = {
   readonly ledger: Ledger
   readonly sql: Sql
   /** The checkpoint of the facts. */
-  readonly reached: () => Promise<bigint>
+  readonly projectedUpTo: () => Promise<bigint>
 }
 
 /** `sealed` is undefined when the log has not moved since the last manifest, which ended at `to`. */
@@ -37,9 +37,9 @@ const ATTEMPTS_MAX = 5
 const contextOf = ({ world }: Ledger, authority: string): Context => {
   const run = `manifest-${Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')}`
   return {
-    tenant: HOUSE_TENANT,
+    tenant: SYSTEM_TENANT,
     subject: authority,
-    client: HOUSE_TENANT,
+    client: SYSTEM_TENANT,
     authority,
     correlationId: run,
     commandId: run,
@@ -48,16 +48,20 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
 }
 
 /** How far the topic can be sealed: to where the facts have got, or before the first that is missing beyond those named. */
-const endOf = async ({ sql, reached }: SealParts, topic: string, from: bigint): Promise<bigint> => {
+const endOf = async (
+  { sql, projectedUpTo: reached }: SealDependencies,
+  topic: string,
+  from: bigint,
+): Promise<bigint> => {
   const to = await reached()
   const beyond = (await missingIn(sql, { topic, from, to }))[MISSING_MAX]
   return beyond === undefined ? to : beyond.position - 1n
 }
 
-const attempt = async (parts: SealParts, topic: string, authority: string) => {
-  const { ledger, sql, reached } = parts
+const attempt = async (parts: SealDependencies, topic: string, authority: string) => {
+  const { ledger, sql, projectedUpTo: reached } = parts
   const id = manifestIdOf(topic)
-  const { state } = await ledger.loader.load(manifestEntity, id)
+  const { state } = await ledger.aggregates.load(manifestEntity, id)
   const from = nextPosition(state)
   const to = await endOf(parts, topic, from)
   if (to < from) return { sealed: undefined, to: from - 1n }
@@ -76,7 +80,7 @@ const attempt = async (parts: SealParts, topic: string, authority: string) => {
  * Seals what the topic has had since its last manifest, up to where the facts have got. Who loses the race counts again,
  * from behind what the other one has sealed.
  */
-export const sealManifest = async (parts: SealParts, topic: string, authority: string): Promise<Sealing> => {
+export const sealManifest = async (parts: SealDependencies, topic: string, authority: string): Promise<Sealing> => {
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
     const sealing = await attempt(parts, topic, authority)
     if (sealing !== undefined) return sealing

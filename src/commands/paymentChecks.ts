@@ -39,14 +39,14 @@ export const checkPayment = async (
  * claimed. Of any other reference the stream itself decides, once the payment is claimed: a look before would cost every
  * payment a read, to find out as good as always that nobody has it.
  */
-const holderOf = async ({ loader }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
+const holderOf = async ({ aggregates }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
   const id = referenceIdOf(tenant, reference)
-  const seen = loader.lastSeen(referenceEntity, id)?.state.holder ?? null
-  return seen && (await loader.load(referenceEntity, id)).state.holder
+  const seen = aggregates.cached(referenceEntity, id)?.state.holder ?? null
+  return seen && (await aggregates.load(referenceEntity, id)).state.holder
 }
 
 const payableInvoice = async (
-  { loader }: Ledger,
+  { aggregates }: Ledger,
   payment: Asked,
   tenant: string,
 ): Promise<Raised | Rejection<PaymentRefusalCode>> => {
@@ -58,6 +58,6 @@ const payableInvoice = async (
   }
   // What this process saw last is good enough to go on with, since the invoice's stream decides in the end; a refusal
   // is told to the caller, so that one is never made from memory.
-  const guess = judge(loader.lastSeen(invoiceEntity, payment.invoice_id))
-  return isRejection(guess) ? judge(await loader.load(invoiceEntity, payment.invoice_id)) : guess
+  const guess = judge(aggregates.cached(invoiceEntity, payment.invoice_id))
+  return isRejection(guess) ? judge(await aggregates.load(invoiceEntity, payment.invoice_id)) : guess
 }

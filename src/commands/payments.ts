@@ -7,7 +7,7 @@ import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './budgets.ts'
-import { claimIn, type Created, objectionTo, rowUntil } from './creation.ts'
+import { claimIn, type Created, keyConflict, rowUntil } from './creation.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { checkPayment, referenceIdOf } from './paymentChecks.ts'
@@ -43,15 +43,15 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
-    return (await answerOf(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
+    return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
-  if (!(await isMyTurn(ledger, payment.id))) return { kind: 'claiming' }
+  if (!(await waitForConcurrentClaim(ledger, payment.id))) return { kind: 'claiming' }
   ledger.world.crashPoint('before_claim')
   const { id, claim, metadata, waitMs: _, untilMs, ...terms } = payment
   const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
   const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
   if (!claimed.ok || !claimed.row) {
-    const answer = await answerOf(ledger, payment, context)
+    const answer = await replayOrResume(ledger, payment, context)
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
@@ -59,7 +59,7 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
 }
 
 /** Waits for a request with the same key that is at its claim; false when it has not come through with it in time. */
-const isMyTurn = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
+const waitForConcurrentClaim = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
   const impatient = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
   const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
@@ -83,7 +83,7 @@ const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Co
   const inProgress = { kind: 'in_progress' as const, ...begun }
   const drive = async (): Promise<Answer> => {
     const finished = await finish(ledger, begun.id, context)
-    return finished ?? (await recordedAnswer(ledger, begun.id)) ?? inProgress
+    return finished ?? (await loadOutcome(ledger, begun.id)) ?? inProgress
   }
   const driven = drive().catch((error: unknown) => {
     if (error instanceof Unavailable) return inProgress
@@ -99,32 +99,32 @@ const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Co
  * The answer to a key that was used before: its outcome, after driving the payment on if it has none yet. Undefined when
  * the key is new.
  */
-const answerOf = async (
+const replayOrResume = async (
   ledger: Ledger,
   payment: NewPayment & Patience,
   context: Context,
 ): Promise<Answer | undefined> => {
-  const history = await ledger.loader.history(paymentEntity, payment.id)
+  const history = await ledger.aggregates.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
-  const objection = objectionTo(ledger, payment.id, payment.claim, claimIn(history))
-  if (objection) return objection
+  const conflict = keyConflict(ledger, payment.id, payment.claim, claimIn(history))
+  if (conflict) return conflict
   const begun = rowUntil(paymentEntity, history, () => true)
   if (begun === undefined) return undefined
   const { row, last } = begun
-  const recorded = answerIn(history)
+  const recorded = outcomeIn(history)
   const { id, untilMs } = payment
   const answer = recorded ?? (await driveOn(ledger, { id, row, position: last.position, untilMs }, context))
-  return replayOf(answer)
+  return asReplay(answer)
 }
 
 /** Whoever claimed the key is told the outcome first, whichever driver recorded it; everybody else gets a replay. */
-const replayOf = (answer: Answer): Answer => {
+const asReplay = (answer: Answer): Answer => {
   if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
   return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
 }
 
 /** What the payment's own stream says: the same for every retry, for ever. Undefined before there is an outcome. */
-const answerIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefined => {
+const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefined => {
   const outcome = rowUntil(paymentEntity, history, isOutcome)
   if (outcome === undefined) return undefined
   const { row, last } = outcome
@@ -134,8 +134,8 @@ const answerIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefine
   return { kind: 'refused', rejection, recordedFor: history[0]?.metadata.correlationId ?? '' }
 }
 
-const recordedAnswer = async ({ loader }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
-  answerIn(await loader.history(paymentEntity, id))
+const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
+  outcomeIn(await aggregates.history(paymentEntity, id))
 
 type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
@@ -144,7 +144,7 @@ type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
  * read from the payment's stream.
  */
 export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
-  const { state } = ledger.loader.lastSeen(paymentEntity, id) ?? (await ledger.loader.load(paymentEntity, id))
+  const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
   const refused =
     (await takeReference(ledger, id, state.terms, context)) ?? (await reserve(ledger, id, state.terms, context))
@@ -210,5 +210,5 @@ const refuse = async (
   })
   if (!refused.ok) throw new Error(`${id} did not take its refusal.`)
   ledger.world.crashPoint('after_outcome')
-  return recordedAnswer(ledger, id)
+  return loadOutcome(ledger, id)
 }

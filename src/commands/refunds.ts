@@ -6,7 +6,7 @@ import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import { claimIn, type Created, objectionTo } from './creation.ts'
+import { claimIn, type Created, keyConflict } from './creation.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 
@@ -21,7 +21,7 @@ type Answer = Created<PaymentRow>
 /** Gives back a part of a payment, or all that is left; or finds what the same key gave back before. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
   const { id, claim, payment_id, amount, reason } = asked
-  const { row, state } = await ledger.loader.load(paymentEntity, payment_id)
+  const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
   const visible = row?.tenant_id === context.tenant
   const left = refundable(state)
   if (!visible || left === 0n || (amount ?? left) > left) {
@@ -29,12 +29,12 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
       ? reject('payment_state_conflict', { state: row.state, refundable: left })
       : reject('resource_not_found')
     // A key that was used before answers as it did then, whatever is left now.
-    return (await answerOf(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
+    return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
   }
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim }
   const claimed = await handle(ledger, refundEntity, id, { command, context, isNew: true })
   if (!claimed.ok) {
-    const replayed = await answerOf(ledger, asked, context)
+    const replayed = await replayOrResume(ledger, asked, context)
     return replayed ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   await finishRefund(ledger, id, { payment_id, amount, reason }, context)
@@ -72,21 +72,21 @@ export const applyRefund = async (
   if (!applied.ok) throw new Error(`${invoiceId} did not take the refund ${granted.refund_id}.`)
 }
 
-const answerOf = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
-  const history = await ledger.loader.history(refundEntity, asked.id)
+const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
+  const history = await ledger.aggregates.history(refundEntity, asked.id)
   const first = history[0]
   if (first === undefined) return undefined
-  const objection = objectionTo(ledger, asked.payment_id, asked.claim, claimIn(history))
-  if (objection) return objection
+  const conflict = keyConflict(ledger, asked.payment_id, asked.claim, claimIn(history))
+  if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)
   return outcomeOf(ledger, asked.id, terms.payment_id)
 }
 
 /** The payment as it was when this refund was decided: the same for every retry, for ever. */
-const outcomeOf = async ({ loader }: Ledger, id: RefundId, paymentId: PaymentId): Promise<Answer> => {
+const outcomeOf = async ({ aggregates }: Ledger, id: RefundId, paymentId: PaymentId): Promise<Answer> => {
   let row: PaymentRow | undefined
-  for (const recorded of await loader.history(paymentEntity, paymentId)) {
+  for (const recorded of await aggregates.history(paymentEntity, paymentId)) {
     row = fold(payments, row, recorded)
     const { event, position, metadata } = recorded
     if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'replayed', row, position }

@@ -2,7 +2,7 @@ import { CROCKFORD, type OperationId, type SubscriptionId, withPrefix } from '..
 import type { World } from '../ports.ts'
 import { idOfKey, randomId, type ScopedKey } from './identifiers.ts'
 import type { Ledger } from './handle.ts'
-import { createStandings, type Standings } from './tenantStatus.ts'
+import { createTenantStatuses, type TenantStatuses } from './tenantStatus.ts'
 
 /**
  * What follows from the id of a subscription. The last characters of the id itself are always zero: they are left for the
@@ -30,14 +30,14 @@ export const replayIdOf = (id: SubscriptionId, replay: number): OperationId => {
 }
 
 /** The replay that an operation would be, if it is one: only the stream knows whether there was such a replay. */
-export const replayOf = (operation: OperationId): { readonly id: SubscriptionId; readonly replay: number } => {
+export const replayOfOperation = (operation: OperationId): { readonly id: SubscriptionId; readonly replay: number } => {
   const digits = operation.slice(-REPLAY_DIGITS)
   const replay = digits.split('').reduce((number, digit) => number * BASE + CROCKFORD.indexOf(digit), 0)
   return { id: withNumber(withPrefix('sub', operation), NO_REPLAY), replay }
 }
 
 /** Where a subscription's facts go, and the groups in which its principal reads them. */
-export const placesOf = (id: string) => ({
+export const topicNamesOf = (id: string) => ({
   topic: `ledger.subscription.${id}`,
   deadLetterTopic: `ledger.subscription.${id}.dlq`,
   groupPrefix: `ledger.subscription.${id}`,
@@ -58,9 +58,9 @@ export type Subscribed = {
 export type IsStillAllowed = (subscribed: Subscribed) => Promise<Allowance>
 
 export const allowanceBy =
-  (standings: Standings): IsStillAllowed =>
+  (tenantStatuses: TenantStatuses): IsStillAllowed =>
   async ({ tenant_id, created_by, scopes }) => {
-    const { isSuspended, revoked } = await standings(tenant_id)
+    const { isSuspended, revoked } = await tenantStatuses(tenant_id)
     if (isSuspended) return { allowed: false, reason: 'tenant_suspended' }
     const taken = revoked.get(created_by)
     const lacks = taken !== undefined && scopes.some(scope => taken.has(scope))
@@ -72,9 +72,9 @@ export const allowanceBy =
  * moment its tenant was reinstated would be stopped again by what was known before.
  */
 export const watchedAllowance = (ledger: Ledger): IsStillAllowed => {
-  const usual = allowanceBy(createStandings(ledger))
+  const usual = allowanceBy(createTenantStatuses(ledger))
   return async subscribed => {
     const allowance = await usual(subscribed)
-    return allowance.allowed ? allowance : allowanceBy(createStandings(ledger))(subscribed)
+    return allowance.allowed ? allowance : allowanceBy(createTenantStatuses(ledger))(subscribed)
   }
 }

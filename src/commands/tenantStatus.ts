@@ -10,7 +10,7 @@ import { derivedId } from './identifiers.ts'
 const tenantIdOf = (tenant: string) => derivedId('ten', tenant)
 
 /** Says the operator's word. Saying it again changes nothing. */
-export const changeStanding = async (
+export const changeTenantStatus = async (
   ledger: Ledger,
   command: TenantCommand,
   context: Context,
@@ -27,17 +27,20 @@ const KEPT_MAX = 10_000
 
 type Known = { state: TenantState; readAtMs: number; reading: Promise<void> | undefined }
 
-export type Standings = (tenant: string) => Promise<TenantState> | TenantState
+export type TenantStatuses = (tenant: string) => Promise<TenantState> | TenantState
 
 /**
  * How a tenant stands, at most STALE_MS old: a word of the operator counts on every instance within that time. While the
  * store does not answer, what was known last goes on counting; of a tenant that nothing is known of it throws Unavailable.
  */
-export const createStandings = ({ loader, world }: Ledger, monotonicNow = () => world.monotonicMs()): Standings => {
+export const createTenantStatuses = (
+  { aggregates, world }: Ledger,
+  monotonicNow = () => world.monotonicMs(),
+): TenantStatuses => {
   const known = new LRUCache<string, Known>({ max: KEPT_MAX })
 
   const read = async (tenant: string): Promise<Known> => {
-    const { state } = await loader.load(tenantEntity, tenantIdOf(tenant))
+    const { state } = await aggregates.load(tenantEntity, tenantIdOf(tenant))
     const fresh: Known = { state, readAtMs: monotonicNow(), reading: undefined }
     known.set(tenant, fresh)
     return fresh

@@ -13,12 +13,12 @@ export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiK
 }
 
 /** Keys are looked up in their streams, as the store has them now. */
-export const verifierOf = (secrets: ApiKeySecrets, { loader, world }: Ledger): ApiKeyVerifier =>
+export const verifierOf = (secrets: ApiKeySecrets, { aggregates, world }: Ledger): ApiKeyVerifier =>
   openApiKeyVerifier({
     secrets,
     now: () => world.now(),
     load: async id => {
-      const { state: key, row } = await loader.load(apiKeyEntity, id)
+      const { state: key, row } = await aggregates.load(apiKeyEntity, id)
       return row && { tenant: row.tenant_id, subject: row.created_by, key }
     },
   })

@@ -14,13 +14,13 @@ import { exportsFeed } from '../processes/exports/exports.ts'
 import { fulfilment } from '../processes/fulfilment.ts'
 import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
-import { settlement } from '../processes/paymentRecovery.ts'
+import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
 import { withFactBase } from './factBase.ts'
 
 /** The adapters that feeds and processes work with. */
-export type Inside = {
+export type CoreServices = {
   readonly database: Database
   readonly store: EventStore
   readonly ledger: Ledger
@@ -52,7 +52,7 @@ export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
  */
 export const startFeeds = async (
   config: FeedSettings,
-  inside: Inside,
+  inside: CoreServices,
   releasers: Pick<Releasers, 'add'>,
   openBus: OpenBus = openKafka,
 ): Promise<FeedStates> => {
@@ -92,7 +92,7 @@ export const startFeeds = async (
     ])
   if (config.roles.includes('worker'))
     run('worker', [
-      feedOf(settlement(ledger), { database, ledger, onFailure }),
+      feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
       feedOf(fulfilment(ledger), { database, ledger, onFailure }),
       exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
       manifestsFeed({ database, ledger, everyMs: config.manifestEveryMs }),

@@ -13,7 +13,7 @@ import type { FeedStates } from './feeds.ts'
 const KEPT_MS = 1_000
 const PART_DEADLINE_MS = 2_500
 
-export type HealthParts = {
+export type HealthDependencies = {
   readonly database: Database
   readonly ledger: Ledger
   readonly feeds: Pick<FeedStates, 'values'>
@@ -42,7 +42,7 @@ const wordOf = ({ state, error }: FeedState): string =>
 const isIll = ({ state, part }: FeedState): boolean =>
   state === 'stopped' || (state === 'stalled' && part !== 'fact bus')
 
-export const healthOf = async ({ database, ledger, feeds }: HealthParts): Promise<HealthReport> => {
+export const healthOf = async ({ database, ledger, feeds }: HealthDependencies): Promise<HealthReport> => {
   const [event_store, postgres] = await Promise.all([
     answers(() => ledger.store.head()),
     answers(() => database.sql('select 1')),

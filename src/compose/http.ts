@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
 import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/budgets.ts'
 import { createDenials } from '../commands/denials.ts'
-import { createStandings } from '../commands/tenantStatus.ts'
+import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
 import {
@@ -30,10 +30,10 @@ import { openTokenVerifier } from '../identity/tokens.ts'
 import type { Database } from '../ports.ts'
 import type { Releasers } from '../releasers.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
-import type { FeedStates, Inside } from './feeds.ts'
+import type { FeedStates, CoreServices } from './feeds.ts'
 import { healthOf, keptFor } from './health.ts'
 
-export type HttpParts = Omit<Inside, 'store'> & {
+export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with connections that only the tail and the event streams use. */
   readonly streams: Pick<Database, 'sql'>
   readonly port: number
@@ -46,7 +46,7 @@ export type HttpParts = Omit<Inside, 'store'> & {
 const BODY_DEADLINE_MS = 30_000
 
 /** Every role says how it is; only the api role says more. */
-export const startHttp = async (config: Config, parts: HttpParts, releasers: Releasers): Promise<void> => {
+export const startHttp = async (config: Config, parts: HttpDependencies, releasers: Releasers): Promise<void> => {
   const { port, issuer, publicUrl, factBase, database, ledger, log, feeds } = parts
   const isApi = config.roles.includes('api')
   const { audience } = config
@@ -75,7 +75,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
     shares: createShares(),
     tail: createTail({ database: parts.streams, world: ledger.world }),
     keySecrets,
-    standings: createStandings(ledger),
+    tenantStatuses: createTenantStatuses(ledger),
     denials,
     pace,
     exportsAtOnceMax: config.exportsAtOnceMax,
@@ -115,7 +115,7 @@ export const startHttp = async (config: Config, parts: HttpParts, releasers: Rel
 
 const openIssuer = (
   { dataDir, audience }: Config,
-  { issuer, publicUrl, database, log, addressOf }: HttpParts & { readonly addressOf: AddressOf },
+  { issuer, publicUrl, database, log, addressOf }: HttpDependencies & { readonly addressOf: AddressOf },
   revocations: Revocations,
 ): Promise<Issuer> => {
   const onError = (error: unknown): void => log.error({ error }, 'the embedded issuer failed')
@@ -131,7 +131,7 @@ type Known = {
 }
 
 const openAuthentication = async (
-  { issuer, log }: HttpParts,
+  { issuer, log }: HttpDependencies,
   { audience, revocations, embedded, apiKeys }: Known,
   releasers: Releasers,
 ): Promise<Authenticate> => {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Child, startChild } from './child.ts'
 
 /** The parts that make `npm start` need nothing else, each a process of its own. */
-export type Parts = {
+export type EmbeddedParts = {
   /** Addresses of the parts that were asked for. */
   readonly databaseUrl: string | undefined
   readonly eventStoreUrl: string | undefined
@@ -35,7 +35,7 @@ const siblingOf = (address: string, name: string): string => {
 }
 
 /** Starts what is wanted. The embedded event store keeps its log in the embedded Postgres, in a database of its own. */
-export const startParts = async (wanted: PartsWanted): Promise<Parts> => {
+export const startParts = async (wanted: PartsWanted): Promise<EmbeddedParts> => {
   const { log, onExit } = wanted
   const running: Child[] = []
   const stop = async (): Promise<void> => {

@@ -42,7 +42,7 @@ export type Outgoing = Omit<ParkedFact, 'delivery' | 'reason' | 'attempts' | 'fi
 type Failure = { readonly reason: string; readonly attempts: number }
 type Sorted = { sound: FactMessage[]; readonly troubled: Map<string, Outgoing[]> }
 
-export type DeliveryParts = {
+export type DeliveryDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly world: World
@@ -80,7 +80,7 @@ const sort = (facts: readonly Outgoing[]): Sorted => {
 }
 
 const attemptWith =
-  ({ bus, world }: DeliveryParts) =>
+  ({ bus, world }: DeliveryDependencies) =>
   async (fact: Outgoing): Promise<Failure | undefined> => {
     for (let attempts = 1; ; attempts++) {
       try {
@@ -125,7 +125,7 @@ const rowsFor =
     }))
 
 /** Does what an operator asked for on one key, fact by fact in their order; false when one of them failed again. */
-const serveKey = async (name: string, key: string, parts: DeliveryParts): Promise<boolean> => {
+const serveKey = async (name: string, key: string, parts: DeliveryDependencies): Promise<boolean> => {
   const { database, find, fence } = parts
   const attempt = attemptWith(parts)
   const again = async (fact: ParkedFact): Promise<Failure | undefined> => {
@@ -152,7 +152,7 @@ const serveKey = async (name: string, key: string, parts: DeliveryParts): Promis
 }
 
 /** For one run. The checkpoint has been taken over before: what an older holder parks after this look is undone. */
-export const openDelivery = async (name: string, parts: DeliveryParts): Promise<Delivery> => {
+export const openDelivery = async (name: string, parts: DeliveryDependencies): Promise<Delivery> => {
   const { database, bus, world } = parts
   const attempt = attemptWith(parts)
   const rowsOf = rowsFor(name, world)

@@ -3,9 +3,9 @@ import { takeCheckpoint } from './checkpoints.ts'
 import {
   batchOf,
   isPassing,
-  type Member,
-  memberOf,
-  type MemberParts,
+  type OpenReadModel,
+  openReadModel,
+  type ReadModelWriterDependencies,
   writeApart,
   writeTogether,
 } from './readModelWriter.ts'
@@ -29,7 +29,7 @@ const LEFT_BEHIND_MAX_MS = 300_000
 const REQUESTS_POLL_MS = 500
 
 /** How long a model is left behind. It grows from run to run, since each trial is a run of its own. */
-const createPause = ({ world }: MemberParts) => {
+const createPause = ({ world }: ReadModelWriterDependencies) => {
   let pauseMs = LEFT_BEHIND_MIN_MS
   return (): number => {
     const untilMs = world.monotonicMs() + pauseMs
@@ -38,14 +38,18 @@ const createPause = ({ world }: MemberParts) => {
   }
 }
 
-const membersOf = async ({ database: { sql } }: MemberParts, models: readonly ReadModel[], epoch: bigint) => {
+const membersOf = async (
+  { database: { sql } }: ReadModelWriterDependencies,
+  models: readonly ReadModel[],
+  epoch: bigint,
+) => {
   const positions = await Promise.all(models.map(({ name }) => takeCheckpoint(sql, name, epoch)))
-  return Promise.all(models.map((model, index) => memberOf(sql, model, asPosition(positions[index] ?? 'start'))))
+  return Promise.all(models.map((model, index) => openReadModel(sql, model, asPosition(positions[index] ?? 'start'))))
 }
 
 const asPosition = (checkpoint: bigint | 'start'): bigint => (checkpoint === 'start' ? -1n : checkpoint)
 
-const earliestOf = (members: readonly Member[]): bigint | 'start' => {
+const earliestOf = (members: readonly OpenReadModel[]): bigint | 'start' => {
   const positions = members.map(({ position }) => position)
   const earliest = positions.reduce((least, position) => (position < least ? position : least), positions[0] ?? -1n)
   return earliest < 0n ? 'start' : earliest
@@ -53,7 +57,7 @@ const earliestOf = (members: readonly Member[]): bigint | 'start' => {
 
 /** Keeps the tables equal to the folds of their streams. `onLeftBehind` is told of a model that cannot go on, and why. */
 export const projectorOf = (
-  parts: MemberParts,
+  parts: ReadModelWriterDependencies,
   models: readonly ReadModel[],
   onLeftBehind: (name: string, error: unknown) => void,
 ): Feed => {
@@ -61,7 +65,7 @@ export const projectorOf = (
   return {
     name: 'projector',
     categories: [...new Set(models.flatMap(({ categories }) => categories))],
-    begin: async (epoch, signal) => {
+    beginRun: async (epoch, signal) => {
       const members = await membersOf(parts, models, epoch)
       return runOf(parts, { members, epoch, signal, pauseUntilMs, onLeftBehind })
     },
@@ -69,21 +73,24 @@ export const projectorOf = (
 }
 
 type Begun = {
-  readonly members: readonly Member[]
+  readonly members: readonly OpenReadModel[]
   readonly epoch: bigint
   readonly signal: AbortSignal
   readonly pauseUntilMs: () => number
   readonly onLeftBehind: (name: string, error: unknown) => void
 }
 
-const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, onLeftBehind }: Begun): Run => {
+const runOf = (
+  parts: ReadModelWriterDependencies,
+  { members: all, epoch, signal, pauseUntilMs, onLeftBehind }: Begun,
+): Run => {
   const { world } = parts
   // One after the other: writes of the loop and replays of an operator must not cross.
   const inTurn = createTurns()
   let members = all
   let retryAtMs = Number.POSITIVE_INFINITY
 
-  const leaveBehind = (member: Member, error: unknown): void => {
+  const leaveBehind = (member: OpenReadModel, error: unknown): void => {
     onLeftBehind(member.model.name, error)
     members = members.filter(other => other !== member)
     if (retryAtMs === Number.POSITIVE_INFINITY) retryAtMs = pauseUntilMs()
@@ -91,7 +98,7 @@ const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, 
 
   return {
     after: earliestOf(all),
-    take: (stored, position) =>
+    processBatch: (stored, position) =>
       inTurn(async () => {
         if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', 'none', new Error('A read model is tried again.'))
@@ -107,7 +114,7 @@ const runOf = (parts: MemberParts, { members: all, epoch, signal, pauseUntilMs, 
           }
         }
       }),
-    alongside: async () => {
+    background: async () => {
       while (!signal.aborted) {
         await world.sleep(REQUESTS_POLL_MS, signal)
         for (const member of signal.aborted ? [] : members)

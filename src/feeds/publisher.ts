@@ -59,7 +59,7 @@ const outgoingOf = (stored: StoredEvent): Outgoing => ({
 
 export const PUBLISHER = 'publisher'
 
-export type PublisherParts = {
+export type PublisherDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly store: Pick<EventStore, 'readStream'>
@@ -70,7 +70,7 @@ export type PublisherParts = {
  * From the log to Kafka. The checkpoint moves after the broker's acknowledgement: whatever ends this process in between,
  * the facts come again, with the same ids and the same bytes, and none is left out.
  */
-export const publisherOf = ({ database, bus, store, world }: PublisherParts): Feed => {
+export const publisherOf = ({ database, bus, store, world }: PublisherDependencies): Feed => {
   const find = async ({ stream, revision, position }: ParkedFact): Promise<Outgoing> => {
     // Not every store tells the position of an event that is read from its stream, and the fact carries it.
     for await (const stored of store.readStream(stream, { from: revision, limit: 1 }))
@@ -80,9 +80,9 @@ export const publisherOf = ({ database, bus, store, world }: PublisherParts): Fe
   return {
     name: PUBLISHER,
     categories: facts.categories,
-    without: NOT_ANNOUNCED,
+    excludeTypes: NOT_ANNOUNCED,
     prepare: () => bus.ensureTopics(ANALYST_TOPICS),
-    begin: async (epoch, signal) => {
+    beginRun: async (epoch, signal) => {
       // The checkpoint is taken over before the parked keys are read: from then on no earlier holder can park another one,
       // whose later facts would overtake it here.
       const after = await takeCheckpoint(database.sql, PUBLISHER, epoch)
@@ -91,11 +91,11 @@ export const publisherOf = ({ database, bus, store, world }: PublisherParts): Fe
       const delivery = await openDelivery(PUBLISHER, { database, bus, world, find, fence })
       return {
         after,
-        take: (events, position) =>
+        processBatch: (events, position) =>
           delivery.send(events.filter(stored => !isInternal(stored)).map(outgoingOf), sql =>
             moveCheckpoint(sql, [PUBLISHER], position, epoch),
           ),
-        alongside: () => delivery.serve(signal),
+        background: () => delivery.serve(signal),
       }
     },
   }

@@ -24,7 +24,7 @@ import type { ReadModel } from './readModels.ts'
  */
 
 /** A read model, and how far it has got. */
-export type Member = {
+export type OpenReadModel = {
   readonly model: ReadModel
   position: bigint
   /** The keys of it that wait. */
@@ -34,7 +34,7 @@ export type Member = {
 }
 
 /** What waits is tried once more: it may be a newer build that takes over. */
-export const memberOf = async (sql: Sql, model: ReadModel, position: bigint): Promise<Member> => {
+export const openReadModel = async (sql: Sql, model: ReadModel, position: bigint): Promise<OpenReadModel> => {
   await requestAll(sql, model.name)
   const [parked, withoutBeginning] = [await parkedKeys(sql, model.name), await keysWithoutBeginning(sql, model.name)]
   return { model, position, parked, withoutBeginning }
@@ -67,7 +67,7 @@ const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
  * Whether the event is to blame. A gap is not poison: something between was not seen, and the feed must stop; unless it is
  * known why, which is so in a stream whose beginning was discarded.
  */
-const isPoison = ({ withoutBeginning }: Member, error: unknown): boolean => {
+const isPoison = ({ withoutBeginning }: OpenReadModel, error: unknown): boolean => {
   if (error instanceof Gap) return withoutBeginning.has(error.id)
   if (isPassing(error)) return false
   const code = error instanceof Error && 'code' in error ? error.code : undefined
@@ -77,7 +77,7 @@ const isPoison = ({ withoutBeginning }: Member, error: unknown): boolean => {
 const keyOf = ({ stream }: StoredEvent): string => partsOf(stream).id
 
 /** The events of the batch that the member has not seen yet: those that it can write, and those whose key waits. */
-const newsFor = ({ model, position, parked }: Member, { stored }: Batch) => {
+const newsFor = ({ model, position, parked }: OpenReadModel, { stored }: Batch) => {
   const news = stored.filter(
     event => event.position > position && model.categories.includes(partsOf(event.stream).category),
   )
@@ -90,7 +90,12 @@ const newsFor = ({ model, position, parked }: Member, { stored }: Batch) => {
 
 type Failure = { readonly reason: string; readonly attempts: number }
 
-const rowsOf = ({ model }: Member, events: readonly StoredEvent[], at: string, failure?: Failure): ParkedFact[] =>
+const rowsOf = (
+  { model }: OpenReadModel,
+  events: readonly StoredEvent[],
+  at: string,
+  failure?: Failure,
+): ParkedFact[] =>
   events.map((event, index) => ({
     delivery: model.name,
     ...placeOf(event),
@@ -98,16 +103,20 @@ const rowsOf = ({ model }: Member, events: readonly StoredEvent[], at: string, f
     first_failed_at: at,
   }))
 
-export type MemberParts = {
+export type ReadModelWriterDependencies = {
   readonly database: Database
   readonly store: Pick<EventStore, 'readStream'>
   readonly world: World
 }
 
-const now = ({ world }: MemberParts): string => new Date(world.now()).toISOString()
+const now = ({ world }: ReadModelWriterDependencies): string => new Date(world.now()).toISOString()
 
 /** Rows and checkpoints move in one transaction, for all of the given members or for none. */
-export const writeTogether = async (parts: MemberParts, members: readonly Member[], batch: Batch): Promise<void> => {
+export const writeTogether = async (
+  parts: ReadModelWriterDependencies,
+  members: readonly OpenReadModel[],
+  batch: Batch,
+): Promise<void> => {
   const behind = members.filter(({ position }) => position < batch.position)
   if (behind.length === 0) return
   await parts.database.transaction(async sql => {
@@ -124,7 +133,12 @@ export const writeTogether = async (parts: MemberParts, members: readonly Member
 }
 
 /** The error of an event that is to blame; everything else throws. Nothing of a write that failed is left behind. */
-const poisonIn = async (sql: Sql, member: Member, events: readonly StoredEvent[], batch: Batch): Promise<unknown> => {
+const poisonIn = async (
+  sql: Sql,
+  member: OpenReadModel,
+  events: readonly StoredEvent[],
+  batch: Batch,
+): Promise<unknown> => {
   await sql('savepoint apart')
   try {
     await member.model.write(sql, events.map(batch.decoded))
@@ -145,7 +159,7 @@ type Poisoned = { readonly events: readonly StoredEvent[]; readonly failure: Fai
  */
 const sift = async (
   sql: Sql,
-  member: Member,
+  member: OpenReadModel,
   streams: readonly (readonly StoredEvent[])[],
   batch: Batch,
 ): Promise<readonly Poisoned[]> => {
@@ -167,7 +181,11 @@ const sift = async (
  * Everything but the poison, in the one transaction that moves the checkpoint: the row lock of the checkpoint keeps a
  * successor out until the end, and a reader sees the whole batch or nothing of it.
  */
-const writeWithoutPoison = async (parts: MemberParts, member: Member, batch: Batch): Promise<void> => {
+const writeWithoutPoison = async (
+  parts: ReadModelWriterDependencies,
+  member: OpenReadModel,
+  batch: Batch,
+): Promise<void> => {
   const { flowing, waiting } = newsFor(member, batch)
   const rows = rowsOf(member, waiting, now(parts))
   await parts.database.transaction(async sql => {
@@ -182,7 +200,11 @@ const writeWithoutPoison = async (parts: MemberParts, member: Member, batch: Bat
 }
 
 /** Why the member cannot go on; undefined when it has taken the batch, poison parked. */
-export const writeApart = async (parts: MemberParts, member: Member, batch: Batch): Promise<unknown> => {
+export const writeApart = async (
+  parts: ReadModelWriterDependencies,
+  member: OpenReadModel,
+  batch: Batch,
+): Promise<unknown> => {
   for (const write of [() => writeTogether(parts, [member], batch), () => writeWithoutPoison(parts, member, batch)])
     try {
       await write()

@@ -16,7 +16,7 @@ export type Checkpoint = {
 }
 
 /** A subscription that something may have to be done for. */
-export type Line = SubscriptionRow & {
+export type SubscriptionDelivery = SubscriptionRow & {
   /** Null before its first delivery. */
   readonly replay: number | null
   readonly position: bigint | null
@@ -29,7 +29,7 @@ export type Line = SubscriptionRow & {
  * Every subscription that lives, and those that are deleted and have still something to be cleared away, in one look:
  * whether there is anything for one that is idle is a single probe of an index.
  */
-const LINES = `
+const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl,
     s.state = 'active' and exists (select 1 from facts_v1 f where f.tenant_id = s.tenant_id and f.position <= $1
       and f.position > case when d.replay = s.replays then d.position else s.from_position - 1 end) as is_behind
@@ -40,7 +40,8 @@ const LINES = `
   from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'`
 
 /** `reached`: how far the journal of facts goes. */
-export const linesUpTo = (sql: Sql, reached: bigint): Promise<Line[]> => sql<Line>(LINES, [reached])
+export const deliveriesUpTo = (sql: Sql, reached: bigint): Promise<SubscriptionDelivery[]> =>
+  sql<SubscriptionDelivery>(DELIVERIES, [reached])
 
 /** Takes the delivery over for this epoch, beginning it if there is none. Throws Replaced in an old epoch. */
 export const takeDelivery = async (sql: Sql, { id, epoch, replay, position }: Checkpoint): Promise<Checkpoint> => {

@@ -27,14 +27,14 @@ export type Feed = {
   readonly name: string
   readonly categories: readonly string[]
   /** The types of events that it has no use for. */
-  readonly without?: readonly string[]
+  readonly excludeTypes?: readonly string[]
   /** Has to succeed before a run begins: topics that must exist, say. */
   readonly prepare?: () => Promise<void>
   /**
    * Begins a run: takes the checkpoint over for this epoch. Throws Replaced in an old epoch. The signal aborts when the
    * run is to end.
    */
-  readonly begin: (epoch: bigint, signal: AbortSignal) => Promise<Run>
+  readonly beginRun: (epoch: bigint, signal: AbortSignal) => Promise<Run>
 }
 
 /** One run of a feed. It holds all that is known in it, and the next run has nothing of it. */
@@ -45,12 +45,12 @@ export type Run = {
    * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
    * error other than Unavailable says that the feed cannot go on from here.
    */
-  readonly take: (events: readonly StoredEvent[], position: bigint) => Promise<void>
+  readonly processBatch: (events: readonly StoredEvent[], position: bigint) => Promise<void>
   /** Work beside the loop, until the signal. It settles when nothing of it is under way any more. */
-  readonly alongside?: () => Promise<void>
+  readonly background?: () => Promise<void>
 }
 
-export type FeedParts = {
+export type FeedDependencies = {
   readonly store: EventStore
   readonly database: Database
   readonly world: World
@@ -71,7 +71,7 @@ const UNAVAILABLE_RETRY_MS = 250
 export const runFeeds = async (
   name: string,
   feeds: readonly Feed[],
-  parts: FeedParts,
+  parts: FeedDependencies,
   stop: AbortSignal,
 ): Promise<void> => {
   const { database, world, report } = parts
@@ -84,7 +84,7 @@ export const runFeeds = async (
   }
 }
 
-const keepRunning = async (feed: Feed, parts: FeedParts, epoch: bigint, signal: AbortSignal): Promise<void> => {
+const keepRunning = async (feed: Feed, parts: FeedDependencies, epoch: bigint, signal: AbortSignal): Promise<void> => {
   const progress = createProgress(feed.name, parts.world, parts.report)
   const ended = new AbortController()
   const watching = progress.watch(AbortSignal.any([signal, ended.signal]))
@@ -115,7 +115,7 @@ const runOrSay = async (running: Running, epoch: bigint, signal: AbortSignal): P
   return UNAVAILABLE_RETRY_MS
 }
 
-type Running = { readonly feed: Feed; readonly parts: FeedParts; readonly progress: Progress }
+type Running = { readonly feed: Feed; readonly parts: FeedDependencies; readonly progress: Progress }
 
 const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
   const { feed, progress } = running
@@ -132,22 +132,22 @@ const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Pr
         progress.busy()
         ended.abort()
       })
-  const run = await feed.begin(epoch, either)
-  await Promise.all([half(follow(running, run, either)), run.alongside && half(run.alongside())])
+  const run = await feed.beginRun(epoch, either)
+  await Promise.all([half(follow(running, run, either)), run.background && half(run.background())])
   if (failures.length > 0) throw failures[0]
 }
 
 /** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
 const follow = async ({ feed, parts, progress }: Running, run: Run, signal: AbortSignal): Promise<void> => {
   const { after } = run
-  const { categories, without } = feed
-  const items = parts.store.subscribe({ after, categories, ...(without && { without }), signal })
+  const { categories, excludeTypes: without } = feed
+  const items = parts.store.subscribe({ after, categories, ...(without && { excludeTypes: without }), signal })
   let live = false
   let reached = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
     progress.busy()
-    if (position !== undefined) await run.take(events, position)
+    if (position !== undefined) await run.processBatch(events, position)
     reached = position ?? reached
     live = (live || caughtUp) && interruption === undefined
     if (position !== undefined || caughtUp) progress.tookIn(reached, live)

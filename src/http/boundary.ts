@@ -7,13 +7,13 @@ import type { Context, Ledger } from '../commands/handle.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
 import { addressAccount } from './server/loadShedding.ts'
-import { deadlineOf, inTime, telling, withoutEffect } from './response/deadlines.ts'
-import { audited } from './resources/audit.ts'
+import { deadlineOf, withDeadline, unavailableAsProblem, withoutEffect } from './response/deadlines.ts'
+import { withAudit } from './resources/audit.ts'
 import { continueTo, readBody } from './request/body.ts'
 import { ifMatch, ifNoneMatch } from './request/conditional.ts'
 import { traceparentOf } from './request/correlation.ts'
 import { scopedKeyOf } from './request/idempotencyKey.ts'
-import { type Authenticate, createGate } from './access/accessControl.ts'
+import { type Authenticate, createAccessControl } from './access/accessControl.ts'
 import { createIdentification, holdingOf } from './access/identification.ts'
 import { callerOf } from './access/rateLimits.ts'
 import { Problem, type Violation } from './response/problemCatalogue.ts'
@@ -47,8 +47,8 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 }
 
 export const createBoundary = (services: Services, authenticate: Authenticate): Boundary => {
-  const gate = createGate(services, authenticate)
-  const identified = createIdentification(gate, services.pace)
+  const accessControl = createAccessControl(services, authenticate)
+  const identified = createIdentification(accessControl, services.pace)
 
   const checkedCall = async (req: Incoming, res: Outgoing, declared: AnyRoute, principal: Principal | undefined) => {
     const params = checkedParams(req, declared)
@@ -95,25 +95,25 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
-    const recheck = () => gate.recheck(req, declared)
+    const recheck = () => accessControl.recheck(req, declared)
     let resource: string | null = pathId(req)
     const recorded = <T>(work: () => Promise<T>): Promise<T> => {
       if (context === undefined || !declared.sensitive) return work()
       const attempted = { operation: declared.operationId, resource: () => resource, context }
       // A refusal that cannot be recorded is not told, and has no effect.
-      return withoutEffect(() => audited(services, attempted, () => telling(declared, work)))
+      return withoutEffect(() => withAudit(services, attempted, () => unavailableAsProblem(declared, work)))
     }
     const { call, admitted, leftMs } = await recorded(async () => {
-      const admitted = principal && (await gate.admit(principal, declared, res))
+      const admitted = principal && (await accessControl.admit(principal, declared, res))
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
       return { call: await checkedCall(req, res, declared, principal), admitted, leftMs }
     })
     resource ??= invoiceIn(call.body)
     const handled = (effects: Ledger) =>
       declared.handle({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
-    return inTime(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
+    return withDeadline(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
   }
-  return (req, res, declared) => telling(declared, () => answer(req, res, declared))
+  return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }
 
 /** What an audit record names: only what is an id, since anything may stand in a path. */

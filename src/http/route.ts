@@ -3,7 +3,7 @@ import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/handle.ts'
 import type { Denials } from '../commands/denials.ts'
-import type { Standings } from '../commands/tenantStatus.ts'
+import type { TenantStatuses } from '../commands/tenantStatus.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './request/cursor.ts'
@@ -34,7 +34,7 @@ export type Services = {
   readonly pace: Pace
   readonly shares: Shares
   readonly tail: Tail
-  readonly standings: Standings
+  readonly tenantStatuses: TenantStatuses
   readonly denials: Denials
   /** Undefined where the setting is missing without which there are no API keys. */
   readonly keySecrets: ApiKeySecrets | undefined

@@ -1,4 +1,4 @@
-import { HOUSE_TENANT } from '../../streams/envelope.ts'
+import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { RateLimit } from '../ports.ts'
 
 /** Every scope that an operation can ask for; the contract names each beside its route. */
@@ -38,7 +38,7 @@ export type Principal = {
 }
 
 /** The only shape that a tenant's name has, in tokens, in keys of rate limits and in rows; the house's own is nobody's. */
-export const TENANT_PATTERN = new RegExp(`^(?!${HOUSE_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
+export const TENANT_PATTERN = new RegExp(`^(?!${SYSTEM_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
 
 const known: ReadonlySet<string> = new Set(SCOPES)
 

@@ -36,7 +36,7 @@ import type { OpenWork, Origin } from './openWork.ts'
  * what it began has ended, since the checkpoint may have passed it.
  */
 
-export type IntakeParts = {
+export type IntakeDependencies = {
   readonly name: string
   readonly database: Database
   readonly store: Pick<EventStore, 'readStream'>
@@ -49,7 +49,7 @@ export type Receiver = {
   readonly take: (recorded: Recorded<AnyEvent>, origin: Origin) => void
 }
 
-export type Intake = Pick<Run, 'after' | 'take'> & {
+export type Intake = Pick<Run, 'after' | 'processBatch'> & {
   /** Does what operators ask for, and lets go of what has been settled. Asked as often as one likes. */
   readonly serve: () => Promise<void>
 }
@@ -58,7 +58,7 @@ const SERVE_EVERY_MS = 500
 
 const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof Replaced
 
-const storedAgain = async (store: IntakeParts['store'], { stream, revision, position }: ParkedFact) => {
+const storedAgain = async (store: IntakeDependencies['store'], { stream, revision, position }: ParkedFact) => {
   // Not every store tells the position of an event that is read from its stream.
   for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
   throw new Error(`${stream} has no event ${revision} any more.`)
@@ -67,12 +67,12 @@ const storedAgain = async (store: IntakeParts['store'], { stream, revision, posi
 /** The keys that wait, each from a position on, and the events that an operator has discarded. */
 type Known = { readonly parked: Map<string, bigint>; readonly discarded: ReadonlySet<bigint> }
 
-const knownOf = async ({ name, database: { sql } }: IntakeParts, after: Place): Promise<Known> => {
+const knownOf = async ({ name, database: { sql } }: IntakeDependencies, after: Place): Promise<Known> => {
   await requestAll(sql, name)
   return { parked: await parkedFrom(sql, name), discarded: await discardedPositions(sql, name, after) }
 }
 
-export const openIntake = async (parts: IntakeParts, receiver: Receiver): Promise<Intake> => {
+export const openIntake = async (parts: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
   const { name, database, world, epoch } = parts
   const after = await takeCheckpoint(database.sql, name, epoch)
   const known = await knownOf(parts, after)
@@ -93,7 +93,7 @@ export const openIntake = async (parts: IntakeParts, receiver: Receiver): Promis
 
   return {
     after,
-    take: (events, position) =>
+    processBatch: (events, position) =>
       inTurn(async () => {
         const rows = takeAll(events)
         seen = position
@@ -120,7 +120,7 @@ type Taking = { readonly receiver: Receiver; readonly known: Known; readonly aft
 
 /** The row that the event is parked as, when it cannot be taken. */
 const takeOne = (
-  parts: IntakeParts,
+  parts: IntakeDependencies,
   { receiver, known, after }: Taking,
   stored: StoredEvent,
 ): ParkedFact | undefined => {
@@ -138,13 +138,13 @@ const takeOne = (
   }
 }
 
-const fenced = ({ name, database, epoch }: IntakeParts, work: (sql: Sql) => Promise<void>): Promise<void> =>
+const fenced = ({ name, database, epoch }: IntakeDependencies, work: (sql: Sql) => Promise<void>): Promise<void> =>
   database.transaction(async sql => {
     await moveCheckpoint(sql, [name], 'start', epoch)
     await work(sql)
   })
 
-const settle = async (parts: IntakeParts, { open }: Receiver): Promise<void> => {
+const settle = async (parts: IntakeDependencies, { open }: Receiver): Promise<void> => {
   const { done, failed } = open.takeSettled()
   if (done.length + failed.length === 0) return
   await fenced(parts, async sql => {
@@ -154,7 +154,7 @@ const settle = async (parts: IntakeParts, { open }: Receiver): Promise<void> => 
 }
 
 /** Fact by fact in their order, up to the first that is not asked for or fails again; then the key flows. */
-const serveKey = async (parts: IntakeParts, serving: Omit<Taking, 'after'>, key: string): Promise<void> => {
+const serveKey = async (parts: IntakeDependencies, serving: Omit<Taking, 'after'>, key: string): Promise<void> => {
   const { receiver, known } = serving
   for (const fact of await parkedOf(parts.database.sql, parts.name, key))
     if (!receiver.open.isHeld(fact) && !(await serveOne(parts, receiver, fact))) {
@@ -165,7 +165,7 @@ const serveKey = async (parts: IntakeParts, serving: Omit<Taking, 'after'>, key:
 }
 
 /** False when the fact goes on waiting. */
-const serveOne = async (parts: IntakeParts, receiver: Receiver, fact: RequestedFact): Promise<boolean> => {
+const serveOne = async (parts: IntakeDependencies, receiver: Receiver, fact: RequestedFact): Promise<boolean> => {
   if (fact.requested === null) return false
   try {
     if (fact.requested === 'replay')

@@ -7,13 +7,13 @@ import { REQUEST_GRACE_MS } from '../commands/budgets.ts'
 import { orderEntity } from '../commands/entities.ts'
 import { handle, type Ledger } from '../commands/handle.ts'
 import { raiseFromTerms } from '../commands/invoices.ts'
-import { contextOf, type Process, type Task } from './processManager.ts'
+import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
 /**
  * Keeps orders and invoices in step: an order that took an invoice gets it raised, a paid invoice completes its order, a
  * voided one reopens it.
  */
-export const fulfilment = (ledger: Ledger): Process => {
+export const fulfilment = (ledger: Ledger): ProcessManager => {
   const tell = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({
     key: `${command.type}/${orderId}/${recorded.id}`,
     graceMs: 0,

@@ -20,14 +20,14 @@ import type { Database } from '../ports.ts'
 const NAME = 'manifests'
 const TICK_MS = 1_000
 
-export type ManifestParts = {
+export type ManifestDependencies = {
   readonly database: Database
   readonly ledger: Ledger
   /** An hour. Its ends are those of the clock, in UTC. */
   readonly everyMs: number
 }
 
-const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestParts) => {
+const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependencies) => {
   const hourOf = (timeMs: number): number => Math.floor(timeMs / everyMs)
   const reached = () => positionOf(sql, FACTS)
   let sealedHour = Number.NaN
@@ -43,7 +43,8 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestParts) =>
     for (const topic of MANIFEST_TOPICS) {
       if (!(await isDue(topic, hour, first.at))) continue
       // The facts have not even got to the last manifest: they will, and then there is something to seal.
-      if ((await sealManifest({ ledger, sql, reached }, topic, NAME)).sealed === undefined) isDone = false
+      if ((await sealManifest({ ledger, sql, projectedUpTo: reached }, topic, NAME)).sealed === undefined)
+        isDone = false
     }
     return isDone
   }
@@ -54,15 +55,15 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestParts) =>
   }
 }
 
-export const manifestsFeed = (parts: ManifestParts): Feed => {
+export const manifestsFeed = (parts: ManifestDependencies): Feed => {
   const { database, ledger } = parts
   return {
     name: NAME,
     categories: ['manifest'],
-    begin: async (epoch, signal) => ({
+    beginRun: async (epoch, signal) => ({
       after: await takeCheckpoint(database.sql, NAME, epoch),
-      take: (_, position) => moveCheckpoint(database.sql, [NAME], position, epoch),
-      alongside: async () => {
+      processBatch: (_, position) => moveCheckpoint(database.sql, [NAME], position, epoch),
+      background: async () => {
         const sealDue = createSealing(parts)
         while (!signal.aborted) {
           await sealDue()

@@ -9,7 +9,7 @@ import type { Context, Ledger } from '../commands/handle.ts'
 import { finish } from '../commands/payments.ts'
 import { finishRefund } from '../commands/refunds.ts'
 import { followSettlement } from '../commands/settlements.ts'
-import { contextOf, type Process, type Task } from './processManager.ts'
+import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
 type Event = PaymentEvent | InvoiceEvent | RefundEvent
 
@@ -22,7 +22,7 @@ type Event = PaymentEvent | InvoiceEvent | RefundEvent
  *   PaymentSucceeded, PaymentFailed         PaymentApplied or PaymentReleased on the invoice, for a deferred payment
  *   RefundInitiated                         RefundApplied on the invoice, or RefundRefused on the payment
  */
-export const settlement = (ledger: Ledger): Process => ({
+export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
   name: 'settlement',
   categories: ['payment', 'invoice', 'refund'],
   begins: recorded => {

@@ -16,7 +16,7 @@ export type Task = {
   readonly finish: () => Promise<void>
 }
 
-export type Process = {
+export type ProcessManager = {
   readonly name: string
   readonly categories: readonly string[]
   readonly begins: (recorded: Recorded<AnyEvent>) => Task | undefined
@@ -44,7 +44,7 @@ export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: 
 
 type OnFailure = (key: string, error: unknown) => void
 
-export type ProcessParts = {
+export type ProcessManagerDependencies = {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'store' | 'world'>
   /** Told of a task that could not be finished; it is tried again. */
@@ -55,17 +55,21 @@ export type ProcessParts = {
  * Reads the log, keeps the tasks that are begun and not ended, and ends those whose grace is over. All its memory is in
  * the log: the checkpoint stays behind the oldest open task, so that a restart finds every one of them again.
  */
-export const feedOf = (process: Process, { database, ledger, onFailure }: ProcessParts): Feed => ({
+export const feedOf = (process: ProcessManager, { database, ledger, onFailure }: ProcessManagerDependencies): Feed => ({
   name: process.name,
   categories: process.categories,
-  begin: async (epoch, signal) => {
+  beginRun: async (epoch, signal) => {
     const { store, world } = ledger
     const tasks = createTasks(process, world, onFailure)
-    const { after, take, serve } = await openIntake({ name: process.name, database, store, world, epoch }, tasks)
+    const {
+      after,
+      processBatch: take,
+      serve,
+    } = await openIntake({ name: process.name, database, store, world, epoch }, tasks)
     return {
       after,
-      take,
-      alongside: async () => {
+      processBatch: take,
+      background: async () => {
         while (!signal.aborted) {
           await world.sleep(TICK_MS, signal)
           await serve()
@@ -82,7 +86,7 @@ type Tasks = Receiver & {
 }
 
 /** The open tasks of one run. */
-const createTasks = (process: Process, world: World, onFailure: OnFailure): Tasks => {
+const createTasks = (process: ProcessManager, world: World, onFailure: OnFailure): Tasks => {
   const open = createOpenWork<Open>()
   const finishOne = async ([key, item]: readonly [string, Open]): Promise<void> => {
     try {

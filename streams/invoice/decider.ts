@@ -41,7 +41,7 @@ export type InvoiceCode = 'resource_not_found' | 'invoice_state_conflict' | 'pay
 /** Why an invoice does not take a payment. Decided here, told to the payer by the payment's own stream. */
 export type PaymentRefusal = 'payment_not_allowed' | 'payment_exceeds_due'
 
-type Part =
+type Allocation =
   | { readonly amount: bigint; readonly status: 'reserved' | 'released' | 'applied' }
   | { readonly amount: bigint; readonly status: 'refused'; readonly code: PaymentRefusal }
 type Amounts = {
@@ -52,7 +52,7 @@ type Amounts = {
   readonly paid: bigint
   readonly pending: bigint
   /** Every payment that ever asked, so that a retry is recognised. */
-  readonly payments: PersistentMap<PaymentId, Part>
+  readonly payments: PersistentMap<PaymentId, Allocation>
   readonly refunds: PersistentSet<RefundId>
 }
 export type InvoiceStatus = 'draft' | 'approved' | 'partially_paid' | 'paid' | 'voided'
@@ -173,7 +173,7 @@ const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
   }
 }
 
-const withPart = (invoice: Raised, id: PaymentId, part: Part): Raised => ({
+const withPart = (invoice: Raised, id: PaymentId, part: Allocation): Raised => ({
   ...invoice,
   payments: invoice.payments.with(id, part),
 })

@@ -26,7 +26,7 @@ describe('handling a command', () => {
     handle(of, orderEntity, ORDER, { command: createOrder, context: context(), isNew: true })
   const describeAs = (text: string, of = ledger) =>
     handle(of, orderEntity, ORDER, { command: change(text), context: context() })
-  const descriptionOf = async (of = ledger) => (await of.loader.load(orderEntity, ORDER)).row?.description
+  const descriptionOf = async (of = ledger) => (await of.aggregates.load(orderEntity, ORDER)).row?.description
 
   /** Runs `work` before the next `times` appends, as another process would. */
   const meddling = (work: () => Promise<unknown>, times = 1): Ledger => {

@@ -20,7 +20,7 @@ const OUTCOMES = new Set(['PaymentAccepted', 'PaymentSucceeded', 'PaymentFailed'
 type Answer = Awaited<ReturnType<typeof pay>>
 
 const stateOf = async (ledger: Ledger, payment: NewPayment) =>
-  (await ledger.loader.load(paymentEntity, payment.id)).state
+  (await ledger.aggregates.load(paymentEntity, payment.id)).state
 
 /** What settlement does after a crash: drives on every payment that is claimed and has no outcome. */
 const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise<Ledger> => {
@@ -31,7 +31,7 @@ const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise
 
 /** Payment, invoice and reference tell the same story. */
 const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly NewPayment[]): Promise<void> => {
-  const { state: invoice } = await ledger.loader.load(invoiceEntity, id('inv'))
+  const { state: invoice } = await ledger.aggregates.load(invoiceEntity, id('inv'))
   if (invoice.status === 'none') throw new Error('It was raised.')
   expect(invoice.paid + invoice.pending <= invoice.due, 'within what is due').to.equal(true)
   expect(new Set(log.events.map(event => event.id)).size, 'an id for each event').to.equal(log.events.length)
@@ -43,7 +43,7 @@ const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly
     const isTaken = part === 'applied' || part === 'reserved'
     expect(isTaken, `${outcomes.join()} and ${part}`).to.equal(outcomes.length > 0 && outcomes[0] !== 'PaymentFailed')
     if (payment.reference === null) continue
-    const reference = await ledger.loader.load(referenceEntity, derivedId('ref', 'acme', payment.reference))
+    const reference = await ledger.aggregates.load(referenceEntity, derivedId('ref', 'acme', payment.reference))
     expect(reference.state.holder === payment.id, `reference after ${outcomes.join()}`).to.equal(isTaken)
   }
 }

@@ -27,7 +27,7 @@ describe('paying', () => {
   const payNow = (payment: NewPayment, more = {}) => pay(ledger, payment, context(more))
   const typesOf = ({ id: paymentId }: NewPayment) => typesIn(log.events, `payment-${paymentId}`)
   const amounts = async () => {
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     return { paid: row?.amount_paid, pending: row?.amount_pending, state: row?.state }
   }
 

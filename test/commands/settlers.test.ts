@@ -45,7 +45,7 @@ const play = async (seed: number, payment: NewPayment, verdict: Verdict, chances
   })
   await scheduler.run([...drivers, ...settlers])
   const ledger = await recover(log, payment)
-  const { state: invoice } = await ledger.loader.load(invoiceEntity, id('inv'))
+  const { state: invoice } = await ledger.aggregates.load(invoiceEntity, id('inv'))
   if (invoice.status === 'none') throw new Error('It was raised.')
   const types = typesIn(log.events, `payment-${payment.id}`)
   return { types, isTold: told.includes(true), amounts: [invoice.paid, invoice.pending], ledger }

@@ -121,7 +121,7 @@ export const describeFeed = (shared: () => EventStore): void => {
         'no_stream',
       )
       const last = await store.append(stream, [{ ...event(), type: 'NotWanted' }], 1n)
-      const received = feed(store, { after: 'start', categories: [category], without: ['NotWanted', 'AnyOther'] })
+      const received = feed(store, { after: 'start', categories: [category], excludeTypes: ['NotWanted', 'AnyOther'] })
       await received.until(caughtUp)
       await received.stop()
       expect(idsOf(received.events)).to.deep.equal([wanted.id])

@@ -139,8 +139,8 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     const half = { ...log, events }
     await feedAll(projector(), half)
     const stop = new AbortController()
-    const run = await projector().begin(2n, stop.signal)
-    const serving = run.alongside?.()
+    const run = await projector().beginRun(2n, stop.signal)
+    const serving = run.background?.()
     await until(async () => (await parkedSummary(database.sql)).length === 0)
     stop.abort()
     await serving

@@ -61,7 +61,7 @@ describe('a projector that was replaced while it slept', function () {
     // Its first failure is of all read models together, the second of the invoices alone.
     const old = projector(sleepingAfter(2, () => beginRun(projector(database), 2n)))
     const run = await beginRun(old)
-    const outcome = await run.take(log.events, head()).catch((error: unknown) => error)
+    const outcome = await run.processBatch(log.events, head()).catch((error: unknown) => error)
     for (const { name: table } of readModels.filter(({ name }) => !/^(orders|payments)_/.test(name)))
       expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
     expect(await parkedSummary(database.sql)).to.deep.equal([])
@@ -96,7 +96,7 @@ describe('a projector that was replaced while it slept', function () {
     const old = projector(sleepingAfter(1, () => beginRun(projector(database), 3n)))
     const run = await beginRun(old, 2n)
     const before = await requested()
-    const outcome = await run.alongside?.().catch((error: unknown) => error)
+    const outcome = await run.background?.().catch((error: unknown) => error)
     expect(await requested()).to.deep.equal(before)
     expect(outcome).to.be.instanceOf(Replaced)
   })

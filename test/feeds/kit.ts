@@ -93,7 +93,7 @@ export const fillLog = async (count: number): Promise<MemoryLog> => {
 
 /** The rows that the log comes to, by the fold that answers a GET by id: what every table must hold. */
 export const foldedRows = async (log: MemoryLog) => {
-  const { loader } = createTestLedger(log)
+  const { aggregates } = createTestLedger(log)
   const idsOf = (category: string): string[] => [
     ...new Set(log.events.map(({ stream }) => stream).filter(stream => stream.startsWith(`${category}-`))),
   ]
@@ -101,12 +101,12 @@ export const foldedRows = async (log: MemoryLog) => {
   const rowsOf = async <R>(category: string, load: (of: string) => Promise<{ row: R | undefined }>) =>
     (await Promise.all(idsOf(category).map(stream => load(suffix(stream))))).map(({ row }) => row)
   return {
-    orders_v1: await rowsOf('order', of => loader.load(orderEntity, of as `ord_${string}`)),
+    orders_v1: await rowsOf('order', of => aggregates.load(orderEntity, of as `ord_${string}`)),
     // As JSON has them: what a set holds is a list in the table.
-    invoices_v1: (await rowsOf('invoice', of => loader.load(invoiceEntity, of as `inv_${string}`))).map(
+    invoices_v1: (await rowsOf('invoice', of => aggregates.load(invoiceEntity, of as `inv_${string}`))).map(
       row => row && { ...row, reserved: [...row.reserved] },
     ),
-    payments_v1: await rowsOf('payment', of => loader.load(paymentEntity, of as `pay_${string}`)),
+    payments_v1: await rowsOf('payment', of => aggregates.load(paymentEntity, of as `pay_${string}`)),
   }
 }
 
@@ -117,11 +117,11 @@ export const rowsIn = (database: Database, table: string, order = 'id'): Promise
   database.sql(`select * from ${table} order by ${order} collate "C"`)
 
 /** A run that a test moves by hand; nothing ends it. */
-export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.begin(epoch, new AbortController().signal)
+export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.beginRun(epoch, new AbortController().signal)
 
 /** Gives the feed the whole log, from its checkpoint, in batches of a size. */
 export const feedAll = async (feed: Feed, log: MemoryLog, size = 1_000, epoch = 1n): Promise<void> => {
-  const { after, take } = await beginRun(feed, epoch)
+  const { after, processBatch: take } = await beginRun(feed, epoch)
   const wanted = log.events.filter(({ position }) => after === 'start' || position > after)
   for (let from = 0; from < wanted.length; from += size) {
     const batch: readonly StoredEvent[] = wanted.slice(from, from + size)

@@ -80,9 +80,9 @@ describe('the projector', function () {
 
   it('changes nothing when it is given again what it has seen', async () => {
     const run = await beginRun(projector())
-    await run.take(log.events, head())
+    await run.processBatch(log.events, head())
     const before = await allTables()
-    await run.take(log.events, head())
+    await run.processBatch(log.events, head())
     expect(await allTables()).to.deep.equal(before)
     await database.sql('update checkpoints set position = -1')
     await feedAll(projector(), log, 33)
@@ -101,10 +101,10 @@ describe('the projector', function () {
   it('goes on from its checkpoint', async () => {
     const first = await beginRun(projector())
     const half = log.events.slice(0, 60)
-    await first.take(half, half.at(-1)?.position ?? 0n)
+    await first.processBatch(half, half.at(-1)?.position ?? 0n)
     const second = await beginRun(projector(), 2n)
     expect(second.after).to.equal(half.at(-1)?.position)
-    await second.take(log.events.slice(60), head())
+    await second.processBatch(log.events.slice(60), head())
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
     expect(leftBehind).to.deep.equal([])
@@ -113,7 +113,7 @@ describe('the projector', function () {
   it('begins where the model stands that is furthest behind, and gives the others nothing twice', async () => {
     const begun = await beginRun(projector())
     const taken = log.events[59]?.position ?? 0n
-    await begun.take(log.events.slice(0, 60), taken)
+    await begun.processBatch(log.events.slice(0, 60), taken)
     await database.sql('truncate orders_v1')
     await database.sql(`update checkpoints set position = -1 where name = 'orders_v1'`)
     const earliest = new Map<string, bigint>()
@@ -172,7 +172,7 @@ describe('the projector', function () {
     it('when another process has taken over in the meantime', async () => {
       const old = await beginRun(projector())
       await beginRun(projector(), 2n)
-      expect(await failureOf(old.take(log.events, head()))).to.be.instanceOf(Replaced)
+      expect(await failureOf(old.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
       await untouched()
       expect(leftBehind).to.deep.equal([])
     })
@@ -180,7 +180,7 @@ describe('the projector', function () {
     it('when another process takes over one model alone', async () => {
       const old = await beginRun(projector())
       await takeCheckpoint(database.sql, 'invoices_v1', 2n)
-      expect(await failureOf(old.take(log.events, head()))).to.be.instanceOf(Replaced)
+      expect(await failureOf(old.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
       await untouched()
     })
   })

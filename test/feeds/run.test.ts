@@ -210,9 +210,9 @@ describe('running feeds', function () {
     const poisoned = (name: string): Feed => ({
       ...publisher(createBus().bus),
       name,
-      begin: async () => ({
+      beginRun: async () => ({
         after: 'start',
-        take: async (events, position) => {
+        processBatch: async (events, position) => {
           if (position >= (log.events[39]?.position ?? 0n)) throw new Error(`cannot read ${events.at(-1)?.type}`)
         },
       }),
@@ -230,10 +230,10 @@ describe('running feeds', function () {
       const feed: Feed = {
         ...publisher(createBus().bus),
         name: 'sick',
-        begin: async () => ({
+        beginRun: async () => ({
           after: 'start',
-          take: () => Promise.resolve(),
-          alongside: () => Promise.reject(new Error('beside')),
+          processBatch: () => Promise.resolve(),
+          background: () => Promise.reject(new Error('beside')),
         }),
       }
       void run([feed, projector()])

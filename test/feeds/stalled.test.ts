@@ -49,7 +49,11 @@ describe('a feed that does not get on', () => {
   let running: Promise<void>
 
   const start = (take: () => Promise<void> = () => Promise.resolve(), database = databaseThatHolds()): void => {
-    const feed: Feed = { name: 'tried', categories: ['order'], begin: async () => ({ after: 'start', take }) }
+    const feed: Feed = {
+      name: 'tried',
+      categories: ['order'],
+      beginRun: async () => ({ after: 'start', processBatch: take }),
+    }
     stop = new AbortController()
     running = runFeeds('tests', [feed], { store: source.store, database, world, report: reports.report }, stop.signal)
   }

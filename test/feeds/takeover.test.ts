@@ -56,14 +56,14 @@ describe('a publisher that takes over', function () {
         const rows = await database.sql(text, values)
         if (isFirst) {
           isFirst = false
-          outcome = await old.take(early, early.at(-1)?.position ?? 0n).catch((error: unknown) => error)
+          outcome = await old.processBatch(early, early.at(-1)?.position ?? 0n).catch((error: unknown) => error)
         }
         return rows as never
       },
     }
     const { bus, acknowledged } = createBus()
     const fresh = await beginRun(publisher(bus, interrupted), 2n)
-    await fresh.take(behind(fresh), head())
+    await fresh.processBatch(behind(fresh), head())
     const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
     const parked = await parkedOf(database.sql, 'publisher', key)
     expect(parked.length === 0 || sent.length === 0, `${parked.length} parked, ${sent.join()} sent`).to.equal(true)

@@ -64,7 +64,7 @@ describe('every error code of every endpoint', function () {
     })
     await start('noSubscriptions', { services: right => ({ ...right, subscriptionsPerTenantMax: 0 }) })
     await start('suspended', {
-      services: right => ({ ...right, standings: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
+      services: right => ({ ...right, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
     await start('crowded', variants.crowded)

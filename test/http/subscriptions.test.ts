@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { FACT_TYPES } from '../../streams/facts.ts'
-import { changeStanding } from '../../src/commands/tenantStatus.ts'
+import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
@@ -158,7 +158,7 @@ describe('subscriptions', function () {
         commandId: newKey(),
         at: new Date().toISOString(),
       }
-      await changeStanding(createLedger(store, realWorld()), { type: 'RevokeScope', ...right }, context)
+      await changeTenantStatus(createLedger(store, realWorld()), { type: 'RevokeScope', ...right }, context)
       const replay = () => other.post(`/subscriptions/${id}:replay`, { from: 'beginning' })
       const refused = await eventually(async () => {
         const answer = await replay()

@@ -31,8 +31,8 @@ export const mutants: readonly Mutant[] = [
     name: 'the key of an invoice is bound by its order alone',
     issue: 'A3',
     file: 'src/commands/invoices.ts',
-    find: `(refusal ? objectionToKey(ledger, key) : bindKey(ledger, key, context))`,
-    replace: `objectionToKey(ledger, key)`,
+    find: `(refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context))`,
+    replace: `boundKeyConflict(ledger, key)`,
   },
   {
     name: 'a run goes on when its other half has ended',
@@ -251,8 +251,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a GET by id answers from the cache',
     file: 'src/http/resources/resource.ts',
-    find: `(await loader.load(entity, id)).row`,
-    replace: `(loader.lastSeen(entity, id) ?? (await loader.load(entity, id))).row`,
+    find: `(await aggregates.load(entity, id)).row`,
+    replace: `(aggregates.lastSeen(entity, id) ?? (await aggregates.load(entity, id))).row`,
   },
   {
     name: 'a 412 names a version that may be the one that was sent',

@@ -58,7 +58,7 @@ describe('the fulfilment process', function () {
     expect(invoiceTypes()).to.deep.equal([])
     await world.pass(1)
     expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ order_id: id('ord'), amount_due: 2500n, due_date: '2026-03-01', created_by: 'clerk' })
   })
 

@@ -5,7 +5,7 @@ import { parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
-import { feedOf, type Process } from '../../src/processes/processManager.ts'
+import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/world.ts'
 import { context } from '../commands/kit.ts'
 import { createReports, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
@@ -27,7 +27,7 @@ describe('how a process takes in the log', function () {
   let broken: Set<string>
 
   /** A created order begins a task, which its deletion ends. */
-  const watching: Process = {
+  const watching: ProcessManager = {
     name: 'watching',
     categories: ['order'],
     begins: ({ id: key, event }) =>

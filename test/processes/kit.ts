@@ -45,9 +45,9 @@ export type Driven = {
 
 export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Driven> => {
   const stopping = new AbortController()
-  const run = await feed.begin(epoch, stopping.signal)
+  const run = await feed.beginRun(epoch, stopping.signal)
   let taken = run.after === 'start' ? 0n : run.after
-  const beside = run.alongside?.() ?? Promise.resolve()
+  const beside = run.background?.() ?? Promise.resolve()
   beside.catch(() => undefined)
   return {
     beside,
@@ -56,7 +56,7 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
         ({ position, stream }) => position > taken && feed.categories.some(name => stream.startsWith(`${name}-`)),
       )
       taken = log.head()
-      await run.take(wanted, taken)
+      await run.processBatch(wanted, taken)
     },
     stop: async () => {
       stopping.abort()

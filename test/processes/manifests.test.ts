@@ -221,14 +221,18 @@ describe('the manifests process', function () {
         isFirst = false
         await order()
         await project()
-        await sealManifest({ ledger, sql: database.sql, reached }, 'ledger.order.v1', 'another')
+        await sealManifest({ ledger, sql: database.sql, projectedUpTo: reached }, 'ledger.order.v1', 'another')
         await order()
         await project()
         return 1n
       }
       return positionOf(database.sql, FACTS)
     }
-    const { sealed } = await sealManifest({ ledger: mine, sql: database.sql, reached }, 'ledger.order.v1', 'mine')
+    const { sealed } = await sealManifest(
+      { ledger: mine, sql: database.sql, projectedUpTo: reached },
+      'ledger.order.v1',
+      'mine',
+    )
     expect(sealed?.count).to.equal(1)
     expect(manifestsOf('ledger.order.v1').map(({ metadata }) => metadata['authority'])).to.deep.equal([
       'another',
@@ -242,9 +246,11 @@ describe('the manifests process', function () {
     await project()
     const answers = [1n, 0n]
     const reached = async () => answers.shift() ?? 0n
-    const failure = await sealManifest({ ledger, sql: database.sql, reached }, 'ledger.order.v1', 'x').catch(
-      (error: unknown) => error,
-    )
+    const failure = await sealManifest(
+      { ledger, sql: database.sql, projectedUpTo: reached },
+      'ledger.order.v1',
+      'x',
+    ).catch((error: unknown) => error)
     expect(failure).to.be.instanceOf(Error).and.to.include({ name: 'Unavailable', effect: 'none' })
     expect(all()).to.deep.equal([])
   })

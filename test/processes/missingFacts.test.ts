@@ -58,8 +58,8 @@ describe('a proof of facts, while the projector holds some back,', function () {
       .map(({ id, position }) => ({ id, position }))
   const release = async (): Promise<void> => {
     const stop = new AbortController()
-    const run = await projector().begin(2n, stop.signal)
-    const serving = run.alongside?.()
+    const run = await projector().beginRun(2n, stop.signal)
+    const serving = run.background?.()
     await until(async () => (await parkedOf(database.sql, FACTS, key)).length === 0)
     stop.abort()
     await serving
@@ -67,7 +67,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
   const seal = async () => {
     const ledger = createTestLedger(log)
     const reached = (): Promise<bigint> => positionOf(database.sql, FACTS)
-    return (await sealManifest({ ledger, sql: database.sql, reached }, TOPIC, 'test')).sealed
+    return (await sealManifest({ ledger, sql: database.sql, projectedUpTo: reached }, TOPIC, 'test')).sealed
   }
 
   it('that is sealed names them, and stays true when they come', async () => {

@@ -3,7 +3,7 @@ import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { feedOf, type Process } from '../../src/processes/processManager.ts'
+import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { context } from '../commands/kit.ts'
 import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
 import { createOrder, id } from '../streams/samples.ts'
@@ -28,7 +28,7 @@ describe('a process', function () {
   let troubles: Map<string, Error>
 
   /** An order that is created begins a task; its deletion ends it. */
-  const watching: Process = {
+  const watching: ProcessManager = {
     name: 'watching',
     categories: ['order'],
     begins: ({ id: key, event }) =>

@@ -3,7 +3,7 @@ import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/handle.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { feedOf, type Process } from '../../src/processes/processManager.ts'
+import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/world.ts'
 import { context } from '../commands/kit.ts'
 import { createReports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
@@ -39,7 +39,7 @@ describe('a process whose run is broken off', function () {
     const held = Promise.withResolvers<void>()
     const begun: string[] = []
     const finished: string[] = []
-    const process: Process = {
+    const process: ProcessManager = {
       name: 'watching',
       categories: ['order'],
       begins: ({ id: key }) => ({

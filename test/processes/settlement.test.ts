@@ -6,7 +6,7 @@ import { type NewPayment, pay } from '../../src/commands/payments.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
-import { settlement } from '../../src/processes/paymentRecovery.ts'
+import { paymentRecovery } from '../../src/processes/paymentRecovery.ts'
 import { approveInvoice, context, newPayment, typesIn } from '../commands/kit.ts'
 import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
 import { id } from '../streams/samples.ts'
@@ -36,7 +36,7 @@ describe('the settlement process', function () {
   }
   const start = async (epoch = 1n): Promise<void> => {
     const own = createLedger(log.open(), world)
-    process = await drive(feedOf(settlement(own), { database, ledger: own, onFailure: noFailure }), log, epoch)
+    process = await drive(feedOf(paymentRecovery(own), { database, ledger: own, onFailure: noFailure }), log, epoch)
   }
 
   before(async () => {
@@ -94,7 +94,7 @@ describe('the settlement process', function () {
     await process.takeNews()
     await world.pass(GRACE_MS)
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentFailed'])
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
   })
 
@@ -104,7 +104,7 @@ describe('the settlement process', function () {
     await handle(ledger, paymentEntity, payment.id, { command: { type: 'SettlePayment' }, context: context() })
     await process.takeNews()
     await world.pass(REQUEST_GRACE_MS)
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
   })
 
@@ -115,7 +115,7 @@ describe('the settlement process', function () {
     await handle(ledger, paymentEntity, payment.id, { command, context: context() })
     await process.takeNews()
     await world.pass(REQUEST_GRACE_MS)
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 0n, amount_pending: 0n })
   })
 
@@ -164,7 +164,7 @@ describe('the settlement process', function () {
     await process.takeNews()
     for (let rounds = 0; rounds < 20; rounds += 1) await world.pass(GRACE_MS)
     for (const payment of payments) expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
-    const { row } = await ledger.loader.load(invoiceEntity, id('inv'))
+    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 2000n, amount_pending: 0n })
     await first.stop()
   })

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { orderEntity, subscriptionEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
-import { type Allowance, newSubscriptionId, placesOf } from '../../src/commands/subscriptions.ts'
+import { type Allowance, newSubscriptionId, topicNamesOf } from '../../src/commands/subscriptions.ts'
 import { parkedOf, requestParked } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
@@ -117,7 +117,7 @@ describe('the delivery of subscriptions', function () {
     await send(id, { ...createSubscription, types, principal, claim: null })
     return id
   }
-  const sentTo = (id: string) => broker.sent.filter(({ topic }) => topic === placesOf(id).topic)
+  const sentTo = (id: string) => broker.sent.filter(({ topic }) => topic === topicNamesOf(id).topic)
   const idsOf = (messages: readonly FactMessage[]) => messages.map(({ headers }) => headers['ce_id'] ?? '')
   const journal = async (types = BOTH): Promise<string[]> => {
     const rows = await database.sql<{ id: string }>(
@@ -159,9 +159,9 @@ describe('the delivery of subscriptions', function () {
   it('goes on for the others while the topic of one makes trouble, which is made good later', async () => {
     const sick = await subscribe()
     await delivered(sick)
-    broker.dead.add(placesOf(sick).topic)
+    broker.dead.add(topicNamesOf(sick).topic)
     await send(sick, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
-    await until(() => broker.calls.includes(`refuse ${placesOf(sick).topic}`))
+    await until(() => broker.calls.includes(`refuse ${topicNamesOf(sick).topic}`))
     const well = await subscribe()
     await delivered(well)
     const wanted = await journal()
@@ -169,7 +169,7 @@ describe('the delivery of subscriptions', function () {
     broker.dead.clear()
     await until(() => sentTo(sick).length === 2 * wanted.length, 15_000)
     expect(idsOf(sentTo(sick))).to.deep.equal([...wanted, ...wanted])
-    const ensured = broker.calls.filter(call => call === `ensure ${placesOf(sick).topic}`)
+    const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(sick).topic}`)
     expect(ensured, 'looked at again').to.have.length.above(1)
   })
 
@@ -191,10 +191,10 @@ describe('the delivery of subscriptions', function () {
     expect(broker.calls.filter(call => call.startsWith('delete'))).to.deep.equal([])
     done.resolve()
     for (const id of coming) await delivered(id)
-    await until(() => broker.calls.includes(`delete ${placesOf(leaving).topic}`))
+    await until(() => broker.calls.includes(`delete ${topicNamesOf(leaving).topic}`))
     for (const id of coming)
       expect(
-        broker.calls.filter(call => call === `ensure ${placesOf(id).topic}`),
+        broker.calls.filter(call => call === `ensure ${topicNamesOf(id).topic}`),
         'once each',
       ).to.have.length(1)
   })
@@ -202,10 +202,10 @@ describe('the delivery of subscriptions', function () {
   it('ends when it is no longer allowed, takes the right away, and says why', async () => {
     const id = await subscribe(BOTH, 'books')
     await delivered(id)
-    expect(broker.calls).to.include(`grant books ${placesOf(id).groupPrefix}`)
+    expect(broker.calls).to.include(`grant books ${topicNamesOf(id).groupPrefix}`)
     allowance = { allowed: false, reason: 'scope_revoked' }
-    await until(() => broker.calls.includes(`revoke ${placesOf(id).groupPrefix}`))
-    const { row } = await ledger.loader.load(subscriptionEntity, id)
+    await until(() => broker.calls.includes(`revoke ${topicNamesOf(id).groupPrefix}`))
+    const { row } = await ledger.aggregates.load(subscriptionEntity, id)
     expect(row).to.include({ state: 'stopped', stop_reason: 'scope_revoked' })
     const count = sentTo(id).length
     await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
@@ -216,7 +216,7 @@ describe('the delivery of subscriptions', function () {
   it('begins nothing for one that was never allowed', async () => {
     allowance = { allowed: false, reason: 'tenant_suspended' }
     const id = await subscribe(BOTH, 'books')
-    await until(async () => (await ledger.loader.load(subscriptionEntity, id)).row?.state === 'stopped')
+    await until(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
     await delay(500)
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
   })
@@ -225,7 +225,7 @@ describe('the delivery of subscriptions', function () {
     const id = await subscribe()
     await delivered(id)
     await send(id, { type: 'DeleteSubscription' })
-    await until(() => broker.calls.includes(`delete ${placesOf(id).topic}`))
+    await until(() => broker.calls.includes(`delete ${topicNamesOf(id).topic}`))
     await until(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
   })
 
@@ -253,7 +253,7 @@ describe('the delivery of subscriptions', function () {
     const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
     await until(async () => (await database.sql(reached, [foreign, position])).length > 0)
     expect(await parkedOf(database.sql, foreign, key), 'another one is not even told').to.deep.equal([])
-    await until(() => broker.sent.some(({ topic }) => topic === placesOf(id).deadLetterTopic))
+    await until(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
     const count = sentTo(id).length
 
     await requestParked(database.sql, { delivery: id, key }, 'replay')

@@ -148,7 +148,7 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
     })
 
   async function* subscribe(machine: Machine, options: SubscribeOptions): AsyncGenerator<FeedItem> {
-    const { signal, categories, without = [] } = options
+    const { signal, categories, excludeTypes: without = [] } = options
     const isWanted = ({ stream, type }: StoredEvent): boolean =>
       !without.includes(type) && (categories === undefined || categories.includes(partsOf(stream).category))
     let next: number | undefined

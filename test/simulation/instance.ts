@@ -1,7 +1,7 @@
 import { createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
-import { createStandings } from '../../src/commands/tenantStatus.ts'
+import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
 import {
   type Authenticate,
@@ -65,7 +65,7 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
     keySecrets: createApiKeySecrets('dev', PEPPER),
     shares: createShares(),
     tail: createTail({ database, world: machine.world }),
-    standings: createStandings(ledger),
+    tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
     pace: createPace(FREE, machine.world),
     exportsAtOnceMax: 100,

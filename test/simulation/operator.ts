@@ -1,5 +1,5 @@
 import { createLedger } from '../../src/commands/handle.ts'
-import { changeStanding } from '../../src/commands/tenantStatus.ts'
+import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
 import { Unavailable } from '../../src/ports.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
@@ -40,7 +40,7 @@ export const tellStanding = async (
   }
   for (;;)
     try {
-      await changeStanding(ledger, command, context)
+      await changeTenantStatus(ledger, command, context)
       return
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error

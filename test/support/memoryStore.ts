@@ -86,7 +86,12 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
     return { ok: false, actual: stream.at(-1)?.revision ?? 'no_stream' }
   }
 
-  async function* subscribe({ after, categories, without, signal }: SubscribeOptions): AsyncGenerator<FeedItem> {
+  async function* subscribe({
+    after,
+    categories,
+    excludeTypes: without,
+    signal,
+  }: SubscribeOptions): AsyncGenerator<FeedItem> {
     let told = after === 'start' ? 0n : after
     let next = log.findLastIndex(({ position }) => position <= told) + 1
     if (told !== 0n && told < end && log[next - 1]?.position !== told)

@@ -1,7 +1,7 @@
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
-import { createStandings } from '../../src/commands/tenantStatus.ts'
+import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import {
@@ -17,7 +17,7 @@ import {
   routes,
   type Services,
 } from '../../src/http/endpoints.ts'
-import type { Admission } from '../../src/http/server/loadShedding.ts'
+import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
 import { createCapacity } from '../../src/http/server/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import type { Pace } from '../../src/http/server/pacing.ts'
@@ -33,7 +33,7 @@ export type Wrong = {
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
-  readonly admission?: Partial<Admission>
+  readonly admission?: Partial<LoadShedding>
   readonly limits?: LimitSettings
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
@@ -88,7 +88,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     keySecrets: createApiKeySecrets('dev', PEPPER),
     shares: createShares(),
     tail: createTail({ database, world: ledger.world }),
-    standings: createStandings(ledger),
+    tenantStatuses: createTenantStatuses(ledger),
     denials,
     pace,
     exportsAtOnceMax: 1_000,

@@ -76,7 +76,7 @@ const countBehind = async (store: EventStore, { after, categories, head }: Wante
   }
 }
 
-export type FeedParts = {
+export type FeedExamination = {
   readonly store: EventStore
   readonly database: Database
   readonly hasKafka: boolean
@@ -84,7 +84,7 @@ export type FeedParts = {
   readonly isEmbedded: boolean
 }
 
-const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Promise<readonly FeedReport[]> => {
+const look = async ({ store, database, hasKafka }: FeedExamination, head: bigint): Promise<readonly FeedReport[]> => {
   const found = await checkpointsIn(database)
   const reportOf = async (name: string): Promise<FeedReport> => {
     const after = found.get(name)
@@ -99,13 +99,13 @@ const look = async ({ store, database, hasKafka }: FeedParts, head: bigint): Pro
   return await Promise.all(namesOf(found, hasKafka).map(reportOf))
 }
 
-const toleratedOf = (name: string, { isEmbedded }: FeedParts): number =>
+const toleratedOf = (name: string, { isEmbedded }: FeedExamination): number =>
   isEmbedded || DECLARED.has(name) ? 0 : UNTOLD_EVENTS_MAX
 
-const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedParts): boolean =>
+const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedExamination): boolean =>
   position === null || error !== undefined || behind > toleratedOf(name, parts)
 
-const checkOf = (feed: FeedReport, parts: FeedParts): Check => {
+const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
   const { name, position, behind, error } = feed
   const check = `feed ${name}`
   const wayOut =
@@ -122,7 +122,7 @@ const checkOf = (feed: FeedReport, parts: FeedParts): Check => {
 
 /** Every feed that there should be, or is. One that is on its way gets a moment to arrive at `head`. */
 export const examineFeeds = async (
-  parts: FeedParts,
+  parts: FeedExamination,
   head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
   const givenUpAtMs = performance.now() + GRACE_MS

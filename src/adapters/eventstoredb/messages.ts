@@ -43,13 +43,13 @@ export const headRequest = (): ReadReq => {
   return requestOf(options.setReadDirection(ReadDirection.BACKWARDS))
 }
 
-type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'without'>
+type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'excludeTypes'>
 
 /**
  * The store filters by stream or by type, not by both: with types to leave out it is asked by type, and whoever reads
  * takes the categories.
  */
-const filterMessage = ({ categories, without = [] }: Wanted) => {
+const filterMessage = ({ categories, excludeTypes: without = [] }: Wanted) => {
   const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
   const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())
   if (without.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${without.join('|')})$)[^$]`))

@@ -78,7 +78,7 @@ async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): A
 /** Of the events that were asked for by type, those of the categories. */
 const wantedBy = ({
   categories,
-  without = [],
+  excludeTypes: without = [],
 }: Omit<SubscribeOptions, 'signal'>): ((event: StoredEvent) => boolean) => {
   if (categories === undefined || without.length === 0) return () => true
   const prefixes = categories.map(name => `${name}-`)

@@ -24,7 +24,7 @@ const PAUSE_MIN_MS = 50
 const PAUSE_MAX_MS = 1_000
 const ALL_REPLICAS = -1
 
-type Parcel = { readonly fact: FactMessage; readonly record: Message; readonly bytes: number }
+type ProducerRecord = { readonly fact: FactMessage; readonly record: Message; readonly bytes: number }
 type Delivery = { effect: Unavailable['effect']; readonly deadline: number }
 type Connection = Awaited<ReturnType<typeof connect>>
 
@@ -41,7 +41,7 @@ const recordOf = ({ key, headers }: FactMessage, value: Buffer): Message => ({
   set headers(_injected) {},
 })
 
-const parcelOf = (fact: FactMessage): Parcel => {
+const producerRecordOf = (fact: FactMessage): ProducerRecord => {
   const value = Buffer.from(fact.value)
   let bytes = RECORD_OVERHEAD_BYTES + value.length + Buffer.byteLength(fact.key)
   for (const name in fact.headers) {
@@ -52,25 +52,25 @@ const parcelOf = (fact: FactMessage): Parcel => {
 }
 
 /** Consecutive messages that fit into one request; order is kept across and within the chunks. */
-const chunked = (facts: readonly FactMessage[]): Parcel[][] => {
-  const chunks: Parcel[][] = []
+const chunked = (facts: readonly FactMessage[]): ProducerRecord[][] => {
+  const chunks: ProducerRecord[][] = []
   let room = 0
   for (const fact of facts) {
-    const parcel = parcelOf(fact)
-    room -= parcel.bytes
+    const one = producerRecordOf(fact)
+    room -= one.bytes
     if (room < 0) {
       chunks.push([])
-      room = REQUEST_BYTES_MAX - parcel.bytes
+      room = REQUEST_BYTES_MAX - one.bytes
     }
-    chunks.at(-1)?.push(parcel)
+    chunks.at(-1)?.push(one)
   }
   return chunks
 }
 
-const byTopic = (chunk: readonly Parcel[]): { topic: string; messages: Message[] }[] =>
-  [...Map.groupBy(chunk, parcel => parcel.fact.topic)].map(([topic, parcels]) => ({
+const byTopic = (chunk: readonly ProducerRecord[]): { topic: string; messages: Message[] }[] =>
+  [...Map.groupBy(chunk, one => one.fact.topic)].map(([topic, records]) => ({
     topic,
-    messages: parcels.map(parcel => parcel.record),
+    messages: records.map(one => one.record),
   }))
 
 const connect = async (options: FactBusOptions) => {
@@ -102,7 +102,7 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
     connection = undefined
   }
 
-  const attempt = async (chunk: readonly Parcel[], delivery: Delivery): Promise<void> => {
+  const attempt = async (chunk: readonly ProducerRecord[], delivery: Delivery): Promise<void> => {
     connection ??= await connect(options)
     delivery.effect = 'unknown'
     await connection.producer.sendBatch({
@@ -121,7 +121,7 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
   }
 
   /** A topic may take less than the broker: then halves are tried, down to the one message that is too large. */
-  const split = async (chunk: readonly Parcel[], delivery: Delivery, error: unknown): Promise<void> => {
+  const split = async (chunk: readonly ProducerRecord[], delivery: Delivery, error: unknown): Promise<void> => {
     const [first, ...others] = chunk
     if (first !== undefined && others.length === 0) throw new FactTooLarge(first.fact, error)
     const middle = Math.ceil(chunk.length / 2)
@@ -129,7 +129,7 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
     await deliver(chunk.slice(middle), delivery)
   }
 
-  const deliver = async (chunk: readonly Parcel[], delivery: Delivery): Promise<void> => {
+  const deliver = async (chunk: readonly ProducerRecord[], delivery: Delivery): Promise<void> => {
     for (let tries = 0; ; tries++) {
       try {
         return await attempt(chunk, delivery)
@@ -143,7 +143,7 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
     }
   }
 
-  const deliverAll = async (chunks: readonly Parcel[][]): Promise<void> => {
+  const deliverAll = async (chunks: readonly ProducerRecord[][]): Promise<void> => {
     const deadline = performance.now() + (options.publishDeadlineMs ?? PUBLISH_DEADLINE_MS)
     const delivery: Delivery = { effect: 'none', deadline }
     for (const chunk of chunks) await deliver(chunk, delivery)
@@ -166,7 +166,7 @@ export const openFactBus = (options: FactBusOptions): SubscriberBus => {
   const { deliverAll, drop } = createCourier(options, closing.signal)
   let last: Promise<void> = Promise.resolve()
 
-  const inTurn = async (before: Promise<void>, chunks: readonly Parcel[][]): Promise<void> => {
+  const inTurn = async (before: Promise<void>, chunks: readonly ProducerRecord[][]): Promise<void> => {
     await before.catch((cause: unknown) => {
       throw new Unavailable('fact bus', 'none', cause)
     })

@@ -45,7 +45,7 @@ const clientOf = ({ sql }: Database) => ({
   },
 })
 
-const inTime = <T>(work: Promise<T>): Promise<T> =>
+const withTimeout = <T>(work: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('Counting took too long.')), SHARED_MAX_MS)
     work.then(resolve, reject).finally(() => clearTimeout(timer))
@@ -92,7 +92,7 @@ export const openSharedCounter = async (
   const spendAnywhere = async (key: string, points: number, windowSeconds: number): Promise<Counted> => {
     if (performance.now() >= restingUntilMs) {
       try {
-        return await inTime(spend(shared, key, points, windowSeconds))
+        return await withTimeout(spend(shared, key, points, windowSeconds))
       } catch (error) {
         onFailure(error)
         restingUntilMs = performance.now() + REST_MS

@@ -6,7 +6,7 @@ import { fingerprintOf, type Records } from './records.ts'
 /** Sessions are looked up by a second name too; a record of this kind leads from it to the first. */
 const SESSION_UID = 'Session.uid'
 
-export type AdapterParts = {
+export type AdapterDependencies = {
   readonly records: Records
   readonly clients: () => Promise<readonly DevClient[]>
   /** Makes the API refuse what was given out under the grant of this name. */
@@ -16,7 +16,7 @@ export type AdapterParts = {
 /** The name of a grant in access tokens and in the list of revoked ones: no secret, and nothing can be asked for with it. */
 export const grantName = (grantId: string): string => `grant:${fingerprintOf(grantId)}`
 
-const clientAdapter = (clients: AdapterParts['clients']): Pick<Adapter, 'find'> => ({
+const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, 'find'> => ({
   find: async id => {
     const client = (await clients()).find(({ client_id }) => client_id === id)
     return client && metadataOf(client)
@@ -32,7 +32,7 @@ const refuse = async (): Promise<never> => {
  * consumes it, in two steps: of twenty requests at once, all could pass the check. So consuming decides here: one wins,
  * and every other takes the whole grant back, because then a code or a token is in more than one pair of hands.
  */
-export const createAdapters = ({ records, clients, revoke }: AdapterParts): AdapterFactory => {
+export const createAdapters = ({ records, clients, revoke }: AdapterDependencies): AdapterFactory => {
   const revokeGrant = async (kind: string, grantId: string): Promise<void> => {
     // First of all the API refuses; a crash after this leaves records of a grant that nobody honours.
     await revoke(grantName(grantId))

@@ -11,7 +11,7 @@ import { isPassword } from './passwords.ts'
 import { INTERACTION_ROUTE, resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
-export type InteractionParts = {
+export type InteractionDependencies = {
   readonly provider: Provider
   readonly issuer: string
   readonly resource: string
@@ -27,7 +27,7 @@ type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 type Step = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly parts: InteractionParts
+  readonly parts: InteractionDependencies
   readonly interaction: Interaction
 }
 
@@ -143,7 +143,7 @@ const receive = async (step: Step, action: string): Promise<Page | undefined> =>
   return action === 'login' ? logIn(step, form) : consent(step, form)
 }
 
-const failurePage = (error: unknown, onError: InteractionParts['onError']): Page => {
+const failurePage = (error: unknown, onError: InteractionDependencies['onError']): Page => {
   if (error instanceof errors.OIDCProviderError) {
     const { message, error_description, statusCode } = error
     return errorPage({ error: message, ...(error_description ? { error_description } : {}) }, statusCode)
@@ -156,7 +156,7 @@ const failurePage = (error: unknown, onError: InteractionParts['onError']): Page
 export const serveInteraction = async (
   request: IncomingMessage,
   response: ServerResponse,
-  parts: InteractionParts,
+  parts: InteractionDependencies,
 ): Promise<boolean> => {
   const [, uid, action] = PATH.exec((request.url ?? '').split('?', 1)[0] ?? '') ?? []
   const isRead = request.method === 'GET' || request.method === 'HEAD'

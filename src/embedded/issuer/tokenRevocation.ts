@@ -4,14 +4,14 @@ import { z } from 'zod'
 import { tokenName } from '../../identity/revocations.ts'
 import type { PublicKey } from './signingKey.ts'
 
-export type RevocationParts = {
+export type RevocationDependencies = {
   readonly issuer: string
   readonly keys: () => Promise<readonly PublicKey[]>
   readonly revoke: (name: string) => Promise<void>
 }
 
 /** The claims of a living token of ours; nothing for any other text. */
-const readOwn = async (token: string, { issuer, keys }: RevocationParts): Promise<JWTPayload | undefined> => {
+const readOwn = async (token: string, { issuer, keys }: RevocationDependencies): Promise<JWTPayload | undefined> => {
   const ours = createLocalJWKSet({ keys: [...(await keys())] })
   return await jwtVerify(token, ours, { issuer, typ: 'at+jwt', algorithms: ['ES256'] }).then(
     ({ payload }) => payload,
@@ -25,7 +25,7 @@ const readOwn = async (token: string, { issuer, keys }: RevocationParts): Promis
  * grant live on: who wants them gone revokes the refresh token. A token that is not the client's, or none, is left alone,
  * and the answer is the same: it tells nobody whose a found token is.
  */
-export const revokeAccessTokens = (provider: Provider, parts: RevocationParts): void => {
+export const revokeAccessTokens = (provider: Provider, parts: RevocationDependencies): void => {
   provider.use(async (ctx: KoaContextWithOIDC, next) => {
     await next()
     const { oidc, body } = ctx

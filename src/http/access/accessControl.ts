@@ -11,7 +11,7 @@ import type { AnyRoute, Services } from '../route.ts'
 export type Authenticate = (req: Incoming) => Promise<Principal>
 
 /** Identifies the caller, and decides what it may do here and how often. */
-export type Gate = {
+export type AccessControl = {
   readonly identify: Authenticate
   /** The caller with what it may do here. Throws Problem: 429 before 403, and what is forbidden is counted too. */
   readonly admit: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
@@ -19,7 +19,10 @@ export type Gate = {
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
 }
 
-export const createGate = ({ limits, standings }: Services, authenticate: Authenticate): Gate => {
+export const createAccessControl = (
+  { limits, tenantStatuses }: Services,
+  authenticate: Authenticate,
+): AccessControl => {
   // Valid credentials are always accepted, so that a caller cannot lock out others behind the same address; an address
   // from which too many are refused is no longer told why. A token that has only expired is always told so, and not
   // counted: its holder is known, and refreshes it when it hears of it.
@@ -34,9 +37,9 @@ export const createGate = ({ limits, standings }: Services, authenticate: Authen
   }
 
   const permit = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
-    const standing = await standings(principal.tenant)
-    if (standing.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
-    const effective = withoutRevoked(principal, standing)
+    const status = await tenantStatuses(principal.tenant)
+    if (status.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
+    const effective = withoutRevoked(principal, status)
     checkPermission(effective, declared)
     return effective
   }
@@ -45,7 +48,7 @@ export const createGate = ({ limits, standings }: Services, authenticate: Authen
     identify,
     admit: async (principal, declared, res) => {
       const counted = await limits.count(principal, declared.rateClass)
-      res.locals['standings'] = counted
+      res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
       // First, since a refusal for want of a right is an audit record: beyond its limits a caller causes no more work.
       const exceeded = exceededBy(counted)

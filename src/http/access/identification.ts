@@ -2,7 +2,7 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { Principal } from '../../identity/principal.ts'
 import { addressAccount } from '../server/loadShedding.ts'
 import type { Holding } from '../server/capacity.ts'
-import type { Gate } from './accessControl.ts'
+import type { AccessControl } from './accessControl.ts'
 import { callerOf } from './rateLimits.ts'
 import { type Account, callerAccount, type Pace, refuseBusy, strangersAccount } from '../server/pacing.ts'
 import type { AnyRoute } from '../route.ts'
@@ -13,7 +13,7 @@ export const holdingOf = ({ locals }: Outgoing): Holding | undefined => locals['
 /** The caller, or none where the route needs none; resolves in the caller's turn, with a place on the caller's account. */
 export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Principal | undefined>
 
-export const createIdentification = ({ identify }: Pick<Gate, 'identify'>, pace: Pace): Identification => {
+export const createIdentification = ({ identify }: Pick<AccessControl, 'identify'>, pace: Pace): Identification => {
   const inTurn = async (account: Account, res: Outgoing): Promise<void> => {
     holdingOf(res)?.rest()
     await pace.turn(account)

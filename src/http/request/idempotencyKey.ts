@@ -58,6 +58,6 @@ export const bindKeyOf = async (
   { about, path }: { readonly about: string; readonly path: string },
 ): Promise<void> => {
   if (idempotency === undefined || claim === null) return
-  const objection = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
-  if (objection) throw keyProblemOf(objection, path)
+  const conflict = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
+  if (conflict) throw keyProblemOf(conflict, path)
 }

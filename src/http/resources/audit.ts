@@ -31,12 +31,12 @@ const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   payment_reference_conflict: 'state',
 }
 
-const tenantOf = async ({ loader }: Ledger, resource: string): Promise<string | undefined> => {
-  if (isId('inv', resource)) return (await loader.load(invoiceEntity, resource)).row?.tenant_id
-  if (isId('pay', resource)) return (await loader.load(paymentEntity, resource)).row?.tenant_id
-  if (isId('op', resource)) return (await loader.load(operationEntity, resource)).row?.tenant_id
-  if (isId('key', resource)) return (await loader.load(apiKeyEntity, resource)).row?.tenant_id
-  if (isId('sub', resource)) return (await loader.load(subscriptionEntity, resource)).row?.tenant_id
+const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<string | undefined> => {
+  if (isId('inv', resource)) return (await aggregates.load(invoiceEntity, resource)).row?.tenant_id
+  if (isId('pay', resource)) return (await aggregates.load(paymentEntity, resource)).row?.tenant_id
+  if (isId('op', resource)) return (await aggregates.load(operationEntity, resource)).row?.tenant_id
+  if (isId('key', resource)) return (await aggregates.load(apiKeyEntity, resource)).row?.tenant_id
+  if (isId('sub', resource)) return (await aggregates.load(subscriptionEntity, resource)).row?.tenant_id
   return undefined
 }
 
@@ -56,7 +56,7 @@ export type Attempted = {
 type Recording = { readonly ledger: Ledger; readonly denials: Denials }
 
 /** Passes on what the work answers or throws; a refusal of right or state is on record before the caller learns of it. */
-export const audited = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
+export const withAudit = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {

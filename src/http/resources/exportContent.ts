@@ -30,7 +30,7 @@ type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 /** The row of an export whose file is there. Throws Problem: 404 before it is finished, 410 after its time. */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params } = call
-  const row = visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+  const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
   // The worker expires it a little later; it must not be read in between.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
   if (row.state === 'succeeded') return row

@@ -70,7 +70,7 @@ const historyOf = <S, C, E extends AnyEvent, Code extends string, R extends Reso
     handle: async call => {
       const { ledger, params, query, principal, cursors, path } = call
       const id: Id<IdPrefix> = params.id
-      const history = await ledger.loader.history(entity, id)
+      const history = await ledger.aggregates.history(entity, id)
       if (history[0]?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
       const binding = { tenant: principal.tenant, path }
       const after = query.cursor === undefined ? -1 : positionSchema.parse(cursors.open(binding, query.cursor)).after

@@ -134,7 +134,7 @@ const listInvoices = route({
 
 /** Four eyes, where the tenant's policy asks for them. A refusal of right comes before any stale version. */
 const checkPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
-  const { row } = await call.ledger.loader.load(invoiceEntity, call.params.id)
+  const { row } = await call.ledger.aggregates.load(invoiceEntity, call.params.id)
   const { tenant_id, currency, amount_due, created_by } = visible(call, row)
   if (!call.needsFourEyes(tenant_id, currency, amount_due)) return
   const decision = authorize(call.principal, { scope: 'invoice:approve', otherThan: created_by })

@@ -134,7 +134,7 @@ const readOperation = route({
   errors: ['precondition_invalid'],
   handle: async (call): Promise<Reply> => {
     const { ledger, params, principal } = call
-    const { row } = await ledger.loader.load(operationEntity, params.id)
+    const { row } = await ledger.aggregates.load(operationEntity, params.id)
     if (row === undefined) return readUnrecorded(call, params.id)
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
@@ -152,7 +152,7 @@ const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView,
 const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
   const { ledger, principal } = call
   const paymentId = withPrefix('pay', id)
-  if ((await ledger.loader.load(paymentEntity, paymentId)).row === undefined) {
+  if ((await ledger.aggregates.load(paymentEntity, paymentId)).row === undefined) {
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
       throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
@@ -208,7 +208,7 @@ const cancelOperation = route({
   errors: [],
   handle: async call => {
     const { ledger, params, context } = call
-    visible(call, (await ledger.loader.load(operationEntity, params.id)).row)
+    visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
     const command = { type: 'CancelOperation' as const }
     const handled = await handle(ledger, operationEntity, params.id, { command, context })
     if ('rejected' in handled) throw problemOf(handled)

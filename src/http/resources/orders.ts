@@ -181,7 +181,7 @@ const changeOrder = route({
   errors: ['order_state_conflict'],
   handle: async call => {
     const { metadata, lines, customer_reference, description } = call.body
-    const { row } = await call.ledger.loader.load(orderEntity, call.params.id)
+    const { row } = await call.ledger.aggregates.load(orderEntity, call.params.id)
     // What is merged into here is what If-Match names: had it moved on, the precondition would fail.
     const current = visible(call, row)
     const command = {

@@ -1,10 +1,10 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { AnyEvent, Rejection } from '../../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
-import type { Created } from '../../commands/creation.ts'
+import type { Created, KeyConflict } from '../../commands/creation.ts'
 import type { Entity } from '../../commands/entities.ts'
 import type { Handled } from '../../commands/handle.ts'
-import type { Loaded, Loader } from '../../commands/aggregateRepository.ts'
+import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
 import { etagOf, isKnown } from '../request/conditional.ts'
 import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
 import type { Call, Reply } from '../route.ts'
@@ -37,10 +37,10 @@ export const readOne = async <S, C, E extends AnyEvent, Code extends string, R e
   render: Render<R>,
 ): Promise<Reply> => {
   const asOf = call.query?.as_of
-  const { loader } = call.ledger
+  const { aggregates } = call.ledger
   const row = visible(
     call,
-    asOf === undefined ? (await loader.load(entity, id)).row : await rowAsOf(loader, entity, id, asOf),
+    asOf === undefined ? (await aggregates.load(entity, id)).row : await rowAsOf(aggregates, entity, id, asOf),
   )
   const etag = etagOf(row.revision, call.apiVersion)
   const headers = { ETag: etag, ...PRIVATE }
@@ -48,14 +48,14 @@ export const readOne = async <S, C, E extends AnyEvent, Code extends string, R e
 }
 
 const rowAsOf = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  loader: Loader,
+  aggregates: AggregateRepository,
   { aggregate, projection }: Entity<S, C, E, Code, R>,
   id: Id<IdPrefix>,
   asOf: string,
 ): Promise<R | undefined> => {
   const until = Date.parse(asOf)
   let row: R | undefined
-  for (const recorded of await loader.history({ aggregate }, id)) {
+  for (const recorded of await aggregates.history({ aggregate }, id)) {
     // The order of the stream is the order of the decisions, whatever the clocks of their machines said.
     if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
     row = fold(projection, row, recorded)
@@ -136,13 +136,11 @@ export const answerCreated = <R extends ResourceRow>(
   }
 }
 
-type KeyObjection = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
-
 /** What is wrong with a key that was used before. `path`: of the resources that it is about. */
-export const keyProblemOf = (objection: KeyObjection, path: string): Problem =>
-  objection.kind === 'key_reused'
-    ? keyReused(objection.pointers)
-    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${objection.id}` } })
+export const keyProblemOf = (conflict: KeyConflict, path: string): Problem =>
+  conflict.kind === 'key_reused'
+    ? keyReused(conflict.pointers)
+    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${conflict.id}` } })
 
 const keyReused = (pointers: readonly string[]): Problem =>
   new Problem('idempotency_key_reused', {

@@ -13,7 +13,7 @@ export const deadlineOf = ({ rateClass }: Pick<AnyRoute, 'rateClass'>): number =
  * Answers within `leftMs`, whatever the dependencies do. The work goes on after that, and its outcome can be found by the
  * same key.
  */
-export const inTime = async (
+export const withDeadline = async (
   world: World,
   { method }: Pick<AnyRoute, 'method'>,
   leftMs: number,
@@ -33,7 +33,10 @@ export const inTime = async (
 }
 
 /** The Problem that a failing dependency is for the caller: it depends on whether anything may have been done. */
-export const telling = async <T>({ method }: Pick<AnyRoute, 'method'>, work: () => Promise<T>): Promise<T> => {
+export const unavailableAsProblem = async <T>(
+  { method }: Pick<AnyRoute, 'method'>,
+  work: () => Promise<T>,
+): Promise<T> => {
   try {
     return await work()
   } catch (error) {

@@ -4,7 +4,7 @@ import type { Holding } from '../server/capacity.ts'
 import { challengeOf } from '../access/challenge.ts'
 import { coded } from './contentCoding.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.ts'
-import { rateHeaders, type Standing } from '../access/rateLimits.ts'
+import { rateHeaders, type RateUsage } from '../access/rateLimits.ts'
 import type { Reply, Streamed } from '../route.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 
@@ -15,7 +15,7 @@ type Locals = {
   /** The address under which callers know the service. */
   readonly publicUrl?: string
   /** How the caller stands with its limits. */
-  readonly standings?: readonly Standing[]
+  readonly rateUsage?: readonly RateUsage[]
   /** The request's share of the capacity. */
   readonly holding?: Holding
 }
@@ -27,7 +27,7 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'API-Version': locals.apiVersion ?? OLDEST_VERSION,
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
-  ...(locals.standings ? rateHeaders(locals.standings) : {}),
+  ...(locals.rateUsage ? rateHeaders(locals.rateUsage) : {}),
 })
 
 /**

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
 import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
-import { addressAccount, type Admission, admission } from './loadShedding.ts'
+import { addressAccount, type LoadShedding, loadShedding } from './loadShedding.ts'
 import { bodyArrived, continueTo } from '../request/body.ts'
 import { allowOf, type Boundary, routesByPath } from '../boundary.ts'
 import { correlationIdOf } from '../request/correlation.ts'
@@ -15,11 +15,11 @@ import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { normalizeUrl } from '../request/url.ts'
 
-export type AppParts = {
+export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
-  readonly admission: Omit<Admission, 'exempt' | 'pace'>
+  readonly admission: Omit<LoadShedding, 'exempt' | 'pace'>
   readonly pace: Pace
   /** The address of the peer when absent. */
   readonly addressOf?: AddressOf
@@ -30,7 +30,7 @@ export type AppParts = {
 }
 
 /** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
-export const createApp = (parts: AppParts): RequestListener => {
+export const createApp = (parts: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(parts)
   const { addressOf = createAddressOf([]) } = parts
   const distrusted = new WeakSet<Socket>()
@@ -53,13 +53,13 @@ export const createApp = (parts: AppParts): RequestListener => {
 }
 
 /** The Express application: the routes in the order of their declaration, then what is not there. */
-const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppParts): Express => {
+const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(admission({ ...admitted, exempt, pace }))
+  app.use(loadShedding({ ...admitted, exempt, pace }))
   const inTurn = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
     const account = strangersAccount(kind, res.locals['address'])
     res.locals['holding']?.rest()
@@ -117,7 +117,7 @@ const respond = async (
   req: Incoming,
   res: Outgoing,
   declared: AnyRoute,
-  { boundary, log }: Pick<AppParts, 'boundary' | 'log'>,
+  { boundary, log }: Pick<AppDependencies, 'boundary' | 'log'>,
 ): Promise<void> => {
   try {
     await sendReply(req, res, await boundary(req, res, declared))

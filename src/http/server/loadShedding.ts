@@ -37,7 +37,7 @@ const watchLoop = (): (() => boolean) => {
   return () => Math.min(before, now) > LOOP_DELAY_MAX_MS
 }
 
-export type Admission = {
+export type LoadShedding = {
   /** From then on the requests of connections that are still open are sent elsewhere. */
   readonly stopping: AbortSignal
   /** Paths that are answered under any load: they say how the service is. */
@@ -52,13 +52,13 @@ export type Admission = {
 export const addressAccount = ({ locals }: Pick<Outgoing, 'locals'>): string =>
   `address ${networkOf(String(locals['address']))}`
 
-export const admission = ({
+export const loadShedding = ({
   stopping,
   exempt,
   isOverloaded = watchLoop(),
   capacity = createCapacity(),
   pace,
-}: Admission): RequestHandler => {
+}: LoadShedding): RequestHandler => {
   const admit = (res: Outgoing): void => {
     if (stopping.aborted) throw new Problem('shutting_down', { headers: { Connection: 'close' } })
     // Where some ask for more than their pace, they are refused, and the others served (pace.ts).

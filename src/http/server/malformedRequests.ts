@@ -59,7 +59,7 @@ type Exchanges = { readonly open: Set<ServerResponse>; last: ServerResponse }
  * on its connection, and an answer to it that overtakes the first one's would pass for that. The client would be told
  * that nothing was done while the first request is carried out.
  */
-export const createUnreadable = () => {
+export const createMalformedRequestHandler = () => {
   const connections = new WeakMap<Duplex, Exchanges>()
   const ended = new WeakSet<Duplex>()
 

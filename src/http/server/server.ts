@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
-import { createUnreadable, refuseTunnel } from './malformedRequests.ts'
+import { createMalformedRequestHandler, refuseTunnel } from './malformedRequests.ts'
 
 const HEADERS_DEADLINE_MS = 10_000
 const REQUEST_DEADLINE_MS = 40_000
@@ -31,7 +31,7 @@ export const listen = async (
     // Node's own refusal would be no problem document (framing.ts).
     requireHostHeader: false,
   })
-  const unreadable = createUnreadable()
+  const unreadable = createMalformedRequestHandler()
   let underWay = 0
   server.on('request', (req, res) => {
     if (!unreadable.begun(req, res)) return

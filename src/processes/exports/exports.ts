@@ -13,7 +13,7 @@ import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../comm
 import { type Handled, handle } from '../../commands/handle.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
 import { Unavailable } from '../../ports.ts'
-import { type ExportParts, makeFile, untilReflected } from './file.ts'
+import { type ExportDependencies, makeFile, untilReflected } from './file.ts'
 import { sources } from './sources.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
 import { createTurns } from './turnsByTenant.ts'
@@ -53,7 +53,7 @@ type Sent = Handled<OperationState, OperationRow, OperationCode>
 type Send = (command: OperationCommand) => Promise<Sent>
 
 /** `run` makes the ids of the events: the same run that sends again is recognised, another one is not taken for it. */
-const sender = ({ ledger }: ExportParts, recorded: Recorded<OperationEvent>, run: string): Send => {
+const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
     const context = { ...contextOf(NAME, recorded, ledger.world), commandId: `${NAME}/${run}/${command.type}` }
@@ -62,10 +62,11 @@ const sender = ({ ledger }: ExportParts, recorded: Recorded<OperationEvent>, run
 }
 
 const RUN_BYTES = 16
-const newRun = ({ ledger }: ExportParts): string => Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
+const newRun = ({ ledger }: ExportDependencies): string =>
+  Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
 
 /** One attempt, if the operation still wants one. Throws Unavailable, or what the signal aborted with. */
-const attemptOnce = async (parts: ExportParts, request: Request, signal: AbortSignal): Promise<void> => {
+const attemptOnce = async (parts: ExportDependencies, request: Request, signal: AbortSignal): Promise<void> => {
   const { event, id, position, metadata } = request
   await untilReflected(parts, sources[event.data.resource], position, signal)
   const run = newRun(parts)
@@ -86,24 +87,24 @@ const attemptOnce = async (parts: ExportParts, request: Request, signal: AbortSi
   }
 }
 
-const expireOverdue = async (parts: ExportParts): Promise<void> => {
+const expireOverdue = async (parts: ExportDependencies): Promise<void> => {
   const { database, ledger } = parts
   const at = new Date(ledger.world.now()).toISOString()
   const { text, values } = overdueOperations(at, EXPIRE_AT_ONCE)
   for (const { id } of await database.sql<{ id: string }>(text, values)) {
-    const [first] = await ledger.loader.history(operationEntity, id as OperationId)
+    const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
     if (first === undefined) continue
     const expired = await sender(parts, first, newRun(parts))({ type: 'ExpireOperation', at })
     if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
   }
 }
 
-const sweep = async ({ database: { sql } }: ExportParts): Promise<void> => {
+const sweep = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
   for (const stray of await strayFiles(sql)) await deleteAttempt(sql, stray)
 }
 
 /** Does the work at most once in the time; a part that does not answer is asked again the next time. */
-const every = (periodMs: number, parts: ExportParts, work: (parts: ExportParts) => Promise<void>) => {
+const every = (periodMs: number, parts: ExportDependencies, work: (parts: ExportDependencies) => Promise<void>) => {
   const { world } = parts.ledger
   let dueAtMs = 0
   return async (): Promise<void> => {
@@ -131,7 +132,7 @@ type Jobs = Receiver & {
 }
 
 /** The exports that are open in one run, and the attempts at them. */
-const createJobs = (parts: ExportParts): Jobs => {
+const createJobs = (parts: ExportDependencies): Jobs => {
   const { world } = parts.ledger
   const open = createOpenWork<Job>()
   // A job that ended is no longer open, and may need a moment more to notice.
@@ -174,21 +175,21 @@ const createJobs = (parts: ExportParts): Jobs => {
   }
 }
 
-export const exportsFeed = (parts: ExportParts): Feed => ({
+export const exportsFeed = (parts: ExportDependencies): Feed => ({
   name: NAME,
   categories: ['operation'],
-  begin: async (epoch, signal) => {
+  beginRun: async (epoch, signal) => {
     const { database, ledger } = parts
     const { store, world } = ledger
     const jobs = createJobs(parts)
-    const { after, take, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
-    return { after, take, alongside: () => work(parts, { jobs, serve }, signal) }
+    const { after, processBatch: take, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
+    return { after, processBatch: take, background: () => work(parts, { jobs, serve }, signal) }
   },
 })
 
 type Working = { readonly jobs: Jobs; readonly serve: () => Promise<void> }
 
-const work = async (parts: ExportParts, { jobs, serve }: Working, signal: AbortSignal): Promise<void> => {
+const work = async (parts: ExportDependencies, { jobs, serve }: Working, signal: AbortSignal): Promise<void> => {
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
   const regular = [serve, every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]

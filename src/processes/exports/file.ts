@@ -5,7 +5,7 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
 import { type Source, sources } from './sources.ts'
 
-export type ExportParts = {
+export type ExportDependencies = {
   readonly database: Database
   readonly ledger: Ledger
   readonly formats: Readonly<Record<ExportFormat, FileFormat>>
@@ -25,7 +25,7 @@ const POLL_MS = 50
  * write is in the file. The request is an event of the log too, so that every checkpoint comes to it.
  */
 export const untilReflected = async (
-  { database, ledger }: ExportParts,
+  { database, ledger }: ExportDependencies,
   { name }: Source,
   position: bigint,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ export const untilReflected = async (
 }
 
 /** Tells how far it has come, now and then. */
-const progressOf = ({ database, ledger: { world } }: ExportParts, { id, attempt }: Attempt, total: bigint) => {
+const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, attempt }: Attempt, total: bigint) => {
   const beganAtMs = world.monotonicMs()
   let toldAtMs = beganAtMs
   let tick = 0
@@ -72,7 +72,7 @@ const wholeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bi
  * memory there is never more than a batch of rows, what the format keeps back of them, and a chunk. Throws when the
  * signal aborts.
  */
-export const makeFile = async (parts: ExportParts, asked: Asked, signal: AbortSignal): Promise<FileSummary> => {
+export const makeFile = async (parts: ExportDependencies, asked: Asked, signal: AbortSignal): Promise<FileSummary> => {
   const { database, formats } = parts
   const { terms, tenant } = asked
   const source = sources[terms.resource]

@@ -1,11 +1,11 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
 import { toldReason } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
-import { placesOf } from '../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../commands/subscriptions.ts'
 import { markAnnounced, type ParkedFact, unannounced } from '../../feeds/deadLetters.ts'
 import { messageOf } from '../../feeds/publisher.ts'
 import type { FactMessage } from '../../ports.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 
 /**
  * What is parked is announced on the dead letter topic of its subscription: the headers of the fact, and in place of its
@@ -15,7 +15,7 @@ import type { SubscriptionParts } from './dependencies.ts'
 const AT_ONCE = 100
 
 const announcementOf = (fact: ParkedFact, event: CloudEvent | undefined): FactMessage => {
-  const { deadLetterTopic: topic } = placesOf(fact.delivery)
+  const { deadLetterTopic: topic } = topicNamesOf(fact.delivery)
   const headers = event ? messageOf(topic, event).headers : { ce_id: fact.event_id, 'content-type': 'application/json' }
   const { position, key, event_id, type, attempts, first_failed_at } = fact
   const reason = toldReason(fact.reason)
@@ -30,7 +30,7 @@ const announcementOf = (fact: ParkedFact, event: CloudEvent | undefined): FactMe
 
 /** At least once: a process that ends between the two says it again. `of`: the subscriptions that are being delivered. */
 export const announceDeadLetters = async (
-  { database: { sql }, bus }: SubscriptionParts,
+  { database: { sql }, bus }: SubscriptionDependencies,
   of: readonly string[],
 ): Promise<void> => {
   const parked = of.length === 0 ? [] : await unannounced(sql, of, AT_ONCE)

@@ -1,6 +1,6 @@
-import { type Line, takeDelivery } from '../../feeds/subscriptionCheckpoints.ts'
-import { type OpenLine, openLine } from './delivery.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import { type SubscriptionDelivery, takeDelivery } from '../../feeds/subscriptionCheckpoints.ts'
+import { type OpenDelivery, openLine } from './delivery.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './subscriptionTopics.ts'
 import { createTopicWork } from './topicWork.ts'
 import { createWatch, sendTo } from './permissionMonitor.ts'
@@ -11,19 +11,22 @@ export type Lines = {
   /** A look at the database begins, whose rows come next. */
   readonly lookBegins: () => void
   /** Does what is due, and says whether there may be more at once. Throws Unavailable, Replaced, or what the broker refuses. */
-  readonly attend: (line: Line, reached: bigint) => Promise<boolean>
+  readonly attend: (line: SubscriptionDelivery, reached: bigint) => Promise<boolean>
   /** After any failure its topics are looked at before it is delivered again. */
   readonly setAside: (id: string) => Promise<void>
   readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
 }
 
-const hasReplayed = ({ replay, replays, position, replay_to, is_behind }: Line, reached: bigint): boolean =>
+const hasReplayed = (
+  { replay, replays, position, replay_to, is_behind }: SubscriptionDelivery,
+  reached: bigint,
+): boolean =>
   replay_to !== null && replay === replays && reached >= replay_to && (!is_behind || (position ?? -1n) >= replay_to)
 
-export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
+export const createLines = (parts: SubscriptionDependencies, epoch: bigint): Lines => {
   const { sql } = parts.database
-  const lines = new Map<string, OpenLine>()
+  const lines = new Map<string, OpenDelivery>()
   const doubtful = new Set<string>()
   const watch = createWatch(parts)
   const topicWork = createTopicWork()
@@ -34,7 +37,7 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
     await line?.close()
   }
 
-  const opened = async (line: Line): Promise<OpenLine> => {
+  const opened = async (line: SubscriptionDelivery): Promise<OpenDelivery> => {
     const known = lines.get(line.id)
     if (known) return known
     const fresh = await openLine(parts, line, await takeDelivery(sql, checkpointOf(line, epoch)))
@@ -42,10 +45,11 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
     return fresh
   }
 
-  const afterwards = (line: Line, work: Promise<void>): Promise<void> => work.then(() => void doubtful.delete(line.id))
+  const afterwards = (line: SubscriptionDelivery, work: Promise<void>): Promise<void> =>
+    work.then(() => void doubtful.delete(line.id))
 
   /** The work on its topics that it needs before anything else; none when it may be delivered, or has nothing to wait for. */
-  const topicWorkFor = async (line: Line): Promise<(() => Promise<void>) | 'none' | 'deliver'> => {
+  const topicWorkFor = async (line: SubscriptionDelivery): Promise<(() => Promise<void>) | 'none' | 'deliver'> => {
     if (line.state === 'deleted') return () => afterwards(line, removeTopics(parts, line))
     // Its delivery ends, and then its principal's right to read: nothing comes behind what was read last.
     if (line.state === 'stopped' || !(await watch.isAllowed(line)))
@@ -54,7 +58,7 @@ export const createLines = (parts: SubscriptionParts, epoch: bigint): Lines => {
     return line.state === 'active' ? 'deliver' : 'none'
   }
 
-  const proceed = async (line: Line, reached: bigint): Promise<boolean> => {
+  const proceed = async (line: SubscriptionDelivery, reached: bigint): Promise<boolean> => {
     const delivery = await opened(line)
     if (hasReplayed(line, reached)) await sendTo(parts, line, { type: 'CompleteReplay', replay: line.replays })
     const isDue = line.is_behind || line.replay !== line.replays

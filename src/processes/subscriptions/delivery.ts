@@ -1,14 +1,19 @@
 import { subscribedFacts } from '../../../projections/facts/queries.ts'
 import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
-import { placesOf } from '../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../commands/subscriptions.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { type Delivery, openDelivery, type Outgoing } from '../../feeds/deliveryWithParking.ts'
 import { type ParkedFact, parkedBetween } from '../../feeds/deadLetters.ts'
 import { messageOf } from '../../feeds/publisher.ts'
-import { type Checkpoint, type Line, moveDelivery, restartDelivery } from '../../feeds/subscriptionCheckpoints.ts'
+import {
+  type Checkpoint,
+  type SubscriptionDelivery,
+  moveDelivery,
+  restartDelivery,
+} from '../../feeds/subscriptionCheckpoints.ts'
 import { type Sql, Unavailable } from '../../ports.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** One subscription that is being delivered: its facts from the journal to its topic, batch by batch. */
 
@@ -21,18 +26,18 @@ const SERVE_RETRY_MS = 1_000
  */
 const BEGINNING = -1n
 
-export type OpenLine = {
+export type OpenDelivery = {
   /** Delivers the next facts, up to and with this position. Throws Unavailable, Replaced or FactBusRefused. */
-  readonly deliver: (line: Line, reached: bigint) => Promise<void>
+  readonly deliver: (line: SubscriptionDelivery, reached: bigint) => Promise<void>
   /** Resolves when nothing is under way any more. */
   readonly close: () => Promise<void>
 }
 
 type Row = { readonly position: bigint; readonly event: CloudEvent | null }
-const JOURNAL = 'facts_v1'
-const journalOf = ({ tenant_id }: Line) => ({ delivery: JOURNAL, tenant_id })
+const FACTS_PROJECTION = 'facts_v1'
+const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: FACTS_PROJECTION, tenant_id })
 
-const wanted = ({ tenant_id, types, from_time }: Line) => ({ tenant: tenant_id, types, from_time })
+const wanted = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
 /** Whether facts of these types are of streams like this one: of others a subscriber is not even told that they are there. */
 const mayBeOf = (types: readonly string[], key: string): boolean =>
@@ -77,14 +82,14 @@ const unreadOf = ({ delivery: _, reason, attempts: __, first_failed_at: ___, ...
 })
 
 /** The next facts, and how far they go; undefined when there are none up to where the journal has got. */
-const readNext = async (sql: Sql, line: Line, after: bigint, reached: bigint) => {
+const readNext = async (sql: Sql, line: SubscriptionDelivery, after: bigint, reached: bigint) => {
   // Asked first: what the journal takes in between is then in the page.
-  const unread = await parkedBetween(sql, journalOf(line), after, reached)
+  const unread = await parkedBetween(sql, factsProjectionOf(line), after, reached)
   const { text, values } = subscribedFacts({ ...wanted(line), after, to: reached, limit: BATCH_MAX })
   const rows = await sql<Row>(text, values)
   const last = rows.at(-1)
   if (last === undefined) return undefined
-  const { topic } = placesOf(line.id)
+  const { topic } = topicNamesOf(line.id)
   const facts = withUnread(
     rows.map(({ position, event }) => ({ position, fact: event && outgoingOf(topic, position, event) })),
     unread.filter(({ position, key }) => position <= last.position && mayBeOf(line.types, key)),
@@ -93,11 +98,15 @@ const readNext = async (sql: Sql, line: Line, after: bigint, reached: bigint) =>
 }
 
 /** A parked fact again. Whatever it was parked as, only what was subscribed to is ever sent; wherever a replay began since. */
-const findAgain = async (sql: Sql, line: Line, { position }: ParkedFact): Promise<Outgoing | undefined> => {
+const findAgain = async (
+  sql: Sql,
+  line: SubscriptionDelivery,
+  { position }: ParkedFact,
+): Promise<Outgoing | undefined> => {
   const before = position - 1n
-  if ((await parkedBetween(sql, journalOf(line), before, position)).length > 0)
+  if ((await parkedBetween(sql, factsProjectionOf(line), before, position)).length > 0)
     throw new Error('The journal has not taken it yet.')
-  if ((await positionOf(sql, JOURNAL)) < position) throw new Error('The journal has not come so far yet.')
+  if ((await positionOf(sql, FACTS_PROJECTION)) < position) throw new Error('The journal has not come so far yet.')
   const { text, values } = subscribedFacts({
     ...wanted(line),
     from_time: null,
@@ -106,11 +115,11 @@ const findAgain = async (sql: Sql, line: Line, { position }: ParkedFact): Promis
     limit: 1,
   })
   const [row] = await sql<Row>(text, values)
-  return row?.event ? outgoingOf(placesOf(line.id).topic, position, row.event) : undefined
+  return row?.event ? outgoingOf(topicNamesOf(line.id).topic, position, row.event) : undefined
 }
 
 /** What operators ask for is done beside the deliveries, and tried again when the broker did not answer. */
-const serve = async ({ ledger: { world }, log }: SubscriptionParts, delivery: Delivery, signal: AbortSignal) => {
+const serve = async ({ ledger: { world }, log }: SubscriptionDependencies, delivery: Delivery, signal: AbortSignal) => {
   while (!signal.aborted) {
     try {
       await delivery.serve(signal)
@@ -121,7 +130,11 @@ const serve = async ({ ledger: { world }, log }: SubscriptionParts, delivery: De
   }
 }
 
-export const openLine = async (parts: SubscriptionParts, line: Line, from: Checkpoint): Promise<OpenLine> => {
+export const openLine = async (
+  parts: SubscriptionDependencies,
+  line: SubscriptionDelivery,
+  from: Checkpoint,
+): Promise<OpenDelivery> => {
   const { database, bus, ledger } = parts
   const { sql } = database
   const closing = new AbortController()

@@ -3,7 +3,7 @@ import type { Ledger } from '../../commands/handle.ts'
 import type { Database, Log, SubscriberBus } from '../../ports.ts'
 
 /** What the delivery of subscriptions works with. */
-export type SubscriptionParts = {
+export type SubscriptionDependencies = {
   readonly database: Database
   /** Its own: one request is under way at a time over all calls, and the analysts' facts must not wait for these. */
   readonly bus: SubscriberBus

@@ -2,10 +2,10 @@ import type { SubscriptionId } from '../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../streams/subscription/index.ts'
 import { subscriptionEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/handle.ts'
-import type { Line } from '../../feeds/subscriptionCheckpoints.ts'
+import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** Whether those that are delivered may still be, and the commands that follow from it. */
 
@@ -16,12 +16,12 @@ const RECHECK_EVERY_MS = 1_500
 
 /** In the name of whoever was the last to command it. */
 export const sendTo = async (
-  { ledger }: SubscriptionParts,
-  { id: text }: Line,
+  { ledger }: SubscriptionDependencies,
+  { id: text }: SubscriptionDelivery,
   command: SubscriptionCommand,
 ): Promise<void> => {
   const id = text as SubscriptionId
-  const newest = (await ledger.loader.history(subscriptionEntity, id)).at(-1)
+  const newest = (await ledger.aggregates.history(subscriptionEntity, id)).at(-1)
   if (newest === undefined) throw new Error(`${id} has a row and no stream.`)
   const context = { ...contextOf(NAME, newest, ledger.world), commandId: `${NAME}/${newest.eventId}/${command.type}` }
   const sent = await handle(ledger, subscriptionEntity, id, { command, context })
@@ -32,11 +32,11 @@ export const sendTo = async (
 
 export type Watch = {
   /** Asked every few seconds; a no is followed by the event that stops the subscription. */
-  readonly isAllowed: (line: Line) => Promise<boolean>
+  readonly isAllowed: (line: SubscriptionDelivery) => Promise<boolean>
   readonly forget: (id: string) => void
 }
 
-export const createWatch = (parts: SubscriptionParts): Watch => {
+export const createWatch = (parts: SubscriptionDependencies): Watch => {
   const checkedAtMs = new Map<string, number>()
   return {
     forget: id => void checkedAtMs.delete(id),

@@ -1,7 +1,13 @@
 import { TOPIC_RETENTION_MS } from '../../../projections/factTopics.ts'
-import { placesOf } from '../../commands/subscriptions.ts'
-import { type Checkpoint, endDelivery, type Line, noteAcl, takeDelivery } from '../../feeds/subscriptionCheckpoints.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import { topicNamesOf } from '../../commands/subscriptions.ts'
+import {
+  type Checkpoint,
+  endDelivery,
+  type SubscriptionDelivery,
+  noteAcl,
+  takeDelivery,
+} from '../../feeds/subscriptionCheckpoints.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** The topics of a subscription, and who may read them. */
 
@@ -10,7 +16,10 @@ const PARTITIONS = 3
 const DEAD_LETTER_PARTITIONS = 1
 
 /** Its position is an exclusive bound in SQL: the one before the first that is wanted need not be any event's own. */
-export const checkpointOf = ({ id, replay, replays, position, from_position }: Line, epoch: bigint): Checkpoint => ({
+export const checkpointOf = (
+  { id, replay, replays, position, from_position }: SubscriptionDelivery,
+  epoch: bigint,
+): Checkpoint => ({
   id,
   epoch,
   replay: replay ?? replays,
@@ -18,18 +27,18 @@ export const checkpointOf = ({ id, replay, replays, position, from_position }: L
 })
 
 const rightsOf = (id: string) => {
-  const { topic, deadLetterTopic, groupPrefix } = placesOf(id)
+  const { topic, deadLetterTopic, groupPrefix } = topicNamesOf(id)
   return { topics: [topic, deadLetterTopic], groupPrefix }
 }
 
 /** The row comes first: topics that are there are always found again, and deleted with their subscription. */
 export const provideTopics = async (
-  { database: { sql }, bus }: SubscriptionParts,
-  line: Line,
+  { database: { sql }, bus }: SubscriptionDependencies,
+  line: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
   const taken = await takeDelivery(sql, checkpointOf(line, epoch))
-  const { topic, deadLetterTopic } = placesOf(line.id)
+  const { topic, deadLetterTopic } = topicNamesOf(line.id)
   const settings = { retentionMs: TOPIC_RETENTION_MS }
   await bus.ensureTopics([
     { topic, partitions: PARTITIONS, ...settings },
@@ -41,8 +50,8 @@ export const provideTopics = async (
 
 /** Takes away what was granted: whoever reads the topic is refused from their next fetch on. */
 export const withdrawRights = async (
-  { database: { sql }, bus }: SubscriptionParts,
-  line: Line,
+  { database: { sql }, bus }: SubscriptionDependencies,
+  line: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
   if (line.acl !== 'granted') return
@@ -50,7 +59,10 @@ export const withdrawRights = async (
   await noteAcl(sql, await takeDelivery(sql, checkpointOf(line, epoch)), null)
 }
 
-export const removeTopics = async ({ database: { sql }, bus }: SubscriptionParts, { id }: Line): Promise<void> => {
+export const removeTopics = async (
+  { database: { sql }, bus }: SubscriptionDependencies,
+  { id }: SubscriptionDelivery,
+): Promise<void> => {
   const rights = rightsOf(id)
   await bus.revokeReading(rights)
   await bus.deleteTopics(rights.topics)

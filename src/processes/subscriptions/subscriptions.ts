@@ -2,11 +2,11 @@ import { partsOf } from '../../../streams/aggregate.ts'
 import { moveCheckpoint, positionOf, Replaced, takeCheckpoint } from '../../feeds/checkpoints.ts'
 import { parkedKeys } from '../../feeds/deadLetters.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
-import { type Line, linesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
+import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
 import { type StoredEvent, Unavailable } from '../../ports.ts'
 import { announceDeadLetters } from './deadLetters.ts'
 import { createLines, type Lines } from './deliveries.ts'
-import type { SubscriptionParts } from './dependencies.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
 import { createTenantTurns, type Turns } from './turnsByTenant.ts'
 import { NAME } from './permissionMonitor.ts'
 
@@ -30,12 +30,12 @@ const REST_MS = 5_000
 const FAILURES_MAX = 2
 
 type Rounds = {
-  readonly parts: SubscriptionParts
+  readonly parts: SubscriptionDependencies
   /** The newest event of a subscription, as long as its row does not have it. */
   readonly newest: Map<string, Pick<StoredEvent, 'revision' | 'position'>>
   /** Until when a subscription rests. */
   readonly resting: Map<string, number>
-  readonly turns: Turns<Line>
+  readonly turns: Turns<SubscriptionDelivery>
 }
 
 /**
@@ -44,7 +44,7 @@ type Rounds = {
  */
 const outOfDate = async (
   { newest, parts: { database } }: Rounds,
-  lines: readonly Line[],
+  lines: readonly SubscriptionDelivery[],
 ): Promise<ReadonlySet<string>> => {
   for (const { id, revision } of lines) if ((newest.get(id)?.revision ?? 0n) <= revision) newest.delete(id)
   const late = lines.filter(({ id }) => newest.has(id))
@@ -66,7 +66,7 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
   const { database, ledger, log } = parts
   let failures = 0
 
-  const attend = async (line: Line, reached: bigint): Promise<boolean> => {
+  const attend = async (line: SubscriptionDelivery, reached: bigint): Promise<boolean> => {
     turns.taken(line)
     try {
       const more = await lines.attend(line, reached)
@@ -89,7 +89,7 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
     const reached = await positionOf(database.sql, 'facts_v1')
     let more = false
     lines.lookBegins()
-    const all = await linesUpTo(database.sql, reached)
+    const all = await deliveriesUpTo(database.sql, reached)
     const late = await outOfDate(rounds, all)
     for (const line of turns.inOrder(all)) {
       if (signal.aborted) return false
@@ -108,22 +108,22 @@ const deliverAll = async (rounds: Rounds, lines: Lines, signal: AbortSignal): Pr
   }
 }
 
-export const subscriptionsFeed = (parts: SubscriptionParts): Feed => {
+export const subscriptionsFeed = (parts: SubscriptionDependencies): Feed => {
   const { sql } = parts.database
   return {
     name: NAME,
     categories: ['subscription'],
-    begin: async (epoch, signal) => {
+    beginRun: async (epoch, signal) => {
       const rounds: Rounds = { parts, newest: new Map(), resting: new Map(), turns: createTenantTurns() }
       return {
         after: await takeCheckpoint(sql, NAME, epoch),
-        take: async (events, position) => {
+        processBatch: async (events, position) => {
           // Not even decoded: an event that this build cannot read concerns its own subscription, whose row parks it.
           for (const { stream, revision, position: at } of events)
             rounds.newest.set(partsOf(stream).id, { revision, position: at })
           await moveCheckpoint(sql, [NAME], position, epoch)
         },
-        alongside: async () => {
+        background: async () => {
           const lines = createLines(parts, epoch)
           try {
             await deliverAll(rounds, lines, signal)

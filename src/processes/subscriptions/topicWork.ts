@@ -1,4 +1,4 @@
-import type { Line } from '../../feeds/subscriptionCheckpoints.ts'
+import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { createTurns } from './turnsByTenant.ts'
 
 /**
@@ -11,7 +11,7 @@ import { createTurns } from './turnsByTenant.ts'
 
 const AT_ONCE_MAX = 4
 
-type Place = Pick<Line, 'id' | 'tenant_id'>
+type Place = Pick<SubscriptionDelivery, 'id' | 'tenant_id'>
 type Work = () => Promise<void>
 type Task = Place & { readonly work: Work }
 

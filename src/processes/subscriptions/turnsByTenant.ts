@@ -1,4 +1,4 @@
-import type { Line } from '../../feeds/subscriptionCheckpoints.ts'
+import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 
 /**
  * Round robin over tenants, and over the subscriptions of each: the one whose last turn is the longest ago is the next, and
@@ -35,7 +35,7 @@ export const createTurns = <T>(keyOf: (item: T) => string): Queue<T> => {
   }
 }
 
-type Place = Pick<Line, 'id' | 'tenant_id'>
+type Place = Pick<SubscriptionDelivery, 'id' | 'tenant_id'>
 
 /** One of each tenant, then the second of each, and so on. */
 export const createTenantTurns = <L extends Place>(): Turns<L> => {

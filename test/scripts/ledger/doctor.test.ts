@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
-import { settlement } from '../../../src/processes/paymentRecovery.ts'
+import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
 import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { kafkaForTests, kafkaKind } from '../../support/kafka.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
@@ -148,6 +148,6 @@ describe('npm run ledger -- doctor', function () {
 
   it('expects the processes that there are', () => {
     const { ledger } = {} as never
-    expect(PROCESSES).to.include.members([settlement(ledger).name, fulfilment(ledger).name])
+    expect(PROCESSES).to.include.members([paymentRecovery(ledger).name, fulfilment(ledger).name])
   })
 })

@@ -23,7 +23,7 @@ export const append =
       if (proposed !== undefined) proposal?.add(proposedOf(proposed))
     })
     call.on('end', () => {
-      void carryOut(writer, proposal).then(answer => {
+      void executeAppend(writer, proposal).then(answer => {
         if ('failed' in answer) callback(answer.failed)
         else callback(null, answer.response)
       })
@@ -34,7 +34,7 @@ export const append =
 
 type Answer = { readonly response: AppendResp } | { readonly failed: Failure }
 
-const carryOut = async (writer: Writer, proposal: Proposal | undefined): Promise<Answer> => {
+const executeAppend = async (writer: Writer, proposal: Proposal | undefined): Promise<Answer> => {
   const finished = proposal?.finish()
   if (finished === undefined) return { failed: invalidArgument('The first message must hold the options.') }
   if ('refused' in finished) return { failed: finished.refused.failure }

@@ -38,7 +38,7 @@ export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace
 }
 
 export type Found = FeedPlace & { readonly event: CloudEvent }
-type Part = {
+type FactsRead = {
   readonly facts: readonly Found[]
   /** How far was looked: where the next part begins. */
   readonly end: FeedPlace
@@ -48,7 +48,7 @@ type Part = {
 type Run = (query: Query<FactsPageRow>) => Promise<FactsPageRow[]>
 
 /** The next facts. A part without any still moves the place on, behind those that did not fit the filters. */
-export const read = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<Part> => {
+export const read = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<FactsRead> => {
   const { type, subject, from_time } = call.query
   const { tenant } = call.principal
   const rows = await run(factsPage({ tenant, after, limit: limit + 1, type, subject, from_time }))

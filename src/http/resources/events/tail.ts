@@ -36,7 +36,7 @@ type Waiting = {
   readonly resolve: () => void
 }
 
-export type TailParts = { readonly database: Pick<Database, 'sql'>; readonly world: World }
+export type TailDependencies = { readonly database: Pick<Database, 'sql'>; readonly world: World }
 
 const createWaiting = (world: World) => {
   const waiting = new Set<Waiting>()
@@ -57,7 +57,7 @@ const createWaiting = (world: World) => {
 }
 
 /** The place of the newest fact that all followers have been given, or had when they began. */
-const createPlace = ({ sql }: TailParts['database']) => {
+const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
   let begun: Promise<void> | undefined
   const begin = async (): Promise<void> => {
@@ -82,7 +82,7 @@ const createPlace = ({ sql }: TailParts['database']) => {
   }
 }
 
-export const createTail = ({ database, world }: TailParts): Tail => {
+export const createTail = ({ database, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
   const followers = createFollowers(world, place.forget)

@@ -4,7 +4,7 @@ import { apiKeyPage } from '../../../../projections/apiKeys/queries.ts'
 import type { ApiKeyEvent, ApiKeyState } from '../../../../streams/apiKey/index.ts'
 import type { Claim } from '../../../../streams/claim.ts'
 import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
-import { create, objectionTo, rowUntil } from '../../../commands/creation.ts'
+import { create, keyConflict, rowUntil } from '../../../commands/creation.ts'
 import { takeApiKeySlot } from '../../../commands/apiKeySlots.ts'
 import { apiKeyEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/handle.ts'
@@ -91,7 +91,7 @@ const issueApiKey = route({
 
 /** What the first secret was made of: whoever repeats the request is shown the same, even when it has long been replaced. */
 const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
-  const [issued] = await ledger.loader.history(apiKeyEntity, id)
+  const [issued] = await ledger.aggregates.history(apiKeyEntity, id)
   if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)
   return issued.event.data.nonce
 }
@@ -110,7 +110,7 @@ const readApiKey = route({
   errors: ['precondition_invalid'],
   handle: async call => {
     const secrets = secretsOf(call)
-    const row = visible(call, (await call.ledger.loader.load(apiKeyEntity, call.params.id)).row)
+    const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
     const body = apiKeyView(secrets, row, nowOf(call))
     // That it has expired is told without an event, so it is a part of the tag.
     const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
@@ -153,7 +153,7 @@ const rotateApiKey = route({
   handle: async call => {
     const { ledger, context, params, principal, body } = call
     const secrets = secretsOf(call)
-    const { state, row } = await ledger.loader.load(apiKeyEntity, params.id)
+    const { state, row } = await ledger.aggregates.load(apiKeyEntity, params.id)
     permitGrant(principal, visible(call, row).scopes)
     if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
     const claim = claimFor(call, { id: params.id, ...body })
@@ -177,14 +177,14 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  */
 const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
   const { ledger } = call
-  const history = await ledger.loader.history(apiKeyEntity, id)
+  const history = await ledger.aggregates.history(apiKeyEntity, id)
   const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)
   if (first?.last.event.type !== 'ApiKeyRotated') throw new Error(`${id} was never rotated by this request.`)
   const { row, last } = first
   const { nonce, claim: recorded } = first.last.event.data
-  const objection = objectionTo(ledger, id, claim, recorded ?? undefined)
+  const conflict = keyConflict(ledger, id, claim, recorded ?? undefined)
   const secrets = secretsOf(call)
-  const told = objection ?? { kind: 'replayed' as const, row, position: last.position }
+  const told = conflict ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)
   const { body, headers } = answerCreated(call, told, PATH, of => ({
     ...apiKeyView(secrets, of, of.updated_at),
@@ -210,7 +210,7 @@ const revokeApiKey = route({
   handle: async call => {
     const { ledger, context, params } = call
     const secrets = secretsOf(call)
-    visible(call, (await ledger.loader.load(apiKeyEntity, params.id)).row)
+    visible(call, (await ledger.aggregates.load(apiKeyEntity, params.id)).row)
     const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
     if (!handled.ok) return answer(call, handled, row => apiKeyView(secrets, row, context.at))
     return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }

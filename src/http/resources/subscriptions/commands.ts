@@ -14,18 +14,18 @@ import type { Start } from './schemas.ts'
 type AnyCall = Call<unknown, unknown, unknown>
 
 /** Nobody is sent what they may not read: neither what they subscribe to, nor what somebody else has subscribed to. */
-export const permitTypes = async ({ principal, standings }: AnyCall, scopes: readonly string[]): Promise<void> => {
+export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes: readonly string[]): Promise<void> => {
   const lacking = scopes.filter(scope => !principal.scopes.has(scope))
   if (lacking.length > 0) throw insufficientScope(lacking, `These facts need ${lacking.join(', ')}.`)
   const { tenant: tenant_id, subject: created_by } = principal
-  const allowance = await allowanceBy(standings)({ tenant_id, created_by, scopes })
+  const allowance = await allowanceBy(tenantStatuses)({ tenant_id, created_by, scopes })
   if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts need was revoked.')
 }
 
 /** What it was created on must still hold: whoever goes on with it cannot give it what its creator has lost. */
 export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
   await permitTypes(call, row.scopes)
-  const allowance = await allowanceBy(call.standings)(row)
+  const allowance = await allowanceBy(call.tenantStatuses)(row)
   if (!allowance.allowed)
     throw new Problem('policy_denied', { detail: `Its creator may no longer have these facts: ${allowance.reason}.` })
 }
@@ -42,9 +42,9 @@ type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 type Permit = (call: AnyCall, row: SubscriptionRow) => Promise<void>
 
 /** Carries the command out on a subscription of the tenant. Throws Problem when it is not there, or not permitted. */
-export const carryOut = async (call: ById, command: SubscriptionCommand, permit?: Permit) => {
+export const executeCommand = async (call: ById, command: SubscriptionCommand, permit?: Permit) => {
   const { ledger, context, params } = call
-  const before = visible(call, (await ledger.loader.load(subscriptionEntity, params.id)).row)
+  const before = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
   await permit?.(call, before)
   const handled = await handle(ledger, subscriptionEntity, params.id, { command, context })
   if ('rejected' in handled) throw problemOf(handled)

@@ -26,7 +26,7 @@ const listDeadLetters = route({
   errors: ['cursor_invalid', 'cursor_expired'],
   handle: async call => {
     const { ledger, params, query, principal, cursors, path, database } = call
-    const row = visible(call, (await ledger.loader.load(subscriptionEntity, params.id)).row)
+    const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
     const binding = { tenant: principal.tenant, path }
     const after =
       query.cursor === undefined ? -1n : BigInt(cursorSchema.parse(cursors.open(binding, query.cursor)).after)

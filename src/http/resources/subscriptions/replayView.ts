@@ -4,7 +4,7 @@ import type { Recorded } from '../../../../streams/envelope.ts'
 import type { OperationId, SubscriptionId } from '../../../../streams/ids.ts'
 import type { SubscriptionEvent } from '../../../../streams/subscription/index.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { replayIdOf, replayOf } from '../../../commands/subscriptions.ts'
+import { replayIdOf, replayOfOperation } from '../../../commands/subscriptions.ts'
 import { Unavailable } from '../../../ports.ts'
 import type { OperationView } from '../operations.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
@@ -38,10 +38,10 @@ const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): Oper
 
 /** The operation of a replay. Throws Problem `resource_not_found` when there was none, or the subscription is gone. */
 export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
-  const { loader } = call.ledger
-  const { id, replay } = replayOf(operation)
-  const row = visible(call, (await loader.load(subscriptionEntity, id)).row)
-  const history = await loader.history(subscriptionEntity, id)
+  const { aggregates } = call.ledger
+  const { id, replay } = replayOfOperation(operation)
+  const row = visible(call, (await aggregates.load(subscriptionEntity, id)).row)
+  const history = await aggregates.history(subscriptionEntity, id)
   const begun = history.find(isOf(replay))
   if (begun === undefined) throw new Problem('resource_not_found')
   const completed = history.find(
@@ -54,7 +54,7 @@ export const replayView = async (call: AnyCall, operation: OperationId): Promise
 }
 
 /** What whoever asked for it is told, then and whenever they ask again with the same key. */
-export const asAtFirst = (id: SubscriptionId, begun: Replayed): OperationView =>
+export const initialReplayView = (id: SubscriptionId, begun: Replayed): OperationView =>
   render(id, { state: 'pending', begun, completed: undefined, status: undefined })
 
 type Found = {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Claim } from '../../../../streams/claim.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { objectionTo } from '../../../commands/creation.ts'
+import { keyConflict } from '../../../commands/creation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf } from '../../../commands/subscriptions.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
@@ -9,17 +9,17 @@ import { Unavailable } from '../../../ports.ts'
 import { etagOf } from '../../request/conditional.ts'
 import { bindKeyOf, claimFor } from '../../request/idempotencyKey.ts'
 import { operationSchema } from '../operations.ts'
-import { asAtFirst, type Replayed } from './replayView.ts'
+import { initialReplayView, type Replayed } from './replayView.ts'
 import { keyProblemOf } from '../resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { carryOut, permitDelivery, startOf } from './commands.ts'
+import { executeCommand, permitDelivery, startOf } from './commands.ts'
 import { newReplay } from './schemas.ts'
 
 type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 
 /** The replay that this call asked for, or another one with its key did; without a key there is only its own. */
 const replayedBy = async ({ ledger, params, context }: ById, claim: Claim | null): Promise<Replayed> => {
-  const history = await ledger.loader.history(subscriptionEntity, params.id)
+  const history = await ledger.aggregates.history(subscriptionEntity, params.id)
   const found = history.find((recorded): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
     if (claim === null) return recorded.metadata.causationId === context.commandId
@@ -55,18 +55,18 @@ const replaySubscription = route({
     const where = await startOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
     const command = { type: 'ReplaySubscription' as const, ...where, to_position, claim }
-    const { position } = await carryOut(call, command, async (asked, row) => {
+    const { position } = await executeCommand(call, command, async (asked, row) => {
       await permitDelivery(asked, row)
       await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
     })
     const begun = await afterwards(() => replayedBy(call, claim))
     const { replay, claim: recorded } = begun.event.data
     const isRepeated = begun.metadata.causationId !== context.commandId
-    const objection = claim && isRepeated ? objectionTo(ledger, params.id, claim, recorded ?? undefined) : undefined
-    if (objection) throw keyProblemOf(objection, '/subscriptions')
+    const conflict = claim && isRepeated ? keyConflict(ledger, params.id, claim, recorded ?? undefined) : undefined
+    if (conflict) throw keyProblemOf(conflict, '/subscriptions')
     return {
       status: 202,
-      body: asAtFirst(params.id, begun),
+      body: initialReplayView(params.id, begun),
       headers: {
         Location: `/operations/${replayIdOf(params.id, replay)}`,
         ETag: etagOf(begun.revision, apiVersion),

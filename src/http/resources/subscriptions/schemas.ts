@@ -6,7 +6,7 @@ import type { SubscriptionRow } from '../../../../projections/subscriptions/proj
 import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
 import { FACT_TYPES, type FactType } from '../../../../streams/facts.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { placesOf } from '../../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../../commands/subscriptions.ts'
 import type { ReadScope } from '../../../identity/principal.ts'
 import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../schemas.ts'
 
@@ -104,7 +104,7 @@ const shownPosition = (position: bigint): string => (position < 0n ? 0n : positi
 
 /** Without a status: as it was when it was created, whatever has become of it since. */
 export const subscriptionView = (row: SubscriptionRow, status?: DeliveryStatus): SubscriptionView => {
-  const { topic, deadLetterTopic } = placesOf(row.id)
+  const { topic, deadLetterTopic } = topicNamesOf(row.id)
   return {
     id: row.id as SubscriptionId,
     state: row.state as SubscriptionView['state'],

@@ -16,7 +16,7 @@ import { statusOf } from './replayView.ts'
 import { answerCreated, PRIVATE, visible } from '../resource.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
 import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
-import { carryOut, permitDelivery, permitTypes, startOf } from './commands.ts'
+import { executeCommand, permitDelivery, permitTypes, startOf } from './commands.ts'
 import {
   newSubscription,
   scopesFor,
@@ -112,7 +112,7 @@ const readSubscription = route({
   },
   errors: ['precondition_invalid'],
   handle: async call => {
-    const row = visible(call, (await call.ledger.loader.load(subscriptionEntity, call.params.id)).row)
+    const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
     const { body, etag } = await shown(call, row)
     const headers = { ETag: etag, ...PRIVATE }
     return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
@@ -150,7 +150,7 @@ const deleteSubscription = route({
   responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
   errors: [],
   handle: async call => {
-    const { position } = await carryOut(call, { type: 'DeleteSubscription' })
+    const { position } = await executeCommand(call, { type: 'DeleteSubscription' })
     return { status: 204, headers: { 'Ledger-Position': position } }
   },
 })
@@ -171,7 +171,7 @@ const switching = (name: 'pause' | 'resume', order: SubscriptionCommand, summary
     errors: [],
     handle: async call => {
       const permit = name === 'resume' ? permitDelivery : undefined
-      const { row, position } = await carryOut(call, order, permit)
+      const { row, position } = await executeCommand(call, order, permit)
       const { body, etag } = await shown(call, row)
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
     },

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/handle.ts'
 import { heapBytesOf } from '../../src/commands/heapSize.ts'
-import { createLoader, type Loader } from '../../src/commands/aggregateRepository.ts'
+import { createAggregateRepository, type AggregateRepository } from '../../src/commands/aggregateRepository.ts'
 import { newEventOf } from '../../src/commands/recorded.ts'
 import { type JsonObject, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
@@ -55,18 +55,18 @@ const heapInUse = (): number => {
   return process.memoryUsage().heapUsed
 }
 
-const paidOf = async (loader: Loader): Promise<bigint> => {
-  const { state } = await loader.load(invoiceEntity, INVOICE)
+const paidOf = async (aggregates: AggregateRepository): Promise<bigint> => {
+  const { state } = await aggregates.load(invoiceEntity, INVOICE)
   return state.status === 'none' ? 0n : state.paid
 }
 
-describe('the loader', () => {
+describe('the aggregate repository', () => {
   it('reads a long stream, cold, at the same cost per event as a short one', async () => {
     const sizes = { short: 1_000, long: 20_000 }
     const log = createMemoryLog()
     for (const count of Object.values(sizes)) await paidInParts(log, count, id('inv', count))
     const ratio = await growthOfCost(
-      count => () => createLoader(log.open()).load(invoiceEntity, id('inv', count)),
+      count => () => createAggregateRepository(log.open()).load(invoiceEntity, id('inv', count)),
       sizes,
     )
     expect(ratio).to.be.below(COST_PER_EVENT_RATIO_MAX)
@@ -75,10 +75,10 @@ describe('the loader', () => {
   it('keeps a state as it was, whatever is folded onto it and then not kept', async () => {
     const log = createMemoryLog()
     await paidInParts(log, 100)
-    const loader = createLoader(log.open())
-    const before = await loader.load(invoiceEntity, INVOICE)
+    const aggregates = createAggregateRepository(log.open())
+    const before = await aggregates.load(invoiceEntity, INVOICE)
     const [more] = recordedAs<InvoiceEvent>(INVOICE, [applied(200, 1n)])
-    const after = loader.advance(invoiceEntity, before, more ? [{ ...more, revision: 102n }] : [])
+    const after = aggregates.advance(invoiceEntity, before, more ? [{ ...more, revision: 102n }] : [])
     expect(before.state).to.deep.include({ paid: 100n })
     expect(after.state).to.deep.include({ paid: 101n })
     if (before.state.status === 'none' || after.state.status === 'none') throw new Error('It was raised.')
@@ -94,15 +94,15 @@ describe('the loader', () => {
       if (isDown && at === 'append') throw new Unavailable('event store', 'none', new Error('down'))
     })
     const ledger = createLedger(store, createVirtualWorld())
-    await ledger.loader.load(invoiceEntity, INVOICE)
+    await ledger.aggregates.load(invoiceEntity, INVOICE)
     isDown = true
     const request = { command: payInvoice(11, 1n), context: context() }
     const error = await handle(ledger, invoiceEntity, INVOICE, request).catch((failure: unknown) => failure)
     expect(error).to.be.instanceOf(Unavailable)
     isDown = false
-    expect(await paidOf(ledger.loader)).to.equal(10n)
+    expect(await paidOf(ledger.aggregates)).to.equal(10n)
     expect(await handle(ledger, invoiceEntity, INVOICE, request)).to.deep.include({ ok: true, revision: 12n })
-    expect(await paidOf(ledger.loader)).to.equal(11n)
+    expect(await paidOf(ledger.aggregates)).to.equal(11n)
   })
 
   describe('keeps streams by their bytes', () => {
@@ -115,33 +115,33 @@ describe('the loader', () => {
       for (let n = 1; n <= ORDERS; n += 1) await largeOrder(log, n)
     })
 
-    const keptOf = (loader: Loader): number[] =>
-      Array.from({ length: ORDERS }, (_, n) => n + 1).filter(n => loader.lastSeen(orderEntity, id('ord', n)))
+    const keptOf = (aggregates: AggregateRepository): number[] =>
+      Array.from({ length: ORDERS }, (_, n) => n + 1).filter(n => aggregates.cached(orderEntity, id('ord', n)))
 
     it('those used last, and no more than the budget has room for', async () => {
-      const loader = createLoader(log.open(), BUDGET_BYTES)
+      const aggregates = createAggregateRepository(log.open(), BUDGET_BYTES)
       let bytes = 0
-      for (let n = 1; n <= ORDERS; n += 1) bytes += heapBytesOf(await loader.load(orderEntity, id('ord', n)))
-      const kept = keptOf(loader)
+      for (let n = 1; n <= ORDERS; n += 1) bytes += heapBytesOf(await aggregates.load(orderEntity, id('ord', n)))
+      const kept = keptOf(aggregates)
       expect(bytes).to.be.above(3 * BUDGET_BYTES)
       expect(kept.length * (bytes / ORDERS)).to.be.within(BUDGET_BYTES / 2, BUDGET_BYTES)
       expect(kept).to.deep.equal(Array.from({ length: kept.length }, (_, n) => ORDERS - kept.length + n + 1))
     })
 
     it('and reads one that alone exceeds the budget from its beginning, as often as it is asked for', async () => {
-      const loader = createLoader(log.open(), 1_000)
+      const aggregates = createAggregateRepository(log.open(), 1_000)
       for (let times = 0; times < 2; times += 1)
-        expect((await loader.load(orderEntity, id('ord'))).row).to.include({ id: id('ord'), revision: 0n })
-      expect(keptOf(loader)).to.deep.equal([])
+        expect((await aggregates.load(orderEntity, id('ord'))).row).to.include({ id: id('ord'), revision: 0n })
+      expect(keptOf(aggregates)).to.deep.equal([])
     })
 
     it('which are at least those that they take of the heap', async () => {
       const store = { ...log.open(), readStream: (stream: string) => parsedAgain(log.open().readStream(stream)) }
       // The first reading makes what is made once: shapes, strings of names, compiled code.
-      await createLoader(store).load(orderEntity, id('ord'))
+      await createAggregateRepository(store).load(orderEntity, id('ord'))
       const before = heapInUse()
       const held = await Promise.all(
-        Array.from({ length: ORDERS }, (_, n) => createLoader(store).load(orderEntity, id('ord', n + 1))),
+        Array.from({ length: ORDERS }, (_, n) => createAggregateRepository(store).load(orderEntity, id('ord', n + 1))),
       )
       const taken = heapInUse() - before
       const estimated = held.reduce((sum, loaded) => sum + heapBytesOf(loaded), 0)
