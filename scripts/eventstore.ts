@@ -3,7 +3,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { startParts } from '../src/embedded/parts.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
-import { Refusal } from '../src/embedded/refusal.ts'
+import { StartupError } from '../src/startupError.ts'
 
 const PORT_DEFAULT = 2113
 const PORT_MAX = 65_535
@@ -13,7 +13,7 @@ type Options = { port: number; dataDir: string }
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
 const fail = (error: unknown): never => {
-  say(error instanceof Refusal ? error.message : error instanceof Error ? String(error.stack) : String(error))
+  say(error instanceof StartupError ? error.message : error instanceof Error ? String(error.stack) : String(error))
   process.exit(1)
 }
 

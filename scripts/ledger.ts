@@ -1,6 +1,5 @@
 import { Command } from 'commander'
-import { ConfigError } from '../src/config.ts'
-import { Refusal } from '../src/embedded/refusal.ts'
+import { StartupError } from '../src/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
 import { clientsCommand } from './ledger/clients.ts'
 import { consumeCommand } from './ledger/consume.ts'
@@ -47,7 +46,7 @@ const ledger = new Command('ledger')
 
 /** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
 const sentenceOf = (error: unknown): string => {
-  if (error instanceof Refusal || error instanceof ConfigError) return error.message
+  if (error instanceof StartupError) return error.message
   if (error instanceof Unavailable) return `${error.message} See npm run ledger -- doctor.`
   return error instanceof Error ? String(error.stack) : String(error)
 }

@@ -15,7 +15,7 @@ import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startParts } from './embedded/parts.ts'
-import { Refusal } from './embedded/refusal.ts'
+import { StartupError } from './startupError.ts'
 import { createTables } from './feeds/schema.ts'
 import { TAIL_POOL_MAX } from './http/endpoints.ts'
 import { type Database, type Log, Unavailable } from './ports.ts'
@@ -68,7 +68,7 @@ const checkServed = async (ledger: Ledger, database: Database): Promise<void> =>
   try {
     await adoptLog(ledger, database)
   } catch (error) {
-    if (error instanceof AnotherLog || error instanceof IdSecretLost) throw new Refusal(error.message)
+    if (error instanceof AnotherLog || error instanceof IdSecretLost) throw new StartupError(error.message)
     throw error
   }
 }
@@ -101,7 +101,7 @@ const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onW
     if (await hasAnswered(check(), tell)) return
     await realWorld().sleep(STORE_POLL_MS, signal)
   }
-  throw new Refusal('It was ended before the event store had answered.')
+  throw new StartupError('It was ended before the event store had answered.')
 }
 
 /** A store that is restored or exchanged under a service that runs ends it: it must not go on with tables of another log. */

@@ -15,6 +15,7 @@ import {
   rateLimits,
 } from './configValues.ts'
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
+import { StartupError } from './startupError.ts'
 
 /** The only reader of the environment. */
 
@@ -68,14 +69,6 @@ export type Config = {
   readonly crashAt?: CrashPoint
 }
 
-/** The service does not start: one sentence that names the setting and the way out. */
-export class ConfigError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ConfigError'
-  }
-}
-
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -126,7 +119,7 @@ const parse = (env: NodeJS.ProcessEnv): Environment => {
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
   const sentences = parsed.error.issues.map(({ path, message }) => `${path.join('.')} is not usable: ${message}.`)
-  throw new ConfigError(sentences.join(' '))
+  throw new StartupError(sentences.join(' '))
 }
 
 const kafkaOf = (env: Environment): KafkaConfig | undefined => {
@@ -135,26 +128,26 @@ const kafkaOf = (env: Environment): KafkaConfig | undefined => {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
   if (mechanism === undefined && username === undefined && password === undefined) return { brokers, ssl }
   if (mechanism === undefined || username === undefined || password === undefined)
-    throw new ConfigError(
+    throw new StartupError(
       'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',
     )
   return { brokers, ssl, sasl: { mechanism, username, password } }
 }
 
-/** Throws ConfigError. `env` is `process.env`, or a test's own. */
+/** Throws a StartupError that names the setting. `env` is `process.env`, or a test's own. */
 export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
   const given = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
   const production = given.NODE_ENV === 'production'
   const missing = NEEDED_IN_PRODUCTION.filter(name => given[name] === undefined)
   if (production && missing.length > 0)
-    throw new ConfigError(
+    throw new StartupError(
       `NODE_ENV is production and ${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} not set: ` +
         'production never falls back to the embedded parts.',
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
-    throw new ConfigError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+    throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
   if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
-    throw new ConfigError(
+    throw new StartupError(
       'OIDC_ISSUER is plain http, and NODE_ENV is production: whoever is between could put in keys of their own. Use https.',
     )
   const kafka = kafkaOf(given)

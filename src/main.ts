@@ -1,8 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import { compose, type Service } from './compose.ts'
-import { ConfigError, readConfig } from './config.ts'
-import { Refusal, systemCode } from './embedded/refusal.ts'
-import { UnfitSetting } from './identity/unfitSetting.ts'
+import { readConfig } from './config.ts'
+import { StartupError, systemCode } from './startupError.ts'
 
 /** The service: `npm start`. Prints where everything is, then `ready`; ends in good order on SIGINT and SIGTERM. */
 
@@ -10,7 +9,7 @@ const SHUTDOWN_MAX_MS = 15_000
 
 /** What a person at the terminal can act on is a sentence; anything else is a bug, and keeps its stack. */
 const sentenceOf = (error: unknown, port: number): string | undefined => {
-  if (error instanceof Refusal || error instanceof ConfigError || error instanceof UnfitSetting) return error.message
+  if (error instanceof StartupError) return error.message
   if (systemCode(error) === 'EADDRINUSE') return `Port ${port} is in use. Set PORT to another one, or 0 for any.`
   if (systemCode(error) === 'EACCES') return `Port ${port} is not permitted. Set PORT to one above 1023.`
   return undefined

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
-import { type Config, ConfigError, readConfig } from '../../src/config.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { callersOf, TENANT } from './callers.ts'
 import { DemoFailure } from './failure.ts'
 import { perform } from './perform.ts'
@@ -86,7 +86,7 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
 
 /** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
 const sentenceOf = (error: unknown): string => {
-  if (error instanceof DemoFailure || error instanceof Refusal || error instanceof ConfigError) return error.message
+  if (error instanceof DemoFailure || error instanceof StartupError) return error.message
   return error instanceof Error ? String(error.stack) : String(error)
 }
 

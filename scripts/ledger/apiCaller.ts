@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { fetchWhenAvailable } from '../../src/retryAfter.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
 import { findConnections, howToStart } from './connections.ts'
@@ -8,7 +8,7 @@ import { findConnections, howToStart } from './connections.ts'
 /** Requests of the command line to the API of the service that is meant. */
 
 export type CallerOptions = TokenOptions & { readonly tenant?: string; readonly subject: string }
-/** Resolves to the answer's document. Throws a Refusal that says what the service says. */
+/** Resolves to the answer's document. Throws a StartupError that says what the service says. */
 export type ApiCaller = (
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
@@ -33,7 +33,7 @@ const sentenceOf = (status: number, document: unknown): string => {
   return `${told.join(' ')} (${code}, correlation id ${correlation_id})`
 }
 
-/** A token for the caller: theirs, or a short one of the embedded issuer. Throws a Refusal when neither can be had. */
+/** A token for the caller: theirs, or a short one of the embedded issuer. Throws a StartupError when neither can be had. */
 const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promise<string> => {
   const { tenant, subject } = options
   const given = await givenToken(options)
@@ -41,28 +41,29 @@ const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promi
   const { config, running } = await findConnections()
   const { dataDir, audience } = config
   if (config.issuer !== undefined)
-    throw new Refusal(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
-  if (tenant === undefined) throw new Refusal(`Say for whom: --tenant, or a token of your own in ${TOKEN_SETTING}.`)
+    throw new StartupError(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
+  if (tenant === undefined)
+    throw new StartupError(`Say for whom: --tenant, or a token of your own in ${TOKEN_SETTING}.`)
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
   return mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false })
 }
 
-/** `scopes`: what a token must permit that is made for this. Throws a Refusal when there is no service to talk to. */
+/** `scopes`: what a token must permit that is made for this. Throws a StartupError when there is no service to talk to. */
 export const callerOf = async (options: CallerOptions, scopes: readonly string[]): Promise<ApiCaller> => {
   const { config, addresses } = await findConnections()
   const { api } = addresses
-  if (api === null) throw new Refusal(howToStart(config.dataDir))
+  if (api === null) throw new StartupError(howToStart(config.dataDir))
   const authorization = `Bearer ${await tokenOf(options, scopes)}`
   return async (method, path, { body } = {}) => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
     const sent = body === undefined ? {} : { body: JSON.stringify(body) }
     const request = { method, headers: { authorization, ...content }, ...sent }
     const response = await fetchWhenAvailable(`${api}${path}`, request, ANSWER_MAX_MS).catch((error: unknown) => {
-      throw new Refusal(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
+      throw new StartupError(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
     })
     const text = await response.text()
     const document: unknown = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
-    if (!response.ok) throw new Refusal(sentenceOf(response.status, document))
+    if (!response.ok) throw new StartupError(sentenceOf(response.status, document))
     return document
   }
 }

@@ -8,7 +8,7 @@ import {
   removeClient,
   rotateClientSecret,
 } from '../../src/embedded/issuer/clients.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -59,12 +59,12 @@ const keysIn = async (path: string): Promise<{ keys: Record<string, unknown>[] }
   try {
     return JSON.parse(await readFile(path, 'utf8'))
   } catch (error) {
-    throw new Refusal(`${path} is no file with a key set, {"keys": […]}.`, error)
+    throw new StartupError(`${path} is no file with a key set, {"keys": […]}.`, error)
   }
 }
 
 const makeProof = async ({ public: isPublic, jwks }: New) => {
-  if (isPublic && jwks !== undefined) throw new Refusal('A client is --public or has --jwks, not both.')
+  if (isPublic && jwks !== undefined) throw new StartupError('A client is --public or has --jwks, not both.')
   if (isPublic) return { public: true } as const
   return jwks === undefined ? { client_secret: newSecret() } : { jwks: await keysIn(jwks) }
 }

@@ -1,6 +1,6 @@
 import { type Addresses, readAddresses } from '../../src/addresses.ts'
 import { type Config, readConfig } from '../../src/config.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 
 /** Where everything is: of the service that runs on the data directory, else as configured. */
 export type Connections = {
@@ -27,10 +27,10 @@ const isConfigured = ({ eventStoreUrl, databaseUrl, kafka, issuer }: Config): bo
 
 const runningOn = (dataDir: string): Promise<Addresses | undefined> =>
   readAddresses(dataDir).catch((error: unknown) => {
-    throw new Refusal(`The addresses in ${dataDir} cannot be read: restart the service.`, error)
+    throw new StartupError(`The addresses in ${dataDir} cannot be read: restart the service.`, error)
   })
 
-/** Reads the environment and the data directory. Throws a Refusal or a ConfigError. */
+/** Reads the environment and the data directory. Throws a StartupError. */
 export const findConnections = async (): Promise<Connections> => {
   const config = readConfig()
   const running = await runningOn(config.dataDir)

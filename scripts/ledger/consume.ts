@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
 import { type Api, createApi } from './consume/api.ts'
 import { type Copy, openCopy, readState } from './consume/copy.ts'
@@ -33,7 +33,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   const given = process.env[TOKEN_SETTING] ?? ''
   if (given !== '') return async () => given
   if (tenant === undefined)
-    throw new Refusal(`Whose facts? --tenant for one of the embedded issuer, or a token in ${TOKEN_SETTING}.`)
+    throw new StartupError(`Whose facts? --tenant for one of the embedded issuer, or a token in ${TOKEN_SETTING}.`)
   const { config, running } = await findConnections()
   const { dataDir, audience } = config
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
@@ -44,7 +44,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
 const openApi = async ({ api, tenant }: Common, signal: AbortSignal, patienceMs: number): Promise<Api> => {
   const { config, addresses } = await findConnections()
   const address = api ?? addresses.api
-  if (address === null) throw new Refusal(howToStart(config.dataDir))
+  if (address === null) throw new StartupError(howToStart(config.dataDir))
   return createApi({ api: address, token: await tokensFor(tenant), signal, patienceMs })
 }
 
@@ -56,7 +56,7 @@ const overHttp = async (options: Options, copy: Copy, signal: AbortSignal): Prom
 
 const fromKafka = async ({ follow }: Options, copy: Copy, signal: AbortSignal): Promise<void> => {
   const { config, addresses } = await findConnections()
-  if (addresses.kafka === null) throw new Refusal('No broker is known: set KAFKA_BROKERS.')
+  if (addresses.kafka === null) throw new StartupError('No broker is known: set KAFKA_BROKERS.')
   const kafka = { ...config.kafka, brokers: addresses.kafka.split(',') }
   await consumeKafka({ kafka, copy, follow, signal, onProgress: progressOf(copy) })
 }
@@ -64,7 +64,7 @@ const fromKafka = async ({ follow }: Options, copy: Copy, signal: AbortSignal): 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
   const stray = topic?.find(name => !MANIFEST_TOPICS.includes(name))
   if (stray !== undefined)
-    throw new Refusal(`There is no topic ${JSON.stringify(stray)}: ${MANIFEST_TOPICS.join(', ')}.`)
+    throw new StartupError(`There is no topic ${JSON.stringify(stray)}: ${MANIFEST_TOPICS.join(', ')}.`)
   // Without the manifests there would be nothing to prove the copy by.
   return topic && (from === 'kafka' ? [...topic, MANIFESTS_TOPIC] : topic)
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAccess } from '../../src/commands/access.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import {
   type ParkedFact,
   type ParkedKey,
@@ -28,7 +28,7 @@ type Which = Json & { readonly delivery: string }
 
 const withDatabase = async <T>(work: (database: Database, storeUrl: string) => Promise<T>): Promise<T> => {
   const { config, addresses } = await findConnections()
-  if (addresses.postgres === null || addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
+  if (addresses.postgres === null || addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-dead-letters' })
   try {
     return await work(database, addresses.event_store)
@@ -58,7 +58,7 @@ const list = ({ json }: Json): Promise<void> =>
 const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedFact[]> => {
   const facts = await parkedOf(sql, delivery, key)
   if (facts.length > 0) return facts
-  throw new Refusal(`Nothing of ${key} waits in ${delivery}. See npm run ledger -- dead-letters list.`)
+  throw new StartupError(`Nothing of ${key} waits in ${delivery}. See npm run ledger -- dead-letters list.`)
 }
 
 const show = (key: string, { json, delivery }: Which): Promise<void> =>
@@ -107,15 +107,15 @@ const carryOut = (order: Order, { json }: Json): Promise<void> =>
     const { delivery, key, what, position } = order
     const before = await waitingOf(database, delivery, key)
     const meant = position === undefined ? before : before.filter(fact => fact.position === position)
-    if (meant[0] === undefined) throw new Refusal(`No fact of ${key} waits at position ${position}.`)
+    if (meant[0] === undefined) throw new StartupError(`No fact of ${key} waits at position ${position}.`)
     await audit(storeUrl, order, meant[0])
     await requestParked(database.sql, { delivery, key }, what, position)
     const { facts, isPending } = await settled(database, order)
     const done = before.length - facts.length
     if (json) printJson({ delivery, key, [what === 'replay' ? 'replayed' : 'discarded']: done, waiting: facts.length })
     else print(`${what === 'replay' ? 'Replayed' : 'Discarded'} ${done}; ${facts.length} of ${key} wait.`)
-    if (isPending) throw new Refusal('No running process has carried it out yet; the next one that starts does.')
-    if (done < meant.length) throw new Refusal(`It failed again: ${facts[0]?.reason}`)
+    if (isPending) throw new StartupError('No running process has carried it out yet; the next one that starts does.')
+    if (done < meant.length) throw new StartupError(`It failed again: ${facts[0]?.reason}`)
   })
 
 const replay = (key: string, options: Which): Promise<void> =>
@@ -126,8 +126,9 @@ const discard = (
   options: Which & { readonly position?: string; readonly all: boolean },
 ): Promise<void> => {
   const { delivery, position, all } = options
-  if ((position === undefined) !== all) throw new Refusal('Say which: --position of one fact, or --all of the key.')
-  if (position !== undefined && !/^\d{1,19}$/.test(position)) throw new Refusal('--position is a whole number.')
+  if ((position === undefined) !== all)
+    throw new StartupError('Say which: --position of one fact, or --all of the key.')
+  if (position !== undefined && !/^\d{1,19}$/.test(position)) throw new StartupError('--position is a whole number.')
   const order = { delivery, key, what: 'discard' as const }
   return carryOut(position === undefined ? order : { ...order, position: BigInt(position) }, options)
 }

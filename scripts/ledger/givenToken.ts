@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
 /** In the environment: whatever stands in a command line can be read by everybody on the machine. */
@@ -10,7 +10,7 @@ export type TokenOptions = { readonly token?: string; readonly tokenStdin?: bool
 /** The caller's own token, from a pipe or from the environment; undefined when there is none. */
 export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
   if (token !== undefined)
-    throw new Refusal(
+    throw new StartupError(
       `Everybody on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
         '--token-stdin. The one that you gave may have been seen.',
     )

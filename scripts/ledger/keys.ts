@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { z } from 'zod'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { type ApiCaller, type CallerOptions, callerOf } from './apiCaller.ts'
 import { tokenOptions } from './givenToken.ts'
 import { print, printJson, tell } from './print.ts'
@@ -37,14 +37,14 @@ const MANAGE = 'keys:manage'
 const PAGE_LIMIT = 100
 
 const wholeNumber = (name: string) => (text: string) => {
-  if (!/^\d{1,9}$/.test(text)) throw new Refusal(`${name} must be a whole number.`)
+  if (!/^\d{1,9}$/.test(text)) throw new StartupError(`${name} must be a whole number.`)
   return Number(text)
 }
 
 /** `10000/86400`: requests in seconds. */
 const quotaOf = (text: string) => {
   const [, requests, seconds] = /^(\d{1,10})\/(\d{1,7})$/.exec(text) ?? []
-  if (seconds === undefined) throw new Refusal('--quota is written requests/seconds: 10000/86400.')
+  if (seconds === undefined) throw new StartupError('--quota is written requests/seconds: 10000/86400.')
   return { requests: Number(requests), window_seconds: Number(seconds) }
 }
 

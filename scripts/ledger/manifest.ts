@@ -5,7 +5,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import { FACTS, sealManifest, type Sealing, type SealDependencies } from '../../src/commands/manifests.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/world.ts'
 import { print, printJson } from './print.ts'
@@ -32,7 +32,7 @@ const untilCaughtUp = async ({ ledger, projectedUpTo: reached }: SealDependencie
 const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
   const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new Refusal(howToStart(config.dataDir))
+  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: event_store })
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-manifest' })
   try {
@@ -56,7 +56,7 @@ const cellsOf = ({ topic, sealed, to }: Line): readonly string[] => {
 
 const run = async ({ topic, json }: Options): Promise<void> => {
   if (topic !== undefined && !MANIFEST_TOPICS.includes(topic))
-    throw new Refusal(`There is no topic ${JSON.stringify(topic)}: ${MANIFEST_TOPICS.join(', ')}.`)
+    throw new StartupError(`There is no topic ${JSON.stringify(topic)}: ${MANIFEST_TOPICS.join(', ')}.`)
   const lines = await seal(topic === undefined ? MANIFEST_TOPICS : [topic])
   if (json) return printJson({ items: lines.map(line => ({ topic: line.topic, sealed: line.sealed ?? null })) })
   for (const line of aligned(lines.map(cellsOf))) print(line)

@@ -3,7 +3,7 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { forgetLog } from '../../src/commands/logIdentity.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { startParts } from '../../src/embedded/parts.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
 import { print, printJson, tell } from './print.ts'
@@ -21,7 +21,7 @@ const RUNNING = 'A service runs on this database. End every instance of it first
 /** Starts what the service would bring itself, since a service that refuses its log does not run. */
 const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   const { config, running } = await findConnections()
-  if (running !== undefined) throw new Refusal(RUNNING)
+  if (running !== undefined) throw new StartupError(RUNNING)
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const directory = await openDataDirectory(config.dataDir)
   releasers.add(() => directory.release())
@@ -41,12 +41,12 @@ const alone = async (database: Database, names: readonly string[], work: () => P
     isHeld = true
     await alone(database, others, work)
   })
-  if (!isHeld) throw new Refusal(RUNNING)
+  if (!isHeld) throw new StartupError(RUNNING)
 }
 
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
-    throw new Refusal('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
+    throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
   const releasers = createReleasers(error => tell(String(error)))
   try {
     const connectionString = await databaseUrlOf(releasers)

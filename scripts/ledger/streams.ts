@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { z } from 'zod'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
@@ -61,12 +61,12 @@ const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: Sto
 
 const AGGREGATES = Object.values(aggregates)
 
-/** The stream that an id belongs to. Throws a Refusal for what is no id of any aggregate. */
+/** The stream that an id belongs to. Throws a StartupError for what is no id of any aggregate. */
 const streamNamed = (id: string): string => {
   const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
   const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
-  throw new Refusal(`${JSON.stringify(id)} is no id of a stream: ${forms}, with 26 characters behind.`)
+  throw new StartupError(`${JSON.stringify(id)} is no id of a stream: ${forms}, with 26 characters behind.`)
 }
 
 const INDENT = '   '
@@ -84,13 +84,13 @@ const printEntry = (entry: Entry): void => {
 const show = async (id: string, { json }: { readonly json: boolean }): Promise<void> => {
   const stream = streamNamed(id)
   const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
+  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: addresses.event_store })
   try {
     const entries: Entry[] = []
     for await (const event of store.readStream(stream)) entries.push(entryOf(event))
     if (entries.length === 0)
-      throw new Refusal(`There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}.`)
+      throw new StartupError(`There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}.`)
     if (json) return printJson({ stream, id, events: entries })
     print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${entries[0]?.tenant}`)
     print()

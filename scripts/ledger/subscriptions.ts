@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { z } from 'zod'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { type CallerOptions, callerOf } from './apiCaller.ts'
 import { tokenOptions } from './givenToken.ts'
 import { print, printJson } from './print.ts'
@@ -38,7 +38,9 @@ const placeOf = (text: string) => {
   if (text === 'beginning' || text === 'now') return text
   if (/^\d{1,19}$/.test(text)) return { position: text }
   if (!Number.isNaN(Date.parse(text))) return { time: new Date(text).toISOString() }
-  throw new Refusal(`${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time (RFC 3339).`)
+  throw new StartupError(
+    `${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time (RFC 3339).`,
+  )
 }
 
 const pathOf = (id: string, action = ''): string => `/subscriptions/${encodeURIComponent(id)}${action}`

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { isScope, TENANT_PATTERN } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { operatorContext, withLedger } from './operator.ts'
@@ -13,9 +13,10 @@ type Options = { readonly reason: string; readonly json: boolean }
 type RightOptions = Options & { readonly subject: string; readonly scope: string }
 
 const say = async (tenant: string, command: TenantCommand, { json }: Options): Promise<void> => {
-  if (!TENANT_PATTERN.test(tenant)) throw new Refusal('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+  if (!TENANT_PATTERN.test(tenant))
+    throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
   const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new Refusal(howToStart(config.dataDir))
+  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const state = await withLedger(addresses.event_store, ledger =>
     changeTenantStatus(ledger, command, operatorContext(tenant)),
   )
@@ -36,7 +37,7 @@ const sentenceOf = (tenant: string, state: TenantState): string => {
 
 const checkedScope = (scope: string): string => {
   if (isScope(scope)) return scope
-  throw new Refusal(`There is no scope ${JSON.stringify(scope)}.`)
+  throw new StartupError(`There is no scope ${JSON.stringify(scope)}.`)
 }
 
 const subcommand = (name: string, description: string): Command =>

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { readOrCreatePrivate } from './issuer/privateFile.ts'
-import { Refusal } from './refusal.ts'
+import { StartupError } from '../startupError.ts'
 
 const FOLDER = 'api-keys'
 const FILE_NAME = 'pepper'
@@ -12,13 +12,13 @@ const generate = async (): Promise<string> => `${randomBytes(PEPPER_BYTES).toStr
 
 /**
  * The pepper of this data directory's API keys, made at first use; in a file of its owner's alone and not in the database,
- * so that a dump of the one is worth nothing without the other. Throws a Refusal when it cannot be had.
+ * so that a dump of the one is worth nothing without the other. Throws a StartupError when it cannot be had.
  */
 export const loadApiKeyPepper = async (dataDir: string): Promise<string> => {
   const content = await readOrCreatePrivate(join(dataDir, FOLDER), FILE_NAME, generate)
   // Half a pepper would be as good as none, and would end every key without a word.
   if (!PEPPER.test(content))
-    throw new Refusal(
+    throw new StartupError(
       `The data directory's ${FOLDER}/${FILE_NAME} is damaged. Put it back, or remove it: another one is made, and every API key ends.`,
     )
   return content.trimEnd()

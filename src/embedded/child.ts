@@ -9,7 +9,7 @@ import type { Readable, Writable } from 'node:stream'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 export { type PartOptions, type RunningPart, runPart } from './part.ts'
 
@@ -94,15 +94,17 @@ const untilReady = async (child: Process, { name, log }: ChildOptions): Promise<
       if (ready && address !== undefined) return resolve(address)
       address = line
     })
-    child.once('error', error => reject(new Refusal(`The part ${name} cannot be started: ${error.message}`, error)))
+    child.once('error', error =>
+      reject(new StartupError(`The part ${name} cannot be started: ${error.message}`, error)),
+    )
     // 'close' comes after the last line of stderr, 'exit' may come before it.
     child.once('close', () =>
-      reject(new Refusal(`The part ${name} did not start: ${said.join(' ') || 'it said nothing'}`)),
+      reject(new StartupError(`The part ${name} did not start: ${said.join(' ') || 'it said nothing'}`)),
     )
   })
 }
 
-/** A running process and its address. Throws a Refusal when it ends or the deadline passes before it is ready. */
+/** A running process and its address. Throws a StartupError when it ends or the deadline passes before it is ready. */
 const startProcess = async (options: ChildOptions, args: readonly string[], starting: (child: Process) => void) => {
   const startMaxMs = options.startMaxMs ?? START_MAX_MS
   const child = spawnModule(options.module, args)
@@ -112,7 +114,7 @@ const startProcess = async (options: ChildOptions, args: readonly string[], star
   let late: NodeJS.Timeout | undefined
   const deadline = new Promise<never>((_, reject) => {
     late = setTimeout(
-      () => reject(new Refusal(`The part ${options.name} was not ready in ${startMaxMs} ms.`)),
+      () => reject(new StartupError(`The part ${options.name} was not ready in ${startMaxMs} ms.`)),
       startMaxMs,
     )
   })
@@ -145,7 +147,7 @@ const deathCounter = (): (() => number) => {
 }
 
 /**
- * Starts a part and resolves when it is ready. Rejects with a Refusal that says what the part said last on stderr when
+ * Starts a part and resolves when it is ready. Rejects with a StartupError that says what the part said last on stderr when
  * its first start fails. Later deaths are healed here, with growing pauses; see `onExit` for the end of that.
  */
 export const startChild = async (options: ChildOptions): Promise<Child> => {

@@ -9,7 +9,7 @@ import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 export type DataDirectory = {
   /** Absolute. */
@@ -43,7 +43,7 @@ const reasons: Readonly<Record<string, string>> = {
 export const directoryRefusal = (path: string, error: unknown): unknown => {
   const code = systemCode(error)
   const reason = code === undefined ? undefined : reasons[code]
-  return reason === undefined ? error : new Refusal(`The data directory ${path} ${reason} (${code}).`, error)
+  return reason === undefined ? error : new StartupError(`The data directory ${path} ${reason} (${code}).`, error)
 }
 
 const sqliteCode = (error: unknown): number | undefined =>
@@ -59,14 +59,14 @@ const tryLock = (path: string): DatabaseSync | undefined => {
     lock.close()
     if (sqliteCode(error) === SQLITE_BUSY) return undefined
     if (sqliteCode(error) === SQLITE_FULL) throw Object.assign(new Error('disk full'), { code: 'ENOSPC' })
-    throw new Refusal(`The data directory ${path} cannot be locked.`, error)
+    throw new StartupError(`The data directory ${path} cannot be locked.`, error)
   }
 }
 
-const heldBy = async (path: string): Promise<Refusal> => {
+const heldBy = async (path: string): Promise<StartupError> => {
   const pid = await readFile(join(path, HOLDER_FILE), 'utf8').catch(() => '')
   const holder = pid === '' ? 'another process' : `the process with pid ${pid.trim()}`
-  return new Refusal(`The data directory ${path} is in use by ${holder}.`)
+  return new StartupError(`The data directory ${path} is in use by ${holder}.`)
 }
 
 const lockWithin = async (path: string, waitMs: number): Promise<DatabaseSync> => {
@@ -99,7 +99,7 @@ const create = async (path: string): Promise<void> => {
 /**
  * Creates the directory if it is missing and takes it for this process alone.
  * `waitMs`: how long to wait for a holder that is just ending; not at all by default.
- * Throws a Refusal when it is not a directory, not writable, on a full disk, or in use (naming the pid).
+ * Throws a StartupError when it is not a directory, not writable, on a full disk, or in use (naming the pid).
  */
 export const openDataDirectory = async (directory: string, { waitMs = 0 } = {}): Promise<DataDirectory> => {
   const path = resolve(directory)

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { Refusal } from './refusal.ts'
+import { StartupError } from '../startupError.ts'
 
 export type RunningPart = {
   /** A connection string or URL, with the port that the part really listens on. */
@@ -31,12 +31,12 @@ const options = {
 const parsePort = (text: string): number => {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= PORT_MAX) return port
-  throw new Refusal(`--port must be a number from 0 to ${PORT_MAX}, not ${text}.`)
+  throw new StartupError(`--port must be a number from 0 to ${PORT_MAX}, not ${text}.`)
 }
 
 const readArguments = (): { dataDir: string; port: number; withParent: boolean } => {
   const { values } = parseArgs({ options })
-  if (values['data-dir'] === undefined) throw new Refusal('--data-dir is missing.')
+  if (values['data-dir'] === undefined) throw new StartupError('--data-dir is missing.')
   return { dataDir: values['data-dir'], port: parsePort(values.port), withParent: values['with-parent'] }
 }
 
@@ -83,7 +83,7 @@ const run = async (start: Start): Promise<void> => {
 }
 
 const report = (error: unknown): void => {
-  const text = error instanceof Refusal ? error.message : error instanceof Error ? error.stack : String(error)
+  const text = error instanceof StartupError ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`${text}\n`)
 }
 

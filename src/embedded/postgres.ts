@@ -21,7 +21,7 @@ import {
   startServer,
   stopServer,
 } from './postgresServer.ts'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 /** A keeper that was just killed may still be shutting its server down. */
 const LOCK_WAIT_MS = 10_000
@@ -39,7 +39,7 @@ export type EmbeddedPostgres = {
   readonly ended: Promise<Error>
 }
 
-/** The port itself, or a free one for 0. Throws a Refusal when it is in use. */
+/** The port itself, or a free one for 0. Throws a StartupError when it is in use. */
 const claimPort = async (port: number): Promise<number> => {
   const server = createServer()
   try {
@@ -48,8 +48,8 @@ const claimPort = async (port: number): Promise<number> => {
     const address = server.address()
     return typeof address === 'object' && address !== null ? address.port : port
   } catch (error) {
-    if (systemCode(error) === 'EADDRINUSE') throw new Refusal(`Port ${port} on ${HOST} is in use.`, error)
-    if (systemCode(error) === 'EACCES') throw new Refusal(`Port ${port} on ${HOST} is not permitted.`, error)
+    if (systemCode(error) === 'EADDRINUSE') throw new StartupError(`Port ${port} on ${HOST} is in use.`, error)
+    if (systemCode(error) === 'EACCES') throw new StartupError(`Port ${port} on ${HOST} is not permitted.`, error)
     throw error
   } finally {
     server.close()
@@ -58,7 +58,7 @@ const claimPort = async (port: number): Promise<number> => {
 
 /** What passes by itself: another program took the free port, or the processes of a killed server are still ending. */
 const passes = (error: unknown, anyPort: boolean): boolean =>
-  error instanceof Refusal &&
+  error instanceof StartupError &&
   (/still in use|already exists/.test(error.message) || (anyPort && /^Port \d+ .* is in use/.test(error.message)))
 
 const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }: PartOptions) => {
@@ -74,11 +74,11 @@ const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }
 }
 
 const unexpectedEnd = async (server: ServerProcess, logPath: string): Promise<Error> =>
-  new Refusal(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`)
+  new StartupError(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`)
 
 /**
  * Starts Postgres on `dataDir`, creating it on the first start and recovering whatever an earlier one left behind.
- * Port 0 takes a free one. Throws a Refusal with one sentence for the person at the terminal.
+ * Port 0 takes a free one. Throws a StartupError with one sentence for the person at the terminal.
  */
 export const startPostgres = async (options: PartOptions): Promise<EmbeddedPostgres> => {
   const directory = await openDataDirectory(options.dataDir, { waitMs: LOCK_WAIT_MS })

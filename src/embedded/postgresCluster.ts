@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { directoryRefusal } from './dataDirectory.ts'
 import type { PostgresBinaries } from './postgresBinaries.ts'
 import type { Launch } from './postgresLaunch.ts'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
 
@@ -27,11 +27,11 @@ export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin
 const isFull = (said: string): boolean => /no space left|disk quota/i.test(said)
 
 /** The sentence for what initdb or Postgres said before it ended. */
-export const startFailure = (directory: string, port: number | undefined, said: string): Refusal => {
-  if (isFull(said)) return new Refusal(`The data directory ${directory} has no space left on its disk.`)
-  if (/address already in use/i.test(said)) return new Refusal(`Port ${port} on 127.0.0.1 is in use.`)
+export const startFailure = (directory: string, port: number | undefined, said: string): StartupError => {
+  if (isFull(said)) return new StartupError(`The data directory ${directory} has no space left on its disk.`)
+  if (/address already in use/i.test(said)) return new StartupError(`Port ${port} on 127.0.0.1 is in use.`)
   const fatal = said.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? said.trim().split('\n').at(-1) ?? ''
-  return new Refusal(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
+  return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
 }
 
 /** Kept beside the cluster, readable by its owner alone; written whole or not at all. */
@@ -110,12 +110,12 @@ const exists = async (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** The cluster in `directory`, made on the first call. Throws a Refusal when the disk is full or not writable. */
+/** The cluster in `directory`, made on the first call. Throws a StartupError when the disk is full or not writable. */
 export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
   const path = join(directory, 'cluster')
   const made = await exists(path)
   if (made && !(await exists(join(directory, 'password')))) {
-    throw new Refusal(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
+    throw new StartupError(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
   }
   try {
     const password = await ensurePassword(directory, launch)

@@ -9,7 +9,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { PostgresBinaries } from './postgresBinaries.ts'
-import { Refusal } from './refusal.ts'
+import { StartupError } from '../startupError.ts'
 
 const run = promisify(execFile)
 
@@ -41,7 +41,7 @@ const createUser = async (): Promise<Account> => {
   const failure = await run('useradd', ['--system', '--user-group', '--no-create-home', USER]).catch(error => error)
   const account = await lookUp()
   if (account !== undefined) return account
-  throw new Refusal(
+  throw new StartupError(
     `Postgres does not run as root and the user ${USER} cannot be created: start as an ordinary user, or set DATABASE_URL.`,
     failure,
   )
@@ -97,13 +97,14 @@ const works = async (launch: Launch, binaries: PostgresBinaries, directory: stri
 
 /**
  * The way to run Postgres that reaches both its binaries and `directory`, creating the user `postgres` when this
- * process is root and there is none. Throws a Refusal that names the way out when there is no such way.
+ * process is root and there is none. Throws a StartupError that names the way out when there is no such way.
  */
 export const postgresLaunch = async (binaries: PostgresBinaries, directory: string): Promise<Launch> => {
   const account = process.getuid?.() === 0 ? ((await lookUp()) ?? (await createUser())) : undefined
   for (const launch of candidates(account)) if (await works(launch, binaries, directory)) return launch
-  if (account === undefined) throw new Refusal(`The Postgres in ${binaries.postgres} does not run on this machine.`)
-  throw new Refusal(
+  if (account === undefined)
+    throw new StartupError(`The Postgres in ${binaries.postgres} does not run on this machine.`)
+  throw new StartupError(
     `Postgres runs as the user ${USER}, who cannot enter ${directory} or ${binaries.postgres}: ` +
       'install util-linux (setpriv), use folders that every user may enter, or start as an ordinary user.',
   )

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { type Cluster, postgresEnvironment, startFailure } from './postgresCluster.ts'
 import type { Launch } from './postgresLaunch.ts'
-import { Refusal, systemCode } from './refusal.ts'
+import { StartupError, systemCode } from '../startupError.ts'
 
 export const HOST = '127.0.0.1'
 const DATABASES = ['ledger', 'eventstore'] as const
@@ -118,7 +118,7 @@ const untilReady = async (server: ServerProcess, start: ServerStart, signal: Abo
     if (up === true) return
     if (up !== false) throw up
     if (performance.now() >= deadline)
-      throw new Refusal(`Postgres in ${directory} did not start in ${START_MAX_MS} ms.`)
+      throw new StartupError(`Postgres in ${directory} did not start in ${START_MAX_MS} ms.`)
     await sleep(POLL_MS)
   }
 }
@@ -131,7 +131,7 @@ export const stopServer = async (server: ServerProcess): Promise<void> => {
   clearTimeout(late)
 }
 
-/** Starts the server and resolves when it answers and its databases exist. Throws a Refusal that says why not. */
+/** Starts the server and resolves when it answers and its databases exist. Throws a StartupError that says why not. */
 export const startServer = async (start: ServerStart, signal: AbortSignal): Promise<ServerProcess> => {
   const given = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = await spawnServer(start, ['-D', start.cluster.path, '-p', `${start.port}`, ...given])

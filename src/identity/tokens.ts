@@ -9,7 +9,7 @@ import { openKeySet, type VerificationKey } from './keySet.ts'
 import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './refusals.ts'
 import type { Revocations } from './revocations.ts'
-import { UnfitSetting } from './unfitSetting.ts'
+import { StartupError } from '../startupError.ts'
 
 const MAX_CACHED_TOKENS = 10_000
 /** Of the tokens' text: the claims that are kept of one are at most as long. Tokens may be as long as a header. */
@@ -41,13 +41,13 @@ export type TokenVerifier = {
 type Verified = { readonly header: TokenHeader; readonly claims: Claims; readonly key: VerificationKey }
 
 const requireSetting = (name: string, value: string): void => {
-  if (typeof value !== 'string' || value.trim() === '') throw new UnfitSetting(`${name} must not be empty.`)
+  if (typeof value !== 'string' || value.trim() === '') throw new StartupError(`${name} must not be empty.`)
 }
 
 const requireIssuerUrl = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const plain = url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username
-  if (!plain) throw new UnfitSetting('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
+  if (!plain) throw new StartupError('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
 }
 
 /**
@@ -77,7 +77,7 @@ const signatureFault = (
 
 /**
  * Opens the one door through which access tokens come in (RFC 9068 with the limits of the contract).
- * Throws an UnfitSetting that names the setting when issuer or audience is empty, or when the issuer can be reached and
+ * Throws a StartupError that names the setting when issuer or audience is empty, or when the issuer can be reached and
  * publishes no usable key, or one that no honest issuer publishes: a shared secret, or an RSA key that is too short. An
  * issuer that cannot be reached yet is no reason not to open: until it answers, tokens are refused with
  * `keys_unavailable`. Such keys that it publishes later check no token.
@@ -101,9 +101,9 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   }
   const keys = openKeySet({ fetchJwks, monotonicNow, onFailure })
   await keys.settle()
-  if (flaw !== undefined) throw new UnfitSetting(`OIDC_ISSUER publishes ${flaw}`)
+  if (flaw !== undefined) throw new StartupError(`OIDC_ISSUER publishes ${flaw}`)
   if (reached && keys.size() === 0)
-    throw new UnfitSetting('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
+    throw new StartupError('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
 
   const verified = new LRUCache<string, Verified>({ max: MAX_CACHED_TOKENS, maxSize: CACHED_CHARACTERS_MAX })
   const nowSeconds = (): number => Math.floor(now() / 1000)

@@ -18,6 +18,8 @@ const PROJECTIONS = ['projections/.+']
 const NODE = 'node:[a-z_/]+'
 const PORTS = 'src/ports\\.ts'
 const TELEMETRY_API = '@opentelemetry/api'
+/** The error that ends a process with one sentence in place of a stack. */
+const STARTUP_ERROR = 'src/startupError\\.ts'
 /** The stored form of an event: what writes it and what reads it must agree. */
 const RECORDED = 'src/commands/recorded\\.ts'
 
@@ -37,8 +39,13 @@ export const rooms: readonly Room[] = [
   { name: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
   { name: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
   { name: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
+  { name: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
   { name: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
-  { name: 'the configuration', files: /^src\/config\.ts$/, may: ['zod', PORTS, 'src/configValues\\.ts', NODE] },
+  {
+    name: 'the configuration',
+    files: /^src\/config\.ts$/,
+    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', NODE],
+  },
   { name: 'the addresses', files: /^src\/addresses\.ts$/, may: ['zod', NODE] },
   { name: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { name: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
@@ -77,6 +84,7 @@ export const rooms: readonly Room[] = [
       ...STREAMS,
       PORTS,
       'src/(identity/.+|retryAfter\\.ts)',
+      STARTUP_ERROR,
       'zod',
       'lru-cache',
       'jsonwebtoken',
@@ -108,6 +116,7 @@ export const rooms: readonly Room[] = [
     may: [
       'src/embedded/.+',
       'src/identity/(principal|revocations)\\.ts',
+      STARTUP_ERROR,
       '(?!src/|streams/|projections/|express$|kafkajs$).+',
     ],
     // What the issuer remembers goes to the database that it is handed.
@@ -124,7 +133,7 @@ export const rooms: readonly Room[] = [
     name: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addresses|ports|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
+      'src/(compose|config|addresses|ports|startupError|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
       'src/feeds/(checkpoints|deadLetters)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { Client } from 'pg'
 import { type Child, type ChildOptions, startChild } from '../../src/embedded/child.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from './processes.ts'
 
 const source = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/embedded', file)).href
@@ -42,7 +42,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<string> => {
     () => undefined,
     (error: unknown) => error,
   )
-  expect(error).to.be.instanceOf(Refusal)
+  expect(error).to.be.instanceOf(StartupError)
   return error instanceof Error ? error.message : ''
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { directoryRefusal, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './processes.ts'
 import { sharedService } from '../support/service.ts'
 
@@ -24,7 +24,7 @@ const messageOf = async (promise: Promise<unknown>): Promise<string> => {
     () => undefined,
     (error: unknown) => error,
   )
-  expect(error).to.be.instanceOf(Refusal)
+  expect(error).to.be.instanceOf(StartupError)
   return error instanceof Error ? error.message : ''
 }
 
@@ -122,7 +122,7 @@ describe('data directory', () => {
     )
     const full = directoryRefusal(path, Object.assign(new Error('write'), { code: 'ENOSPC' }))
     expect(full)
-      .to.be.instanceOf(Refusal)
+      .to.be.instanceOf(StartupError)
       .with.property('message', `The data directory ${path} has no space left on its disk (ENOSPC).`)
     const bug = new TypeError('a bug')
     expect(directoryRefusal(path, bug)).to.equal(bug)

@@ -5,7 +5,7 @@ import { compose, type Service } from '../../src/compose.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Child, startChild } from '../../src/embedded/child.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { NODE, startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { until } from '../embedded/processes.ts'
@@ -78,7 +78,7 @@ describe('a service on the tables of another log', function () {
 
   it('is refused; the refusal names both logs and the command that makes the tables anew', async () => {
     const refusal = await refusalOf(second.address)
-    expect(refusal).to.be.instanceOf(Refusal)
+    expect(refusal).to.be.instanceOf(StartupError)
     expect(refusal)
       .to.have.property('message')
       .that.matches(/of the log [0-9a-f-]{36}; the log of the event store is .*projections reset --to-this-log/)

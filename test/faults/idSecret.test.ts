@@ -5,7 +5,7 @@ import { paymentEntity } from '../../src/commands/entities.ts'
 import { newEventOf } from '../../src/commands/recorded.ts'
 import { compose } from '../../src/compose.ts'
 import { readConfig } from '../../src/config.ts'
-import { Refusal } from '../../src/embedded/refusal.ts'
+import { StartupError } from '../../src/startupError.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
 import { startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { recordedAs } from '../projections/histories.ts'
@@ -38,7 +38,7 @@ describe('a log whose secret of ids is gone', function () {
       DATABASE_URL: node.databaseUrl,
     }
     const refusal = await compose(readConfig(settings)).catch((error: unknown) => error)
-    expect(refusal).to.be.instanceOf(Refusal)
+    expect(refusal).to.be.instanceOf(StartupError)
     expect(refusal)
       .to.have.property('message')
       .that.matches(/secret-sec_[0-9A-Z]{26}.*pay twice/)

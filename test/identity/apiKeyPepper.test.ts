@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { openKeySecrets } from '../../src/compose/apiKeys.ts'
-import { ConfigError, readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { loadApiKeyPepper } from '../../src/embedded/apiKeyPepper.ts'
 import { id } from '../streams/samples.ts'
 
@@ -21,7 +22,7 @@ describe('OIDC_ISSUER in production', () => {
   it('is refused over plain http, and taken over https', () => {
     for (const issuer of ['http://issuer.example', 'HTTP://issuer.example/x', 'http://localhost:9000'])
       expect(() => readConfig({ ...PRODUCTION, OIDC_ISSUER: issuer })).to.throw(
-        ConfigError,
+        StartupError,
         /^OIDC_ISSUER is plain http/,
       )
     expect(readConfig(PRODUCTION).issuer).to.equal('https://issuer.example')
@@ -77,7 +78,7 @@ describe('identity: the pepper of API keys', () => {
   it('is a refusal to start that names the setting, when it is too short', () => {
     for (const pepper of ['x', 'x'.repeat(31)])
       expect(() => readConfig({ API_KEY_PEPPER: pepper })).to.throw(
-        ConfigError,
+        StartupError,
         /API_KEY_PEPPER.*at least 32 characters/,
       )
   })

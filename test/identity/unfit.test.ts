@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
-import { UnfitSetting } from '../../src/identity/unfitSetting.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokens.ts'
 import { run } from '../scripts/cli.ts'
 import { temporaryDirectory } from '../support/service.ts'
@@ -14,7 +14,7 @@ const refusal = async (options: Partial<TokenVerifierOptions>): Promise<string> 
     ;(await openTokenVerifier({ ...good, ...options })).close()
     return 'opened'
   } catch (error) {
-    expect(error).to.be.instanceOf(UnfitSetting)
+    expect(error).to.be.instanceOf(StartupError)
     return error instanceof Error ? error.message : ''
   }
 }

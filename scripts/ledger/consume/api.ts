@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { Refusal } from '../../../src/embedded/refusal.ts'
+import { StartupError } from '../../../src/startupError.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
 /** The two endpoints that a subscriber needs, asked again for as long as the service says "again, please". */
@@ -66,7 +66,7 @@ const attempt = async ({ api, token, signal }: ApiOptions, path: string): Promis
   const { code, detail = '' } = problem.success ? problem.data : { code: 'no problem document' }
   if (code === 'cursor_expired' || code === 'cursor_invalid') throw new CursorLost()
   const why = `${response.status} ${code}. ${detail}`.trim()
-  if (!AGAIN.has(response.status)) throw new Refusal(`GET ${path} was answered ${why}`)
+  if (!AGAIN.has(response.status)) throw new StartupError(`GET ${path} was answered ${why}`)
   const seconds = response.headers.get('retry-after')
   return { why, retryAfterMs: seconds === null ? undefined : Number(seconds) * SECOND_MS }
 }
@@ -80,10 +80,11 @@ const createGet =
       if ('answer' in tried) {
         const parsed = schema.safeParse(tried.answer)
         if (parsed.success) return parsed.data
-        throw new Refusal(`GET ${path} was answered with a body that the contract does not have.`, parsed.error)
+        throw new StartupError(`GET ${path} was answered with a body that the contract does not have.`, parsed.error)
       }
       const waitMs = tried.retryAfterMs ?? pauseMs
-      if (performance.now() + waitMs >= givenUpAtMs) throw new Refusal(`GET ${options.api}${path} had ${tried.why}`)
+      if (performance.now() + waitMs >= givenUpAtMs)
+        throw new StartupError(`GET ${options.api}${path} had ${tried.why}`)
       await sleep(waitMs, undefined, { signal: options.signal })
     }
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { Refusal, systemCode } from '../../../src/embedded/refusal.ts'
+import { StartupError, systemCode } from '../../../src/startupError.ts'
 import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
 import { factLines, keepWholeLines } from './lines.ts'
 
@@ -50,15 +50,15 @@ export type CopyOf = Pick<State, 'from'> & { readonly topics: readonly string[] 
 const STATE = 'state.json'
 export const fileOf = (folder: string, topic: string): string => join(folder, `${topic}.jsonl`)
 
-/** The state of a copy that is there. Throws a Refusal for a folder that holds none. */
+/** The state of a copy that is there. Throws a StartupError for a folder that holds none. */
 export const readState = async (folder: string): Promise<State> => {
   const text = await readFile(join(folder, STATE), 'utf8').catch((error: unknown) => {
-    throw systemCode(error) === 'ENOENT' ? new Refusal(`There is no copy in ${folder}.`) : error
+    throw systemCode(error) === 'ENOENT' ? new StartupError(`There is no copy in ${folder}.`) : error
   })
   try {
     return stateSchema.parse(JSON.parse(text))
   } catch (error) {
-    throw new Refusal(`${join(folder, STATE)} is not what ledger consume wrote: begin a new copy.`, error)
+    throw new StartupError(`${join(folder, STATE)} is not what ledger consume wrote: begin a new copy.`, error)
   }
 }
 
@@ -90,7 +90,7 @@ const begin = async (folder: string, { from, topics }: CopyOf, all: readonly str
   const state = await readState(folder)
   const isOther = topics !== undefined && wanted.toSorted().join() !== state.topics.toSorted().join()
   if (state.from !== from || isOther)
-    throw new Refusal(`${folder} is a copy of ${state.topics.join(', ')} from ${state.from}: name another folder.`)
+    throw new StartupError(`${folder} is a copy of ${state.topics.join(', ')} from ${state.from}: name another folder.`)
   return state
 }
 

@@ -1,7 +1,7 @@
 import { type Admin, type EachBatchPayload, Kafka, type KafkaConfig, type KafkaMessage, logLevel } from 'kafkajs'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 import type { KafkaConfig as Settings } from '../../../src/config.ts'
-import { Refusal } from '../../../src/embedded/refusal.ts'
+import { StartupError } from '../../../src/startupError.ts'
 import type { Copy } from './copy.ts'
 import { type Fact, factSchema } from './fact.ts'
 
@@ -62,7 +62,7 @@ const factsIn = ({ topic, partition, messages }: EachBatchPayload['batch']): rea
     try {
       return factOf(message)
     } catch (error) {
-      throw new Refusal(`The message at ${topic}/${partition}, offset ${message.offset}, is no fact.`, error)
+      throw new StartupError(`The message at ${topic}/${partition}, offset ${message.offset}, is no fact.`, error)
     }
   })
 
@@ -87,7 +87,10 @@ const remainingFor = async (client: Kafka, copy: Copy): Promise<Map<string, bigi
     await admin.connect()
     return await endsOf(admin, copy.state())
   } catch (error) {
-    throw new Refusal(`Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`, error)
+    throw new StartupError(
+      `Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`,
+      error,
+    )
   } finally {
     await admin.disconnect()
   }

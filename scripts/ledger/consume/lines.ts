@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { systemCode } from '../../../src/embedded/refusal.ts'
+import { systemCode } from '../../../src/startupError.ts'
 
 /** `value` is undefined for a line that is no JSON. */
 export type Line = { readonly number: number; readonly value: unknown }

@@ -6,7 +6,7 @@
 
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import { openEventStoreNode } from './node.ts'
 
 const PORT_MAX = 65_535
@@ -30,9 +30,9 @@ const readArguments = (): { databaseUrl: string; port: number; withParent: boole
   const { values } = parseArgs({ options })
   const databaseUrl = values['database-url']
   const port = Number(values.port)
-  if (databaseUrl === undefined) throw new Refusal('--database-url is missing.')
+  if (databaseUrl === undefined) throw new StartupError('--database-url is missing.')
   if (!/^\d+$/.test(values.port) || port > PORT_MAX)
-    throw new Refusal(`--port must be a number from 0 to ${PORT_MAX}, not ${values.port}.`)
+    throw new StartupError(`--port must be a number from 0 to ${PORT_MAX}, not ${values.port}.`)
   const complete = withPassword(databaseUrl, values['password-file'])
   return { databaseUrl: complete, port, withParent: values['with-parent'] }
 }
@@ -49,7 +49,7 @@ const toldToEnd = (withParent: boolean): Promise<void> =>
 
 const fail = (error: unknown): never => {
   const reason = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`${error instanceof Refusal ? reason : `The event store cannot start: ${reason}`}\n`)
+  process.stderr.write(`${error instanceof StartupError ? reason : `The event store cannot start: ${reason}`}\n`)
   process.exit(1)
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
 import { SCHEMA, SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
@@ -21,7 +21,7 @@ const PLANNER = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=o
 export type Direction = 'forwards' | 'backwards'
 
 /** Another node writes to this database. */
-export class NodeAlreadyRunning extends Refusal {
+export class NodeAlreadyRunning extends StartupError {
   constructor() {
     super('Another event store node is running on this database; stop it first.')
     this.name = 'NodeAlreadyRunning'

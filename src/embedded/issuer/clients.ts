@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
 
 const SECRET_BYTES = 32
@@ -69,7 +69,7 @@ const registry = createRegistry<DevClient>({
   initial: () => DEFAULT_TENANTS.map(workloadClient),
 })
 
-/** The clients of the dev issuer, made with fresh secrets at first use. Throws a Refusal when they cannot be had. */
+/** The clients of the dev issuer, made with fresh secrets at first use. Throws a StartupError when they cannot be had. */
 export const loadClients = registry.load
 export const openClients = registry.open
 
@@ -88,38 +88,41 @@ const isField = (name: string): name is keyof typeof fields => Object.hasOwn(fie
 /** Throws the sentence about the first thing that is wrong with a client to be added. */
 const check = (client: DevClient): DevClient => {
   for (const [name, value] of Object.entries(client))
-    if (isField(name) && !fields[name].safeParse(value).success) throw new Refusal(WORDS[name])
+    if (isField(name) && !fields[name].safeParse(value).success) throw new StartupError(WORDS[name])
   const parsed = clientSchema.safeParse(client)
   if (parsed.success) return parsed.data
-  throw new Refusal('A public client acts for users: name the redirect URI that it comes back to.')
+  throw new StartupError('A public client acts for users: name the redirect URI that it comes back to.')
 }
 
-/** Throws a Refusal when it is unfit or its id is taken. */
+/** Throws a StartupError when it is unfit or its id is taken. */
 export const addClient = (dataDir: string, client: DevClient): Promise<void> =>
   registry.edit(dataDir, clients => {
     const checked = check(client)
     if (clients.some(({ client_id }) => client_id === checked.client_id))
-      throw new Refusal(`There is a client ${checked.client_id} already: ledger clients remove ${checked.client_id}.`)
+      throw new StartupError(
+        `There is a client ${checked.client_id} already: ledger clients remove ${checked.client_id}.`,
+      )
     return [...clients, checked]
   })
 
-const unknownClient = (id: string): Refusal =>
-  new Refusal(`There is no client ${JSON.stringify(id)}: ledger clients list names those that there are.`)
+const unknownClient = (id: string): StartupError =>
+  new StartupError(`There is no client ${JSON.stringify(id)}: ledger clients list names those that there are.`)
 
-/** Throws a Refusal when there is none. */
+/** Throws a StartupError when there is none. */
 export const removeClient = (dataDir: string, id: string): Promise<void> =>
   registry.edit(dataDir, clients => {
     if (!clients.some(({ client_id }) => client_id === id)) throw unknownClient(id)
     return clients.filter(({ client_id }) => client_id !== id)
   })
 
-/** Puts a fresh secret in the place of the old one and resolves to it. Throws a Refusal when the client has none. */
+/** Puts a fresh secret in the place of the old one and resolves to it. Throws a StartupError when the client has none. */
 export const rotateClientSecret = async (dataDir: string, id: string): Promise<string> => {
   const secret = newSecret()
   await registry.edit(dataDir, clients => {
     const client = clients.find(({ client_id }) => client_id === id)
     if (client === undefined) throw unknownClient(id)
-    if (!('client_secret' in client)) throw new Refusal(`The client ${id} has no secret: it is public, or has a key.`)
+    if (!('client_secret' in client))
+      throw new StartupError(`The client ${id} has no secret: it is public, or has a key.`)
     return clients.map(one => (one === client ? { ...client, client_secret: secret } : one))
   })
   return secret

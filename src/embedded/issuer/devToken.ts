@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { importJWK, SignJWT } from 'jose'
 import { isScope, TENANT_PATTERN } from '../../identity/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey, type SigningKey } from './signingKey.ts'
 
@@ -23,7 +23,7 @@ export type DevGrant = {
 export type TokenPlace = { readonly issuer: string; readonly audience: string }
 
 const check = (holds: boolean, sentence: string): void => {
-  if (!holds) throw new Refusal(sentence)
+  if (!holds) throw new StartupError(sentence)
 }
 
 const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
@@ -45,7 +45,7 @@ const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
   return seconds
 }
 
-/** An RFC 9068 access token, signed with the issuer's key. Throws a Refusal that names what cannot be granted. */
+/** An RFC 9068 access token, signed with the issuer's key. Throws a StartupError that names what cannot be granted. */
 export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: DevGrant): Promise<string> => {
   checkGrant(grant)
   const lifetimeSeconds = lifetimeOf(grant)

@@ -121,7 +121,7 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
 
 /**
  * Opens the dev issuer on its stored keys, clients and users, which are made at first use and read again when they
- * change. Throws a Refusal when they are unfit.
+ * change. Throws a StartupError when they are unfit.
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Refusal, systemCode } from '../refusal.ts'
+import { StartupError, systemCode } from '../../startupError.ts'
 
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
@@ -17,7 +17,7 @@ const readIfThere = async (path: string): Promise<string | undefined> => {
     return await readFile(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
-    throw new Refusal(`${path} cannot be read.`, error)
+    throw new StartupError(`${path} cannot be read.`, error)
   }
 }
 
@@ -50,7 +50,7 @@ const publish = async (draft: string, path: string): Promise<void> => {
 
 /**
  * The content of a file that only its owner may read. It is created with what `create` gives when it is not there; of
- * several processes that do this at once, all get the content of the first. Throws a Refusal when that cannot be done.
+ * several processes that do this at once, all get the content of the first. Throws a StartupError when that cannot be done.
  */
 export const readOrCreatePrivate = async (
   folder: string,
@@ -64,10 +64,10 @@ export const readOrCreatePrivate = async (
     // A copy or a restored backup may have brought a wider mode with it.
     await chmod(path, OWNER_ONLY_FILE)
   } catch (error) {
-    throw error instanceof Refusal ? error : new Refusal(`${path} cannot be created.`, error)
+    throw error instanceof StartupError ? error : new StartupError(`${path} cannot be created.`, error)
   }
   const content = await readIfThere(path)
-  if (content === undefined) throw new Refusal(`${path} disappeared while it was read.`)
+  if (content === undefined) throw new StartupError(`${path} disappeared while it was read.`)
   return content
 }
 
@@ -79,14 +79,14 @@ const lockFolder = (folder: string): DatabaseSync => {
     return lock
   } catch (error) {
     lock.close()
-    throw new Refusal(`${folder} is being changed by another command: try again.`, error)
+    throw new StartupError(`${folder} is being changed by another command: try again.`, error)
   }
 }
 
 /**
  * Puts what `change` makes of the present content in its place, created first as `readOrCreatePrivate` does. Whoever
  * reads meanwhile gets the old content or the new, and of two editors the second sees the work of the first.
- * Throws a Refusal when that cannot be done; whatever `change` throws leaves the file as it is.
+ * Throws a StartupError when that cannot be done; whatever `change` throws leaves the file as it is.
  */
 export const editPrivate = async (
   folder: string,

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import { type LivingFile, openLivingFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
 /** A list that operators keep in a file of the issuer: `{"<name>": [entry, …]}`, readable by its owner alone. */
 export type Registry<E> = {
-  /** Throws a Refusal when the file cannot be had or is not such a list; nothing in it is quoted. */
+  /** Throws a StartupError when the file cannot be had or is not such a list; nothing in it is quoted. */
   readonly load: (dataDir: string) => Promise<readonly E[]>
   /** Puts what `change` makes of the list in its place. Whatever it throws leaves the list as it is. */
   readonly edit: (dataDir: string, change: (entries: readonly E[]) => readonly E[]) => Promise<void>
@@ -43,7 +43,7 @@ export const createRegistry = <E>({ name, entry, idOf, initial }: RegistryOption
     } catch (error) {
       // Of zod only the paths are told: the values may be secrets.
       const places = error instanceof z.ZodError ? error.issues.map(issue => issue.path.join('.')).join(', ') : 'JSON'
-      throw new Refusal(`The data directory's issuer/${fileName} is not a list of ${name} (${places}).`)
+      throw new StartupError(`The data directory's issuer/${fileName} is not a list of ${name} (${places}).`)
     }
   }
 

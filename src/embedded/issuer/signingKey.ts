@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import { z } from 'zod'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import { RETIRING_SECONDS } from './lifetimes.ts'
 import { type LivingFile, openLivingFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
@@ -57,18 +57,20 @@ const parse = (text: string): KeyRing => {
     return keyRingSchema.parse(JSON.parse(text))
   } catch {
     // The cause is left out on purpose: a parser's message may quote the key.
-    throw new Refusal(`The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it and a new one is made.`)
+    throw new StartupError(
+      `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it and a new one is made.`,
+    )
   }
 }
 
 const loadKeyRing = async (dataDir: string): Promise<KeyRing> =>
   parse(await readOrCreatePrivate(issuerFolder(dataDir), FILE_NAME, generate))
 
-/** The keys of the dev issuer, made at first use, as they are now. Throws a Refusal when they cannot be had. */
+/** The keys of the dev issuer, made at first use, as they are now. Throws a StartupError when they cannot be had. */
 export const openKeyRing = (dataDir: string, onError: (error: unknown) => void): Promise<LivingFile<KeyRing>> =>
   openLivingFile(join(issuerFolder(dataDir), FILE_NAME), () => loadKeyRing(dataDir), onError)
 
-/** The key that signs at present. Throws a Refusal when it cannot be had. */
+/** The key that signs at present. Throws a StartupError when it cannot be had. */
 export const loadSigningKey = async (dataDir: string): Promise<SigningKey> => (await loadKeyRing(dataDir)).signing
 
 export const publicPart = ({ d: _, ...open }: SigningKey): PublicKey => open
@@ -87,7 +89,7 @@ export const publishedKeys = (ring: KeyRing): readonly PublicKey[] => [
 /**
  * Puts a new key in the place of the one that signs, which goes on checking until its tokens have expired; with `now` it
  * is not published any more, and tokens of its are refused within a minute: for a key that others may have. Throws a
- * Refusal when the keys cannot be read or written.
+ * StartupError when the keys cannot be read or written.
  */
 export const rotateSigningKey = async (dataDir: string, { now }: { readonly now: boolean }): Promise<KeyRing> => {
   const signing = await generateKey()

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SCOPES, type Scope } from '../../identity/principal.ts'
-import { Refusal } from '../refusal.ts'
+import { StartupError } from '../../startupError.ts'
 import {
   generatePassword,
   hashPassword,
@@ -52,7 +52,7 @@ export const openUsers = registry.open
 const checkPassword = (password: string): string => {
   const { length } = password
   if (length >= PASSWORD_CHARACTERS_MIN && length <= PASSWORD_CHARACTERS_MAX) return password
-  throw new Refusal(`A password has ${PASSWORD_CHARACTERS_MIN} to ${PASSWORD_CHARACTERS_MAX} characters.`)
+  throw new StartupError(`A password has ${PASSWORD_CHARACTERS_MIN} to ${PASSWORD_CHARACTERS_MAX} characters.`)
 }
 
 const words: Readonly<Record<string, string>> = {
@@ -64,11 +64,11 @@ const words: Readonly<Record<string, string>> = {
 const check = (user: DevUser): DevUser => {
   const parsed = userSchema.safeParse(user)
   if (parsed.success) return parsed.data
-  throw new Refusal(words[String(parsed.error.issues[0]?.path[0])] ?? 'This is no user.')
+  throw new StartupError(words[String(parsed.error.issues[0]?.path[0])] ?? 'This is no user.')
 }
 
-const unknownUser = (username: string): Refusal =>
-  new Refusal(`There is no user ${JSON.stringify(username)}: ledger users list names those that there are.`)
+const unknownUser = (username: string): StartupError =>
+  new StartupError(`There is no user ${JSON.stringify(username)}: ledger users list names those that there are.`)
 
 export type NewUser = Pick<DevUser, 'username' | 'tenant' | 'scope'>
 
@@ -80,14 +80,16 @@ const secretOf = async (given: string | undefined) => {
 
 /**
  * Resolves to the password: the one that was given, or one made here, which is told this once and never again.
- * Throws a Refusal when the user is unfit or the name is taken.
+ * Throws a StartupError when the user is unfit or the name is taken.
  */
 export const addUser = async (dataDir: string, user: NewUser, given?: string): Promise<string> => {
   const { password, stored } = await secretOf(given)
   await registry.edit(dataDir, users => {
     const checked = check(user)
     if (users.some(({ username }) => username === checked.username))
-      throw new Refusal(`There is a user ${checked.username} already: ledger users set-password ${checked.username}.`)
+      throw new StartupError(
+        `There is a user ${checked.username} already: ledger users set-password ${checked.username}.`,
+      )
     return [...users, { ...checked, ...stored }]
   })
   return password
@@ -103,7 +105,7 @@ export const setPassword = async (dataDir: string, username: string, given?: str
   return password
 }
 
-/** Throws a Refusal when there is none. */
+/** Throws a StartupError when there is none. */
 export const removeUser = (dataDir: string, username: string): Promise<void> =>
   registry.edit(dataDir, users => {
     if (!users.some(user => user.username === username)) throw unknownUser(username)
