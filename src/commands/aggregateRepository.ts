@@ -1,18 +1,17 @@
 import { LRUCache } from 'lru-cache'
-import { fold, type ResourceRow } from '../../projections/projection.ts'
+import { fold } from '../../projections/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
-import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { EventStore, ExpectedRevision } from '../ports.ts'
-import type { Entity } from './entities.ts'
+import type { Entity, Kind } from './entities.ts'
 import { heapBytesOf } from './heapSize.ts'
 import { recordedOf } from './recorded.ts'
 
 /** One stream folded: for the decision, and for the reader. */
-export type Loaded<S, R> = {
-  readonly state: S
-  readonly row: R | undefined
+export type Loaded<K extends Kind> = {
+  readonly state: K['state']
+  readonly row: K['row'] | undefined
   readonly revision: ExpectedRevision
   /** Of the newest event; zero when there is none. */
   readonly position: bigint
@@ -27,54 +26,44 @@ const CACHED_BYTES_MAX = 128 * 1024 * 1024
 /** Reads streams, and remembers how far it has read: a stream that did not move costs one empty read. */
 export type AggregateRepository = {
   /** As the store has it now. */
-  load<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-    entity: Entity<S, C, E, Code, R>,
-    id: Id<IdPrefix>,
-  ): Promise<Loaded<S, R>>
+  load<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Loaded<K>>
   /** As this process last saw it, without asking the store: good for a first guess that an append then checks. */
-  cached<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-    entity: Entity<S, C, E, Code, R>,
-    id: Id<IdPrefix>,
-  ): Loaded<S, R> | undefined
+  cached<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Loaded<K> | undefined
   /** Takes in events that this process has just appended. */
-  advance<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-    entity: Entity<S, C, E, Code, R>,
-    from: Loaded<S, R>,
-    events: readonly Recorded<E>[],
-  ): Loaded<S, R>
+  advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
   /** Every event of the stream, oldest first. */
-  history<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-    entity: Entity<S, C, E, Code, R>,
-    id: Id<IdPrefix>,
-  ): Promise<Recorded<E>[]>
+  history<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']>[]>
 }
 
-const foldOne = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  { aggregate, projection }: Entity<S, C, E, Code, R>,
-  loaded: Loaded<S, R>,
-  recorded: Recorded<E>,
-): Loaded<S, R> => ({
+const foldOne = <K extends Kind>(
+  { aggregate, projection }: Entity<K>,
+  loaded: Loaded<K>,
+  recorded: Recorded<K['event']>,
+): Loaded<K> => ({
   state: aggregate.decider.evolve(loaded.state, recorded.event),
   row: projection && fold(projection, loaded.row, recorded),
   revision: recorded.revision,
   position: recorded.position,
 })
 
-export const nothingLoaded = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  entity: Entity<S, C, E, Code, R>,
-): Loaded<S, R> => ({ state: entity.aggregate.decider.initial, row: undefined, revision: 'no_stream', position: 0n })
+export const nothingLoaded = <K extends Kind>(entity: Entity<K>): Loaded<K> => ({
+  state: entity.aggregate.decider.initial,
+  row: undefined,
+  revision: 'no_stream',
+  position: 0n,
+})
 
 /** A stream that alone exceeds the budget is not kept: each reading of it begins at its first event. */
 export const createAggregateRepository = (
   store: EventStore,
   cachedBytesMax = CACHED_BYTES_MAX,
 ): AggregateRepository => {
-  const cache = new LRUCache<string, Loaded<unknown, ResourceRow>>({
+  const cache = new LRUCache<string, Loaded<Kind>>({
     maxSize: cachedBytesMax,
     sizeCalculation: (loaded, stream) => heapBytesOf(stream) + heapBytesOf(loaded),
   })
 
-  const remember = (stream: string, loaded: Loaded<unknown, ResourceRow>): void => {
+  const remember = (stream: string, loaded: Loaded<Kind>): void => {
     const known = cache.peek(stream)
     // Two requests may finish in the other order than they began: the newer state stays.
     if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
@@ -83,10 +72,7 @@ export const createAggregateRepository = (
   }
 
   const aggregates: AggregateRepository = {
-    cached: (entity, id) =>
-      cache.get(streamOf(entity.aggregate, id)) as ReturnType<
-        typeof aggregates.cached<never, never, never, never, never>
-      >,
+    cached: (entity, id) => cache.get(streamOf(entity.aggregate, id)) as ReturnType<typeof aggregates.cached<never>>,
     load: async (entity, id) => {
       const stream = streamOf(entity.aggregate, id)
       const known = aggregates.cached(entity, id) ?? nothingLoaded(entity)

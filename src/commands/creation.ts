@@ -1,10 +1,9 @@
-import type { ResourceRow } from '../../projections/projection.ts'
 import { fold } from '../../projections/projection.ts'
 import type { Claim } from '../../streams/claim.ts'
 import type { AnyEvent, Rejection } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
-import type { Entity } from './entities.ts'
+import type { Entity, Kind } from './entities.ts'
 import { differingPointers } from './identifiers.ts'
 import type { Handled, Ledger, Request } from './handle.ts'
 import { handle } from './handle.ts'
@@ -51,15 +50,15 @@ export const keyConflict = (
 }
 
 /** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
-export const rowUntil = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  entity: Entity<S, C, E, Code, R>,
-  history: readonly Recorded<E>[],
-  until: (event: E) => boolean,
-): { row: R; last: Recorded<E> } | undefined => {
+export const rowUntil = <K extends Kind>(
+  entity: Entity<K>,
+  history: readonly Recorded<K['event']>[],
+  until: (event: K['event']) => boolean,
+): { row: K['row']; last: Recorded<K['event']> } | undefined => {
   const end = history.findIndex(({ event }) => until(event))
   const last = history[end]
   if (last === undefined || entity.projection === undefined) return undefined
-  let row: R | undefined
+  let row: K['row'] | undefined
   for (const recorded of history.slice(0, end + 1)) row = fold(entity.projection, row, recorded)
   return row && { row, last }
 }
@@ -68,13 +67,13 @@ export const rowUntil = <S, C, E extends AnyEvent, Code extends string, R extend
  * Creates what a single event creates. With a claim the id is derived from the key, so the same key meets its first
  * result: the append at "no stream" is both the binding of the key and the creation.
  */
-export const create = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+export const create = async <K extends Kind>(
   ledger: Ledger,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
-  request: Request<C, R> & { readonly claim: Claim | null },
-): Promise<Created<R, Code | 'concurrent_modification'>> => {
-  const handled: Handled<S, R, Code> = await handle(ledger, entity, id, { ...request, isNew: true })
+  request: Request<K> & { readonly claim: Claim | null },
+): Promise<Created<K['row'], K['code'] | 'concurrent_modification'>> => {
+  const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
   if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
   const replayed = request.claim && (await replay(ledger, entity, id, request.claim))
   if (replayed) return replayed
@@ -83,12 +82,12 @@ export const create = async <S, C, E extends AnyEvent, Code extends string, R ex
 }
 
 /** The first result of this key, from the stream; undefined when the key was never used. */
-export const replay = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+export const replay = async <K extends Kind>(
   ledger: Ledger,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
   claim: Claim,
-): Promise<Created<R, Code> | undefined> => {
+): Promise<Created<K['row'], K['code']> | undefined> => {
   const history = await ledger.aggregates.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined

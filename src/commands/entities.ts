@@ -21,23 +21,49 @@ import { secret } from '../../streams/secret/index.ts'
 import { subscription } from '../../streams/subscription/index.ts'
 import { tenant } from '../../streams/tenant/index.ts'
 
-/** A stream seen from both sides: what decides, and what a reader is shown. One read of the stream serves both. */
-export type Entity<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
-  readonly aggregate: Aggregate<S, C, E, Code>
-  /** Absent where a stream is nobody's resource. */
-  readonly projection?: Projection<E, R>
+/** Entities: each kind of stream with its aggregate, which decides, and the projection that readers are shown. */
+
+/** The types that belong to one kind of stream; `code` names its rejections. */
+export type Kind = {
+  readonly state: unknown
+  readonly command: unknown
+  readonly event: AnyEvent
+  readonly code: string
+  readonly row: ResourceRow
 }
 
-export const orderEntity = { aggregate: order, projection: orders }
-export const invoiceEntity = { aggregate: invoice, projection: invoices }
-export const paymentEntity = { aggregate: payment, projection: payments }
-export const referenceEntity = { aggregate: reference }
-export const refundEntity = { aggregate: refund }
-export const accessEntity = { aggregate: access }
-export const operationEntity = { aggregate: operation, projection: operations }
-export const apiKeyEntity = { aggregate: apiKey, projection: apiKeys }
-export const keyBindingEntity = { aggregate: keyBinding }
-export const manifestEntity = { aggregate: manifest }
-export const secretEntity = { aggregate: secret }
-export const tenantEntity = { aggregate: tenant }
-export const subscriptionEntity = { aggregate: subscription, projection: subscriptions }
+/** An interface, so that the compiler infers `K` from an argument as a whole. One read of the stream serves both members. */
+export interface Entity<K extends Kind> {
+  readonly aggregate: Aggregate<K['state'], K['command'], K['event'], K['code']>
+  /** Absent where the stream is no resource of the API. */
+  readonly projection?: Projection<K['event'], K['row']>
+}
+
+export type KindOf<N> = N extends Entity<infer K> ? K : never
+
+type KindFrom<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
+  readonly state: S
+  readonly command: C
+  readonly event: E
+  readonly code: Code
+  readonly row: R
+}
+
+const entity = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow = never>(
+  aggregate: Aggregate<S, C, E, Code>,
+  projection?: Projection<E, R>,
+): Entity<KindFrom<S, C, E, Code, R>> => (projection === undefined ? { aggregate } : { aggregate, projection })
+
+export const orderEntity = entity(order, orders)
+export const invoiceEntity = entity(invoice, invoices)
+export const paymentEntity = entity(payment, payments)
+export const referenceEntity = entity(reference)
+export const refundEntity = entity(refund)
+export const accessEntity = entity(access)
+export const operationEntity = entity(operation, operations)
+export const apiKeyEntity = entity(apiKey, apiKeys)
+export const keyBindingEntity = entity(keyBinding)
+export const manifestEntity = entity(manifest)
+export const secretEntity = entity(secret)
+export const tenantEntity = entity(tenant)
+export const subscriptionEntity = entity(subscription, subscriptions)

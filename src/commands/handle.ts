@@ -1,10 +1,9 @@
-import type { ResourceRow } from '../../projections/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type AnyEvent, isRejection, type Rejection } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
-import type { Entity } from './entities.ts'
+import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createIdSecret } from './idSecret.ts'
 import {
@@ -37,16 +36,16 @@ export type Ledger = {
   readonly idle: (stream: string) => Promise<void>
 }
 
-export type Handled<S, R, Code extends string> =
-  | (Loaded<S, R> & { readonly ok: true })
-  | (Rejection<Code> & { readonly ok: false })
-  | { readonly ok: false; readonly stale: Loaded<S, R> }
+export type Handled<K extends Kind> =
+  | (Loaded<K> & { readonly ok: true })
+  | (Rejection<K['code']> & { readonly ok: false })
+  | { readonly ok: false; readonly stale: Loaded<K> }
 
-export type Request<C, R> = {
-  readonly command: C
+export type Request<K extends Kind> = {
+  readonly command: K['command']
   readonly context: Context
   /** The revision that the caller read: with it there is no second try. */
-  readonly ifMatch?: ((row: R | undefined) => boolean) | undefined
+  readonly ifMatch?: ((row: K['row'] | undefined) => boolean) | undefined
   /** The stream most likely does not exist yet, so it is not read first. */
   readonly isNew?: boolean
 }
@@ -95,11 +94,11 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
 }
 
 /** The outcome of the command on this state: the events to append, or an answer that needs none. */
-const decideFrom = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
-  { aggregate }: Entity<S, C, E, Code, R>,
-  before: Loaded<S, R>,
-  { command, ifMatch }: Request<C, R>,
-): { readonly events: readonly E[] } | { readonly answer: Handled<S, R, Code> } => {
+const decideFrom = <K extends Kind>(
+  { aggregate }: Entity<K>,
+  before: Loaded<K>,
+  { command, ifMatch }: Request<K>,
+): { readonly events: readonly K['event'][] } | { readonly answer: Handled<K> } => {
   if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
   const decided = aggregate.decider.decide(command, before.state)
   if (isRejection(decided)) return { answer: { ok: false, ...decided } }
@@ -121,12 +120,12 @@ export class Contended extends Unavailable {
  * The stream as it is after a conflict. The store may refuse an append because of a version that is decided and cannot be
  * read yet; until it can be read, the caller is not told that a version is stale which every read still shows.
  */
-const readNewer = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+const readNewer = async <K extends Kind>(
   { aggregates, world }: Ledger,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
-  before: Loaded<S, R>,
-): Promise<Loaded<S, R>> => {
+  before: Loaded<K>,
+): Promise<Loaded<K>> => {
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const loaded = await aggregates.load(entity, id)
     if (loaded.revision !== before.revision) return loaded
@@ -136,12 +135,12 @@ const readNewer = async <S, C, E extends AnyEvent, Code extends string, R extend
 }
 
 /** The stream with the events appended; undefined when it was not at the revision that they were decided on. */
-const append = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+const append = async <K extends Kind>(
   { store, aggregates, noteEffect }: Ledger,
-  { entity, id, context }: { entity: Entity<S, C, E, Code, R>; id: Id<IdPrefix>; context: Context },
-  before: Loaded<S, R>,
-  decided: readonly E[],
-): Promise<Loaded<S, R> | undefined> => {
+  { entity, id, context }: { entity: Entity<K>; id: Id<IdPrefix>; context: Context },
+  before: Loaded<K>,
+  decided: readonly K['event'][],
+): Promise<Loaded<K> | undefined> => {
   const after = before.revision === 'no_stream' ? -1n : before.revision
   const events = recordAll(decided, id, context, after)
   const encoded = events.map(recorded => newEventOf(entity.aggregate.codec, recorded))
@@ -163,12 +162,12 @@ const append = async <S, C, E extends AnyEvent, Code extends string, R extends R
  * The first attempt trusts the state that this process saw last, since an append to a stream that has moved on is refused
  * by the store. An answer that appends nothing has no such check, so it is only ever given from what was just read.
  */
-export const handle = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+export const handle = <K extends Kind>(
   ledger: Ledger,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
-  request: Request<C, R>,
-): Promise<Handled<S, R, Code>> => {
+  request: Request<K>,
+): Promise<Handled<K>> => {
   const { aggregates, world, inTurn, noteEffect } = ledger
   const { context, ifMatch, isNew } = request
   const stream = streamOf(entity.aggregate, id)

@@ -1,11 +1,10 @@
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
-import type { OrderRow } from '../../projections/orders/projection.ts'
 import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
 import { type Created, replay } from './creation.ts'
-import { invoiceEntity, orderEntity } from './entities.ts'
+import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { bindKey, boundKeyConflict } from './keyBindings.ts'
 import type { Loaded } from './aggregateRepository.ts'
@@ -70,7 +69,7 @@ const recordedRefusal = async (
 
 /** Everything that can be refused before the key is bound. The order's stream decides in the end. */
 const refusalBefore = (
-  { row, state }: Loaded<OrderState, OrderRow>,
+  { row, state }: Loaded<KindOf<typeof orderEntity>>,
   command: InvoiceOrder,
   tenant: string,
 ): Rejection | undefined => {

@@ -1,11 +1,10 @@
 import { reject } from '../../streams/decider.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentCommand, PaymentTerms } from '../../streams/payment/index.ts'
-import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { invoiceEntity, paymentEntity } from './entities.ts'
+import { invoiceEntity, type KindOf, paymentEntity } from './entities.ts'
 import { type Context, type Handled, handle, type Ledger } from './handle.ts'
 
-type Settled = Handled<unknown, PaymentRow, string>
+type Settled = Handled<KindOf<typeof paymentEntity>>
 type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
 
 /**

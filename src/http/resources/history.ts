@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import type { ResourceRow } from '../../../projections/projection.ts'
 import type { AnyEvent } from '../../../streams/decider.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
 import { type Id, type IdPrefix, idSchema } from '../../../streams/ids.ts'
-import { type Entity, invoiceEntity, orderEntity, paymentEntity } from '../../commands/entities.ts'
+import { type Entity, type Kind, invoiceEntity, orderEntity, paymentEntity } from '../../commands/entities.ts'
 import type { Scope } from '../../identity/principal.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -49,11 +48,11 @@ const render = ({ event, eventId, revision, metadata }: Recorded<AnyEvent>): z.i
 
 const positionSchema = z.object({ after: z.int() })
 
-const historyOf = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+const historyOf = <K extends Kind>(
   name: 'order' | 'invoice' | 'payment',
   scope: Scope,
   prefix: IdPrefix,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
 ): AnyRoute =>
   route({
     method: 'GET',

@@ -1,9 +1,8 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
-import type { AnyEvent, Rejection } from '../../../streams/decider.ts'
+import type { Rejection } from '../../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { Created, KeyConflict } from '../../commands/creation.ts'
-import type { Entity } from '../../commands/entities.ts'
-import type { Handled } from '../../commands/handle.ts'
+import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
 import { etagOf, isKnown } from '../request/conditional.ts'
 import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
@@ -30,11 +29,11 @@ type AsOf = { readonly as_of?: string | undefined }
  * GET by id, from the stream itself: never older than what any writer was told. With `as_of`, as it was at that time:
  * what had been decided by then.
  */
-export const readOne = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+export const readOne = async <K extends Kind>(
   call: Call<unknown, AsOf | undefined, unknown>,
-  entity: Entity<S, C, E, Code, R>,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
-  render: Render<R>,
+  render: Render<K['row']>,
 ): Promise<Reply> => {
   const asOf = call.query?.as_of
   const { aggregates } = call.ledger
@@ -47,14 +46,14 @@ export const readOne = async <S, C, E extends AnyEvent, Code extends string, R e
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
 }
 
-const rowAsOf = async <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow>(
+const rowAsOf = async <K extends Kind>(
   aggregates: AggregateRepository,
-  { aggregate, projection }: Entity<S, C, E, Code, R>,
+  { aggregate, projection }: Entity<K>,
   id: Id<IdPrefix>,
   asOf: string,
-): Promise<R | undefined> => {
+): Promise<K['row'] | undefined> => {
   const until = Date.parse(asOf)
-  let row: R | undefined
+  let row: K['row'] | undefined
   for (const recorded of await aggregates.history({ aggregate }, id)) {
     // The order of the stream is the order of the decisions, whatever the clocks of their machines said.
     if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
@@ -81,12 +80,14 @@ export const ifMatchOf =
   (row: ResourceRow | undefined): boolean =>
     call.ifMatch?.(etagOf(visible(call, row).revision, call.apiVersion)) ?? true
 
+/** A `Handled` of any kind of stream whose rows are these. */
+type HandledRow<R> =
+  | { readonly ok: true; readonly row: R | undefined; readonly position: bigint }
+  | (Rejection & { readonly ok: false })
+  | { readonly ok: false; readonly stale: { readonly row: R | undefined } }
+
 /** The answer to a command on an existing resource: the resource as it is now. */
-export const answer = <S, R extends ResourceRow>(
-  call: AnyCall,
-  handled: Handled<S, R, string>,
-  render: Render<R>,
-): Reply => {
+export const answer = <R extends ResourceRow>(call: AnyCall, handled: HandledRow<R>, render: Render<R>): Reply => {
   if (handled.ok && handled.row)
     return { status: 200, body: render(handled.row), headers: changedHeaders(call, handled) }
   if ('stale' in handled) throw preconditionFailed(call, handled.stale.row)
@@ -94,7 +95,7 @@ export const answer = <S, R extends ResourceRow>(
   throw new Error('A command on a resource left no resource.')
 }
 
-export const changedHeaders = <S, R extends ResourceRow>(call: AnyCall, { row, position }: Loaded<S, R>) => ({
+export const changedHeaders = (call: AnyCall, { row, position }: Pick<Loaded<Kind>, 'row' | 'position'>) => ({
   ...(row ? { ETag: etagOf(row.revision, call.apiVersion) } : {}),
   'Ledger-Position': position.toString(),
 })

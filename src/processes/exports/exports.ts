@@ -1,14 +1,8 @@
 import { overdueOperations } from '../../../projections/operations/queries.ts'
-import type { OperationRow } from '../../../projections/operations/projection.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
 import type { OperationId } from '../../../streams/ids.ts'
-import type {
-  OperationCode,
-  OperationCommand,
-  OperationEvent,
-  OperationState,
-} from '../../../streams/operation/index.ts'
-import { operationEntity } from '../../commands/entities.ts'
+import type { OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
+import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
 import { type Handled, handle } from '../../commands/handle.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
@@ -49,7 +43,7 @@ type Job = {
   dueAtMs: number
 }
 
-type Sent = Handled<OperationState, OperationRow, OperationCode>
+type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
 /** `run` makes the ids of the events: the same run that sends again is recognised, another one is not taken for it. */
