@@ -6,22 +6,27 @@ import {
   PROJECTION_FILES,
   sourceOf,
   sources,
-  strangersIn,
+  unexpectedEntries,
   topLevel,
   undeclaredPackages,
-  unevenFolders,
+  differingFolders,
   unlistedFolders,
 } from './architecture/repository.ts'
-import { importViolations } from './architecture/rooms.ts'
+import { importViolations } from './architecture/importRules.ts'
 import { importsOf, type Source } from './architecture/source.ts'
-import { rules } from './architecture/style.ts'
+import { fileLength, rules } from './architecture/style.ts'
+import { unfinished } from './architecture/unfinished.ts'
 
-/** Holds the sources to the house's rules. How each rule is seen to fail is in architecture/rules.test.ts. */
+/** Checks the sources against the architecture rules. Violations of each rule are examples in architecture/rules.test.ts. */
 
 const all = sources()
 
 const violations = (check: (source: Source) => readonly string[]): string[] =>
-  all.flatMap(source => check(source).map(what => `${source.path}: ${what}`))
+  all.flatMap(source => check(source).map(violation => `${source.path}: ${violation}`))
+
+/** The files in unfinished.ts may still break the two rules of that list. */
+const isNew = (rule: string) => (violation: string) =>
+  !unfinished.has(rule) || !unfinished.get(rule)?.has(violation.slice(0, violation.indexOf(':')))
 
 const importers = (name: string): string[] =>
   all
@@ -29,17 +34,25 @@ const importers = (name: string): string[] =>
     .filter(source => importsOf(source).some(({ target }) => target === name))
     .map(({ path }) => path)
 
-describe('the house', () => {
-  it('imports only along its arrows', () => expect(violations(importViolations)).to.deep.equal([]))
+describe('the repository', () => {
+  it('imports only as the import rules permit', () => expect(violations(importViolations)).to.deep.equal([]))
 
   for (const [name, rule] of Object.entries(rules))
-    it(`keeps to the rule ${name}`, () => expect(violations(rule)).to.deep.equal([]))
+    it(`follows the rule ${name}`, () => expect(violations(rule).filter(isNew(name))).to.deep.equal([]))
 
-  it('has only what the owner fixed at its top level', () => expect(strangersIn(topLevel())).to.deep.equal([]))
+  it('follows the rule fileLength in tables and styles', () =>
+    expect(
+      filesUnder('')
+        .filter(path => /\.(?:sql|css)$/.test(path))
+        .map(sourceOf)
+        .flatMap(fileLength),
+    ).to.deep.equal([]))
+
+  it('has only the fixed entries at its top level', () => expect(unexpectedEntries(topLevel())).to.deep.equal([]))
 
   it('has the same files in each aggregate and in each projection', () => {
-    expect(unevenFolders(filesUnder('streams'), AGGREGATE_FILES)).to.deep.equal([])
-    expect(unevenFolders(filesUnder('projections'), PROJECTION_FILES)).to.deep.equal([])
+    expect(differingFolders(filesUnder('streams'), AGGREGATE_FILES)).to.deep.equal([])
+    expect(differingFolders(filesUnder('projections'), PROJECTION_FILES)).to.deep.equal([])
   })
 
   it('lists every aggregate and every projection', () => {
@@ -47,13 +60,12 @@ describe('the house', () => {
     expect(unlistedFolders(filesUnder('projections'), sourceOf('projections/index.ts'))).to.deep.equal([])
   })
 
-  it('verifies tokens with jsonwebtoken in one file', () => expect(importers('jsonwebtoken')).to.have.length(1))
+  it('imports jsonwebtoken in one file', () => expect(importers('jsonwebtoken')).to.have.length(1))
 
-  describe('depends', () => {
+  describe('dependencies', () => {
     const manifest = JSON.parse(sourceOf('package.json').text) as Parameters<typeof inexactVersions>[0]
 
-    it('on exact versions', () => expect(inexactVersions(manifest)).to.deep.equal([]))
-    it('on what it says it does', () =>
-      expect(violations(source => undeclaredPackages(source, manifest))).to.deep.equal([]))
+    it('have exact versions', () => expect(inexactVersions(manifest)).to.deep.equal([]))
+    it('are declared', () => expect(violations(source => undeclaredPackages(source, manifest))).to.deep.equal([]))
   })
 })

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importsOf, type Source } from './source.ts'
 
-/** The rules that need to see more than one file: what is where, and whether the lists are whole. */
+/** The rules that concern several files: folders with equal files, complete lists, declared packages. */
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Made, not written: `.gitignore` says the same. */
+/** Generated folders, as in `.gitignore`. */
 const IGNORED = new Set(['node_modules', '.git', '.data', '.kafka', 'coverage', 'dist'])
 
-/** The owner fixed the top level; files whose name begins with a dot configure tools. */
+/** The top level that the owner fixed. Files whose name begins with a dot configure tools, and are permitted too. */
 const TOP_LEVEL = new Set([
   'package.json',
   'package-lock.json',
@@ -34,7 +34,7 @@ const DOTFILE = /^\.[a-z]+(?:\.json)?$/
 export const AGGREGATE_FILES = ['decider.ts', 'events.ts', 'facts.ts', 'index.ts', 'upcasters.ts']
 export const PROJECTION_FILES = ['projection.ts', 'queries.ts', 'table.sql']
 
-/** Paths from the root of the repository, sorted. */
+/** Paths relative to the root of the repository, sorted. */
 export const filesUnder = (folder: string): string[] =>
   readdirSync(join(root, folder), { withFileTypes: true })
     .filter(({ name }) => !IGNORED.has(name))
@@ -53,11 +53,11 @@ export const sources = (): Source[] =>
 
 export const topLevel = (): string[] => readdirSync(root).filter(name => !IGNORED.has(name) && !name.endsWith('.log'))
 
-export const strangersIn = (names: readonly string[]): string[] =>
+export const unexpectedEntries = (names: readonly string[]): string[] =>
   names.filter(name => !TOP_LEVEL.has(name) && !(DOTFILE.test(name) && statSync(join(root, name)).isFile()))
 
-/** By folder: which files are missing there, and which are too many. */
-export const unevenFolders = (paths: readonly string[], files: readonly string[]): string[] => {
+/** Missing files and additional files, by folder. */
+export const differingFolders = (paths: readonly string[], files: readonly string[]): string[] => {
   const folders = Map.groupBy(
     paths.filter(path => path.split('/').length > 2),
     path => path.slice(0, path.lastIndexOf('/')),
@@ -71,10 +71,10 @@ export const unevenFolders = (paths: readonly string[], files: readonly string[]
   })
 }
 
-/** The folders that the list does not import. */
-export const unlistedFolders = (paths: readonly string[], list: Source): string[] => {
+/** Folders that the index file does not import. */
+export const unlistedFolders = (paths: readonly string[], index: Source): string[] => {
   const folders = new Set(paths.filter(path => path.split('/').length > 2).map(path => path.split('/')[1] ?? ''))
-  const listed = new Set(importsOf(list).map(({ target }) => target.split('/')[1] ?? ''))
+  const listed = new Set(importsOf(index).map(({ target }) => target.split('/')[1] ?? ''))
   return [...folders].filter(folder => !listed.has(folder))
 }
 
@@ -90,12 +90,12 @@ export const inexactVersions = ({ dependencies = {}, devDependencies = {} }: Man
     .filter(([, version]) => !EXACT.test(version))
     .map(([name, version]) => `${name} ${version}`)
 
-/** What the image runs must be among the dependencies; tests and scripts may use the others too. */
+/** Code in the image may use `dependencies` only; tests and scripts may use `devDependencies` too. */
 export const undeclaredPackages = (source: Source, { dependencies = {}, devDependencies = {} }: Manifest): string[] => {
   const isShipped = /^(?:src|streams|projections)\//.test(source.path)
   const declared = isShipped ? dependencies : { ...dependencies, ...devDependencies }
   return importsOf(source)
     .filter(({ specifier, typeOnly }) => !typeOnly && !specifier.startsWith('.') && !specifier.startsWith('node:'))
     .filter(({ target }) => !Object.hasOwn(declared, target))
-    .map(({ target }) => `${target} is no dependency`)
+    .map(({ target }) => `${target} is not declared`)
 }

@@ -1,22 +1,22 @@
-/** Reads the sources as text, just well enough to hold them to rules: no compiler, no guess that a rule depends on. */
+/** A reader of sources as text: comments, code without strings, imports and functions. The rules need no compiler. */
 
 export type Source = { readonly path: string; readonly text: string }
 
 export type Import = {
   /** As it is written: `./decider.ts`, `zod`, `node:fs`. */
   readonly specifier: string
-  /** A path of the repository, or the name of a package. */
+  /** A path in the repository, or the name of a package. */
   readonly target: string
   readonly typeOnly: boolean
 }
 
-type Blank = { readonly strings: boolean }
+type Blanking = { readonly strings: boolean }
 
 const blanked = (text: string): string => text.replaceAll(/[^\n]/g, ' ')
 
 const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
 const QUOTED = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/y
-/** A slash begins a regular expression where a value may begin, and divides where one has just ended. */
+/** A slash begins a regular expression where a value may begin; after a value it is a division. */
 const REGEX = /\/(?![/*])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y
 const MAY_BEGIN_VALUE = /(?:^|[([{,;=:!&|?+\-*%<>~^]|=>|\b(?:return|typeof|case|in|of|do|else|await|yield))\s*$/
 
@@ -25,7 +25,7 @@ const matchAt = (pattern: RegExp, text: string, at: number): string | undefined 
   return pattern.exec(text)?.[0]
 }
 
-/** The end of the template literal that begins at `at`; what stands in `${}` is skipped with it. */
+/** The end of the template literal that begins at `at`, its `${}` parts included. */
 const templateEnd = (text: string, at: number): number => {
   for (let end = at + 1; end < text.length; end += 1) {
     if (text[end] === '\\') end += 1
@@ -35,7 +35,7 @@ const templateEnd = (text: string, at: number): number => {
   return text.length
 }
 
-const skipped = (text: string, at: number): { piece: string; isComment: boolean } | undefined => {
+const commentOrLiteralAt = (text: string, at: number): { piece: string; isComment: boolean } | undefined => {
   const comment = matchAt(COMMENT, text, at)
   if (comment !== undefined) return { piece: comment, isComment: true }
   if (text[at] === '`') return { piece: text.slice(at, templateEnd(text, at)), isComment: false }
@@ -46,11 +46,11 @@ const skipped = (text: string, at: number): { piece: string; isComment: boolean 
   return regex === undefined ? undefined : { piece: regex, isComment: false }
 }
 
-/** The same text, line by line and column by column, without its comments and, if wanted, without its strings. */
-export const codeOf = (text: string, { strings }: Blank = { strings: true }): string => {
+/** The same text with blanks in place of comments and, by default, of strings: lines and columns stay the same. */
+export const codeOf = (text: string, { strings }: Blanking = { strings: true }): string => {
   let code = ''
   for (let at = 0; at < text.length; ) {
-    const found = '/\'"`'.includes(text[at] ?? '') ? skipped(text, at) : undefined
+    const found = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
     if (found === undefined) {
       code += text[at]
       at += 1
@@ -62,13 +62,47 @@ export const codeOf = (text: string, { strings }: Blank = { strings: true }): st
   return code
 }
 
+export type Comment = { readonly line: number; readonly lastLine: number; readonly text: string }
+
+/** Comments with their text free of `/**`, `*` and `//`; consecutive lines of `//` are one comment. */
+export const commentsOf = (text: string): Comment[] => {
+  const comments: Comment[] = []
+  let previous = ''
+  for (let at = 0; at < text.length; ) {
+    const found = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
+    if (found?.isComment === true) {
+      const comment = commentOf(found.piece, lineAt(text, at))
+      const last = comments.at(-1)
+      if (last !== undefined && isContinued(previous, found.piece) && last.lastLine === comment.line - 1)
+        comments.splice(-1, 1, { ...last, lastLine: comment.line, text: `${last.text}\n${comment.text}` })
+      else comments.push(comment)
+      previous = found.piece
+    }
+    at += found?.piece.length ?? 1
+  }
+  return comments
+}
+
+const isContinued = (previous: string, piece: string): boolean => previous.startsWith('//') && piece.startsWith('//')
+
+const commentOf = (piece: string, line: number): Comment => ({
+  line,
+  lastLine: lineAt(piece, piece.length) + line - 1,
+  text: piece.startsWith('//')
+    ? piece.slice(2).trim()
+    : piece
+        .slice(2, -2)
+        .replaceAll(/^[ \t]*\*+[ \t]?/gm, '')
+        .trim(),
+})
+
 const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
 
-/** Where the bracket that opens at `at` closes. `raw`: the text may still hold strings and comments. */
+/** The position at which the bracket that opens at `at` closes. `raw`: the text may still hold strings and comments. */
 export const closing = (code: string, at: number, raw = false): number => {
   const expected: string[] = []
   for (let index = at; index < code.length; index += 1) {
-    const found = raw && '/\'"`'.includes(code[index] ?? '') ? skipped(code, index) : undefined
+    const found = raw && '/\'"`'.includes(code[index] ?? '') ? commentOrLiteralAt(code, index) : undefined
     if (found !== undefined) {
       index += found.piece.length - 1
       continue
@@ -96,7 +130,7 @@ const IMPORT =
   /(?:import|export)\s+(?<type>type\s+)?(?<names>[\w\s{},*$]*?)\bfrom\s*'(?<from>[^']+)'|import\s*\(?\s*'(?<bare>[^']+)'/y
 
 export const importsOf = ({ path, text }: Source): Import[] => {
-  // Where the word stands in the code; what it imports is a string.
+  // Keywords are searched in code without strings, and their module names in code with strings.
   const withStrings = codeOf(text, { strings: false })
   return [...codeOf(text).matchAll(/\b(?:import|export)\b/g)].flatMap(({ index }) => {
     IMPORT.lastIndex = index
@@ -119,7 +153,7 @@ const importOf = (path: string, groups: Readonly<Record<string, string | undefin
 export type FunctionFound = { readonly line: number; readonly lines: number; readonly parameters: number }
 
 const NOT_FUNCTIONS = new Set(['if', 'for', 'while', 'switch', 'catch', 'with', 'await', 'return'])
-/** After a parameter list: the arrow or the body, with the return type before it. */
+/** The text after a parameter list: an optional return type, then an arrow, a body or both. */
 const BODY = /^\s*(?::[^;=]{0,200}?)?(?:=>\s*)?\{/
 const ARROW = /^\s*(?::[^;=]{0,200}?)?=>/
 
@@ -135,7 +169,7 @@ const countParameters = (list: string): number => {
   return list.trim() === '' ? 0 : commas + 1 - last
 }
 
-/** Functions, methods and arrows with a parameter list in brackets; length by body where that is a block. */
+/** Functions, methods and arrow functions with a parameter list in brackets. The length counts a body in braces. */
 export const functionsOf = (text: string): FunctionFound[] => {
   const code = codeOf(text)
   return [...code.matchAll(/\(/g)].flatMap(({ index }) => {

@@ -1,26 +1,37 @@
-import { codeOf, functionsOf, importsOf, lineAt, type Source } from './source.ts'
+import { codeOf, commentsOf, type FunctionFound, functionsOf, importsOf, lineAt, type Source } from './source.ts'
 
-/** The rules of the style card that can be read off one file. Each answers with what is wrong, in words. */
+/** The style rules that concern one file each. A rule returns its violations in words. */
 
 export type Rule = (source: Source) => string[]
 
 export const FILE_LINES_MAX = 250
-/** A test is a list of cases: what makes a source hard to read makes a list only long. */
+/** Tests are lists of independent cases, which stay readable at twice the length of other sources. */
 export const TEST_LINES_MAX = 500
-export const FUNCTION_LINES_MAX = 70
+export const FUNCTION_LINES_MAX = 40
+/** The limit for functions with a comment that begins "Long because" and gives the reason. */
+export const EXPLAINED_FUNCTION_LINES_MAX = 70
 export const PARAMETERS_MAX = 4
 
-const found = (text: string, pattern: RegExp, what: string): string[] =>
-  [...text.matchAll(pattern)].map(({ index }) => `line ${lineAt(text, index)}: ${what}`)
+const found = (text: string, pattern: RegExp, violation: string): string[] =>
+  [...text.matchAll(pattern)].map(({ index }) => `line ${lineAt(text, index)}: ${violation}`)
 
 const isTest = (path: string): boolean => path.startsWith('test/')
 const isPure = (path: string): boolean => /^(streams|projections)\//.test(path)
 
-const fileLength: Rule = ({ path, text }) => {
+export const fileLength: Rule = ({ path, text }) => {
   const lines = text.trimEnd().split('\n').length
   const most = isTest(path) ? TEST_LINES_MAX : FILE_LINES_MAX
   return lines > most ? [`${lines} lines, ${most} at most`] : []
 }
+
+/** A reason stands in the comment directly above a function, or in its first lines. */
+const REASON = /\bLong because\b/
+const REASON_LINES = 5
+
+const hasReason = (text: string, { line }: FunctionFound): boolean =>
+  commentsOf(text).some(
+    comment => REASON.test(comment.text) && comment.lastLine >= line - 1 && comment.line <= line + REASON_LINES,
+  )
 
 const functionLength: Rule = ({ path, text }) =>
   // The body of a describe is a list of cases, not a function to be understood at once.
@@ -28,7 +39,22 @@ const functionLength: Rule = ({ path, text }) =>
     ? []
     : functionsOf(text)
         .filter(({ lines }) => lines > FUNCTION_LINES_MAX)
-        .map(({ line, lines }) => `line ${line}: a function of ${lines} lines, ${FUNCTION_LINES_MAX} at most`)
+        .filter(long => long.lines > EXPLAINED_FUNCTION_LINES_MAX || !hasReason(text, long))
+        .map(
+          ({ line, lines }) =>
+            `line ${line}: a function of ${lines} lines; at most ${FUNCTION_LINES_MAX}, or ` +
+            `${EXPLAINED_FUNCTION_LINES_MAX} with a comment "Long because …" beside it`,
+        )
+
+/** Sentences whose subject is a clause or a pronoun: the style asks for the subject by its name. */
+const NAMELESS_SUBJECT = /(?:^|[.!?:;][)"'”]?\s+|^[-*]\s+)(?:What|Whoever|Whatever|Whose|Who|Nobody)\b/gm
+const subjectsFirst: Rule = ({ text }) =>
+  commentsOf(text).flatMap(comment =>
+    [...comment.text.matchAll(NAMELESS_SUBJECT)].map(
+      ({ 0: words, index }) =>
+        `line ${comment.line + lineAt(comment.text, index) - 1}: a sentence begins with ${words.trim().split(/\s+/).at(-1)}`,
+    ),
+  )
 
 const parameterCount: Rule = ({ text }) =>
   functionsOf(text)
@@ -38,7 +64,7 @@ const parameterCount: Rule = ({ text }) =>
 const noSkippedTests: Rule = ({ text }) =>
   found(codeOf(text), /\.(?:skip|only)\s*\(|\bx(?:it|describe)\s*\(/g, 'a skipped test')
 
-/** Words in two halves, so that these files do not hold what they forbid. */
+/** Words in two halves, because this file must not contain the words that it forbids. */
 export const forbiddenWords = {
   later: ['TO', 'DO'].join(''),
   repair: ['FIX', 'ME'].join(''),
@@ -46,7 +72,7 @@ export const forbiddenWords = {
 }
 
 const LEFT_OVER = new RegExp(`\\b(?:${forbiddenWords.later}|${forbiddenWords.repair})\\b`, 'g')
-const nothingLeftOver: Rule = ({ text }) => found(text, LEFT_OVER, 'something left for later')
+const noUnfinishedWork: Rule = ({ text }) => found(text, LEFT_OVER, 'a note about unfinished work')
 
 const ANY = /(?::|\bas|<)\s*any\b|\bany(?:\[\]|>)/
 const noUnexplainedAny: Rule = ({ text }) => {
@@ -58,9 +84,9 @@ const noUnexplainedAny: Rule = ({ text }) => {
     .flatMap((line, index) => (ANY.test(line) && !isExplained(index) ? [`line ${index + 1}: any, unexplained`] : []))
 }
 
-const noHolesInTypes: Rule = ({ text }) => [
+const noUnsafeCasts: Rule = ({ text }) => [
   ...found(codeOf(text), /\bas\s+unknown\s+as\b/g, 'a cast through unknown'),
-  ...found(text, /@ts-(?:ignore|nocheck|expect-error)/g, 'the compiler silenced'),
+  ...found(text, /@ts-(?:ignore|nocheck|expect-error)/g, 'a suppressed compiler error'),
 ]
 
 const erasableOnly: Rule = ({ text }) => [
@@ -73,55 +99,57 @@ const erasableOnly: Rule = ({ text }) => [
   ),
 ]
 
-/** A refused command that nobody looks at is taken for one that was carried out. */
-const noDroppedAnswers: Rule = ({ path, text }) =>
+/** An ignored rejection looks like success to the code that follows. */
+const noIgnoredResults: Rule = ({ path, text }) =>
   path.startsWith('src/')
-    ? found(codeOf(text), /^[ \t]*(?:void |await )?handle\(/gm, 'the answer to a command is dropped')
+    ? found(codeOf(text), /^[ \t]*(?:void |await )?handle\(/gm, 'the result of a command is ignored')
     : []
 
-/** The one reader of the environment, what must run before it, and who hands the search path on to Postgres. */
+/** The reader of the environment, telemetry (which starts before it), and the launcher of Postgres (which passes PATH on). */
 const ENVIRONMENT_READERS = new Set(['src/config.ts', 'src/telemetry.ts', 'src/embedded/postgresCluster.ts'])
 const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)
     ? []
     : // `NodeJS.ProcessEnv` is a type, and `env: process.env` in a comment is no code.
-      found(codeOf(text), /\bprocess\.env\b/g, 'the environment read outside src/config.ts')
+      found(codeOf(text), /\bprocess\.env\b/g, 'process.env outside src/config.ts')
 
-const pureRooms: Rule = source =>
+const pureLayers: Rule = source =>
   isPure(source.path)
     ? [
         ...importsOf(source)
           .filter(({ target }) => target.startsWith('node:'))
-          .map(({ specifier }) => `${specifier} in a pure room`),
+          .map(({ specifier }) => `${specifier} in a pure layer`),
         ...found(codeOf(source.text), /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bprocess\./g, 'not pure'),
       ]
     : []
 
 const noDefaultBranch: Rule = ({ path, text }) =>
-  path.startsWith('streams/') ? found(codeOf(text), /\bdefault\s*:/g, 'a default branch hides a new event') : []
-
-/** A process manager is a pattern by that name. */
-const plainNames: Rule = ({ path }) =>
-  /(?<!\/process)(?:Manager|Helper|Util|Service)s?\.ts$|\/(?:helper|util)s?\.ts$/.test(path)
-    ? ['the name says nothing']
+  path.startsWith('streams/')
+    ? found(codeOf(text), /\bdefault\s*:/g, 'a default branch, which hides unhandled events')
     : []
 
-const noPathsOfThisMachine: Rule = ({ text }) =>
-  found(text, /\/(?:home|Users|root|work)\/[a-z]/g, 'a path of one machine')
+/** Process manager is the name of a pattern, so it is permitted. */
+const plainNames: Rule = ({ path }) =>
+  /(?<!\/process)(?:Manager|Helper|Util|Service)s?\.ts$|\/(?:helper|util)s?\.ts$/.test(path)
+    ? ['a name that does not say what the file holds']
+    : []
+
+const noAbsolutePaths: Rule = ({ text }) => found(text, /\/(?:home|Users|root|work)\/[a-z]/g, 'an absolute path')
 
 export const rules: Readonly<Record<string, Rule>> = {
   fileLength,
   functionLength,
+  subjectsFirst,
   parameterCount,
   noSkippedTests,
-  nothingLeftOver,
+  noUnfinishedWork,
   noUnexplainedAny,
-  noHolesInTypes,
-  noDroppedAnswers,
+  noUnsafeCasts,
+  noIgnoredResults,
   erasableOnly,
   environmentReadOnce,
-  pureRooms,
+  pureLayers,
   noDefaultBranch,
   plainNames,
-  noPathsOfThisMachine,
+  noAbsolutePaths,
 }
