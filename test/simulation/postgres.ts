@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database, Row } from '../../src/ports.ts'
-import { timestamp } from '../../src/adapters/postgres/types.ts'
+import { type Field, messages, readReply, type Reply } from './protocol.ts'
 
 /** Postgres itself, compiled to WebAssembly, in this process: one session, which the simulated database shares out. */
 export type Engine = {
@@ -12,48 +12,40 @@ export type Engine = {
   readonly tables: readonly string[]
 }
 
-const INT8 = 20
-const DATE = 1082
-const INT8_ARRAY = 1016
-const TIMESTAMPTZ = 1184
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
-
-const element = (value: unknown): string =>
-  value === null || value === undefined ? 'NULL' : `"${asText(value).replaceAll(/["\\\\]/g, String.raw`\$&`)}"`
-
-const asText = (value: unknown): string => {
-  if (value instanceof Uint8Array) return String.raw`\x` + Buffer.from(value).toString('hex')
-  if (Array.isArray(value)) return `{${value.map(element).join(',')}}`
-  if (typeof value === 'string') return value
-  return typeof value === 'bigint' ? value.toString() : JSON.stringify(value)
-}
-
-/** A value as a literal without a type, which Postgres types by its place as it does a parameter. */
-const literal = (value: unknown): string => (value === null || value === undefined ? 'NULL' : quoted(asText(value)))
+/** Texts with several statements cannot be prepared, and those that define tables are said once. */
+const isPreparable = (text: string, values: readonly unknown[]): boolean =>
+  values.length > 0 || (!text.includes(';') && !/^\s*(create|alter|drop|set)\b/i.test(text))
 
 /**
- * Statements with values are prepared once and then executed: parsing and planning would take most of the time, and one
- * message to the engine takes half the time of the five that the extended protocol needs.
+ * Statements are parsed, planned and described once; each later execution is one message. The engine's own client needs
+ * five and several times as long, and statements are most of the cost of a run.
  */
-const createStatements = () => {
-  const names = new Map<string, string>()
-  return (text: string, values: readonly unknown[]): string => {
-    const known = names.get(text)
-    const name = known ?? `s${names.size + 1}`
-    names.set(text, name)
-    const execute = `execute ${name}(${values.map(literal).join(', ')})`
-    return known === undefined ? `prepare ${name} as ${text}; ${execute}` : execute
-  }
-}
+const createRunner = (engine: PGlite): Engine['run'] => {
+  const prepared = new Map<string, { readonly name: string; readonly fields: readonly Field[] }>()
 
-const options = {
-  parsers: {
-    [INT8]: (text: string) => BigInt(text),
-    [INT8_ARRAY]: (text: string) => (text === '{}' ? [] : text.slice(1, -1).split(',').map(BigInt)),
-    [DATE]: (text: string) => text,
-    [TIMESTAMPTZ]: timestamp,
-  },
+  const send = async (message: Buffer, known: readonly Field[] = []): Promise<Reply> => {
+    const chunks: Buffer[] = []
+    // The bytes lie in memory that the engine uses again.
+    const onRawData = (bytes: Uint8Array): void => void chunks.push(Buffer.from(bytes))
+    await engine.execProtocolRawStream(message, { syncToFs: false, onRawData })
+    return readReply(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks), known)
+  }
+
+  const statementOf = async (text: string) => {
+    const known = prepared.get(text)
+    if (known !== undefined) return known
+    const name = `s${prepared.size + 1}`
+    const { fields } = await send(messages.prepare(name, text))
+    const statement = { name, fields }
+    prepared.set(text, statement)
+    return statement
+  }
+
+  return async <R extends Row>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
+    if (!isPreparable(text, values)) return (await send(messages.query(text))).rows as R[]
+    const { name, fields } = await statementOf(text)
+    return (await send(messages.execute(name, values), fields)).rows as R[]
+  }
 }
 
 const asDatabase = (run: Engine['run']): Database => ({
@@ -67,12 +59,7 @@ const asDatabase = (run: Engine['run']): Database => ({
 /** Takes a second or two; one serves any number of runs, one after the other. */
 export const openEngine = async (): Promise<Engine> => {
   const engine = await PGlite.create({ dataDir: 'memory://' })
-  const prepared = createStatements()
-  const run = async <R extends Row = Row>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
-    const statement = values.length === 0 ? text : prepared(text, values)
-    const results = await engine.exec(statement, options)
-    return (results.at(-1)?.rows ?? []) as R[]
-  }
+  const run = createRunner(engine)
   await run(
     'set timezone = utc; set datestyle = iso; set synchronous_commit = off; set plan_cache_mode = force_generic_plan',
   )
