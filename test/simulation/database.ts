@@ -18,6 +18,8 @@ export type SimulatedDatabase = {
   readonly takeOvers: () => number
   /** Resolves when nothing is left to clear away. */
   readonly idle: () => Promise<unknown>
+  /** Ends every turn that was ever taken: a signal that is never aborted is kept for as long as this process lives. */
+  readonly end: () => void
 }
 
 export type DatabaseParts = {
@@ -103,6 +105,10 @@ const createSession = (engine: Engine) => {
       inTurn(async () => {
         if (current === transaction) await leave()
       }),
+    /** The engine is for another run from now on. */
+    close: (): void => {
+      current = undefined
+    },
     idle: (): Promise<unknown> => last,
   }
 }
@@ -110,6 +116,7 @@ const createSession = (engine: Engine) => {
 export const createDatabase = ({ random, network, engine }: DatabaseParts): SimulatedDatabase => {
   const session = createSession(engine)
   const leases = new Map<string, Lease>()
+  const turns = new Set<AbortController>()
   let takeOvers = 0
   let snapshots = 0
 
@@ -210,6 +217,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
       const epoch = await waitForLock(machine, name, stop)
       if (epoch === undefined) return
       const lost = new AbortController()
+      turns.add(lost)
       const lease = leaseOf(name)
       lease.lose = () => lost.abort(new Error('The session that held the lock ended.'))
       try {
@@ -237,5 +245,9 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
     },
     takeOvers: () => takeOvers,
     idle: () => session.idle(),
+    end: () => {
+      session.close()
+      for (const turn of turns) turn.abort()
+    },
   }
 }

@@ -23,6 +23,8 @@ export type Service = {
   readonly crash: (place: number, restartAfterMs: number) => void
   /** A reference to everything that the system itself wrote to its log. */
   readonly faultsLogged: readonly string[]
+  /** Ends the run: every process, without warning, and all that would keep its memory. */
+  readonly end: () => void
 }
 
 export type Running = Instance & {
@@ -61,13 +63,14 @@ export const startService = (parts: ServiceParts): Service => {
   const broker = createBroker({ random: random.fork('broker'), network })
   const faultsLogged: string[] = []
   const running: Running[] = []
-  const ends = new Map<Instance, () => void>()
+  const ends = new Map<Running, () => void>()
   let started = 0
 
   const start = (): Running => {
     const name = `instance-${(started += 1)}`
     const machine = createMachine(name, { timeline, random: random.fork(name) })
     const write = (fields: object, message: string): void => {
+      if (!machine.isAlive()) return
       faultsLogged.push(`${name}: ${message} ${messageOf(fields)}`)
       history.note(`${name} logs: ${message} ${messageOf(fields)}`)
     }
@@ -107,6 +110,13 @@ export const startService = (parts: ServiceParts): Service => {
         running[place] = start()
         history.note(`${running[place]?.machine.name} starts`)
       })
+    },
+    end: () => {
+      for (const { machine, stopping } of ends.keys()) {
+        machine.kill()
+        stopping.abort()
+      }
+      database.end()
     },
   }
 }

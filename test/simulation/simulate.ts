@@ -223,8 +223,8 @@ export const simulate = async (
   for (const { machine, feedStates } of service.instances()) {
     for (const { name, state, position, error } of feedStates().values())
       history.note(`${machine.name}: ${name} is ${state} at ${position}${error === undefined ? '' : ` (${error})`}`)
-    machine.kill()
   }
+  service.end()
   return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }
 }
 
