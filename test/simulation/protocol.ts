@@ -5,7 +5,7 @@ import type { Row } from '../../src/ports.ts'
 /** The messages of the Postgres protocol (version 3, text format) that the engine of the simulation is spoken to with. */
 
 export type Field = { readonly name: string; readonly parse: (text: string) => unknown }
-/** What the engine has answered: the rows of the last statement, and how their fields are read. */
+/** The answer of the engine: the rows of the last statement, and how their fields are read. */
 export type Reply = { readonly rows: Row[]; readonly fields: readonly Field[] }
 
 const WRITER_BYTES = 16_384
