@@ -7,6 +7,6 @@ import { orders } from './orders/projection.ts'
 import { payments } from './payments/projection.ts'
 import { subscriptions } from './subscriptions/projection.ts'
 
-/** The one list of read models: a row per stream, and a journal of rows per event. */
+/** All read models: those with a row per stream, and those with rows per event. */
 export const projections = { orders, invoices, payments, operations, apiKeys, subscriptions } as const
 export const journals = { facts, audit } as const

@@ -1,13 +1,13 @@
 import type { QueryResultRow } from 'pg'
 import type { Columns } from './projection.ts'
 
-/** One statement and its parameters, for whoever holds the connection. */
+/** One SQL statement and its parameters. */
 export type Query<_Row extends QueryResultRow = QueryResultRow> = {
   readonly text: string
   readonly values: readonly unknown[]
 }
 
-/** Where a page ends: the sort key of its last row. */
+/** The end of a page: the sort key of its last row. */
 export type PageKey = { readonly created_at: string; readonly id: string }
 
 export type Filters = Readonly<Record<string, string | undefined>> & {
@@ -19,15 +19,15 @@ export type PageRequest = {
   readonly tenant: string
   readonly filters: Filters
   readonly after?: PageKey | undefined
-  /** One more than the page holds tells whether there is more. */
+  /** One row more than the page holds tells whether there is another page. */
   readonly limit: number
 }
 
-/** Any table that has a page key and belongs to tenants: resources, and journals that are read like them. */
+/** Any table with a page key and a tenant: resources and event rows. */
 export type ListedRow = PageKey & { readonly tenant_id: string }
 type Listed<_R extends ListedRow> = { readonly name: string; readonly columns: Columns }
 
-/** Filters that are no column of their own but a bound of one. */
+/** Filters that are a bound of a column. */
 const BOUNDS: Readonly<Record<string, string>> = {
   created_after: 'created_at >',
   created_before: 'created_at <',
@@ -35,7 +35,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   expires_until: 'expires_at <=',
 }
 
-/** What the tenant may see of a table, and of that what fits the filters. Values are bound as they are needed. */
+/** The condition for rows of the tenant that match the filters. */
 const conditionsOf = <R extends ListedRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
   const values: unknown[] = [tenant]
   const bind = (value: unknown): string => `$${values.push(value)}`
@@ -55,7 +55,7 @@ const ORDER = 'order by created_at desc, id desc'
 const selectOf = <R extends ListedRow>({ name, columns }: Listed<R>, where: readonly string[]): string =>
   `select ${Object.keys(columns).join(', ')} from ${name} where ${where.join(' and ')} ${ORDER}`
 
-/** Newest first, ids breaking ties: the same order for ever, and a page costs the same at any depth. */
+/** Newest first, ties broken by id. The order never changes, and a page costs the same at any depth. */
 export const pageOf = <R extends ListedRow>(
   projection: Listed<R>,
   { tenant, filters, after, limit }: PageRequest,
@@ -65,7 +65,7 @@ export const pageOf = <R extends ListedRow>(
   return { text: `${selectOf(projection, where)} limit ${bind(limit)}`, values }
 }
 
-/** Every page of the list in one, for whoever reads it to the end. */
+/** All pages of the list as one statement. */
 export const wholeOf = <R extends ListedRow>(
   projection: Listed<R>,
   { tenant, filters }: Pick<PageRequest, 'tenant' | 'filters'>,

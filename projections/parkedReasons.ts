@@ -1,13 +1,13 @@
-/** Why a fact was not delivered, in the words that its tenant is told. */
+/** The reasons of undelivered facts, as their tenant sees them. */
 
-/** Of a fact that waits for nothing but an earlier one. */
+/** The reason of a fact that waits only for an earlier one of its key. */
 export const BEHIND_REASON = 'An earlier one of its key is parked.'
 const TOO_LARGE_REASON = 'It is larger than the broker takes.'
 const NOT_DELIVERED_REASON = 'It could not be delivered; the operators of the ledger know why.'
 
 /**
- * The recorded reason may be the text of any error, with addresses and internals in it, which is for operators alone. A
- * tenant is told one of three sentences, which never change.
+ * The recorded reason may be the text of any error, with internal addresses, and is for operators alone. A tenant gets
+ * one of three fixed sentences.
  */
 export const toldReason = (recorded: string): string => {
   if (recorded === BEHIND_REASON) return BEHIND_REASON

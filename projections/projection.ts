@@ -3,13 +3,13 @@ import type { AnyEvent } from '../streams/decider.ts'
 import type { Recorded } from '../streams/envelope.ts'
 
 /**
- * The Postgres types that read models are made of. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. `date`,
- * an RFC 3339 full-date, is for views alone: in the tables it is text.
+ * The Postgres types of read models. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. `date`, an RFC
+ * 3339 full-date, exists in views only: in the tables it is text.
  */
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'date' | 'json'
 export type Columns = Readonly<Record<string, ColumnType>>
 
-/** The column that each member of a view goes into where views are written as a table: an amount stays a number, a list is JSON. */
+/** The column type of each member of a view that is written as a table: an amount stays a number, a list is JSON. */
 export type ColumnsOf<View> = {
   readonly [K in keyof View]-?: NonNullable<View[K]> extends string
     ? 'text' | 'timestamptz' | 'date'
@@ -18,7 +18,7 @@ export type ColumnsOf<View> = {
       : 'json'
 }
 
-/** What every row of a resource begins with. `revision` is the stream's: the ETag, and the expected revision. */
+/** The first columns of every resource. `revision` is the stream's: the ETag, and the expected revision. */
 export type ResourceRow = {
   readonly id: string
   readonly tenant_id: string
@@ -29,7 +29,7 @@ export type ResourceRow = {
   readonly created_by: string
 }
 
-/** What every view of a resource begins with, and what its members are in a table. */
+/** The first members of every view of a resource, and their column types. */
 export type ResourceView = {
   readonly version: number
   readonly tenant_id: string
@@ -67,37 +67,37 @@ export const RESOURCE_COLUMNS = {
   created_by: 'text',
 } as const satisfies Columns
 
-/** What an event changes of the row. `revision` and `updated_at` move by themselves, with every event. */
+/** The columns that an event changes. `revision` and `updated_at` change with every event. */
 type Change<R extends ResourceRow> = Partial<Omit<R, keyof ResourceRow> & { state: R['state'] }>
 type FirstRow<R extends ResourceRow> = Omit<R, keyof ResourceRow> & { state: R['state'] }
 
 /**
- * A read model with one row per stream. The same fold makes the stored row, in batches, and the answer to a GET by id,
- * straight from the stream: so neither can say what the other does not.
+ * A read model with one row per stream. The same fold makes the stored row and, straight from the stream, the answer to
+ * a GET by id, so that the two cannot differ.
  */
 export type Projection<E extends AnyEvent, R extends ResourceRow> = {
-  /** The table. Versioned, so that a rebuild can stand beside the live one. */
+  /** The table. Its name has a version, so that a rebuild can stand beside the live one. */
   readonly name: string
   readonly category: string
   readonly columns: Columns
-  /** The type of the event that begins a stream, and the row that it makes. */
+  /** The type of the stream's first event, and the row that it makes. */
   readonly first: E['type']
   readonly begin: (recorded: Recorded<E>) => FirstRow<R>
   /** Total over all events; the first one changes nothing more. */
   readonly on: { readonly [T in E['type']]: (row: R, recorded: Recorded<Extract<E, { type: T }>>) => Change<R> }
 }
 
-/** A read model with rows of their own for each event, never changed again: facts, entries, records. */
+/** A read model with rows per event that never change: facts, entries, records. */
 export type Journal<E extends AnyEvent, R extends object> = {
   readonly name: string
   readonly categories: readonly string[]
   readonly columns: Columns
-  /** The columns that tell one row from another; a row that is there already is left as it is. */
+  /** The key columns; an existing row is left as it is. */
   readonly key: readonly string[]
   readonly rows: (recorded: Recorded<E>) => readonly R[]
 }
 
-/** The event does not follow what the row knows: something between was not seen. A feed must stop. */
+/** The event does not follow the row's revision: an event between was missed, and the feed must stop. */
 export class Gap extends Error {
   readonly id: string
   constructor(name: string, id: string, expected: bigint, got: bigint) {
@@ -107,7 +107,7 @@ export class Gap extends Error {
   }
 }
 
-/** The row after the event. An event that the row has seen already leaves it as it is; one from the future is a Gap. */
+/** The row after the event. An event that the row has seen leaves it as it is; a later one than the next throws Gap. */
 export const fold = <E extends AnyEvent, R extends ResourceRow>(
   projection: Projection<E, R>,
   row: R | undefined,

@@ -3,9 +3,9 @@ import type { AnyEvent, Decider } from './decider.ts'
 import type { FactMap } from './facts.ts'
 import type { Id, IdPrefix } from './ids.ts'
 
-/** All that the rest of the house needs to know of one kind of stream. */
+/** One kind of stream: its category, decider, codec and facts. */
 export type Aggregate<State, Command, Event extends AnyEvent, Code extends string> = {
-  /** The first part of the stream's name: `invoice` in `invoice-inv_…`. Holds no hyphen. */
+  /** The first part of a stream's name, `invoice` in `invoice-inv_…`. It contains no hyphen. */
   readonly category: string
   readonly prefix: IdPrefix
   readonly decider: Decider<State, Command, Event, Code>

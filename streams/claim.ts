@@ -1,23 +1,23 @@
 import { z } from 'zod'
 
 /**
- * The idempotency record (contract.md §4). It is part of the first event of whatever the key created, so that binding
- * the key and creating the thing are one append, and neither can exist without the other.
+ * The idempotency record (contract.md §4). It is stored in the first event that the key created, so that binding the
+ * key and creating the resource are one append.
  */
 export const claimSchema = z.object({
-  /** SHA-256 of tenant, caller, operation and key: the key itself is not kept. */
+  /** SHA-256 of tenant, caller, operation and key; the key itself is not stored. */
   key_hash: z.string(),
   /** The authenticated caller: subject and client. */
   caller: z.object({ subject: z.string(), client: z.string() }),
   /** SHA-256 of the RFC 8785 form of the validated request. */
   fingerprint: z.string(),
-  /** The validated request, kept so that a changed repetition can be told where it differs. */
+  /** The validated request, stored so that a reused key can be answered with the members that differ. */
   request: z.record(z.string(), z.json()),
-  /** RFC 3339. From here on the key is refused, never forgotten. */
+  /** RFC 3339. From then on the key is refused; it is never free again. */
   expires_at: z.string(),
 })
 export type Claim = z.infer<typeof claimSchema>
 
 export const annotationsSchema = z.record(z.string(), z.string())
-/** The caller's own `metadata` of a resource: text by text, opaque to the ledger. */
+/** A resource's `metadata`: texts by name, set by the client and opaque to the ledger. */
 export type Annotations = z.infer<typeof annotationsSchema>

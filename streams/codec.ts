@@ -1,28 +1,28 @@
 import { z } from 'zod'
 import type { AnyEvent } from './decider.ts'
 
-/** One schema per event type, latest version: what is stored is its input, what the house works with its output. */
+/** One schema per event type at its latest version: its input is stored, its output is used in memory. */
 export type EventSchemas = Readonly<Record<string, z.ZodType<object>>>
 
 export type EventOf<S extends EventSchemas> = {
   [T in keyof S & string]: { readonly type: T; readonly data: z.output<S[T]> }
 }[keyof S & string]
 
-/** Brings the stored data of one version to the next. */
+/** Converts stored data of one version to the next. */
 export type Upcaster = (data: Readonly<Record<string, unknown>>) => Record<string, unknown>
 
-/** By event type: the upcaster at index 0 reads version 1. The latest version is one more than there are upcasters. */
+/** By event type; index 0 reads version 1. The latest version is one more than the number of upcasters. */
 export type Upcasters = Readonly<Record<string, readonly Upcaster[]>>
 
 export type Codec<E extends AnyEvent> = {
   readonly types: readonly E['type'][]
   /** The stored form: JSON data and the version of its schema. */
   readonly encode: (event: E) => { data: Record<string, unknown>; schemaVersion: number }
-  /** Throws UnknownEvent for a type or version that this build has never heard of, ZodError for data that does not fit. */
+  /** Throws UnknownEvent for a type or version that this build does not know, ZodError for data that does not fit. */
   readonly decode: (type: string, data: unknown, schemaVersion: number) => E
 }
 
-/** Stored by a newer build, or not by this service at all. A feed that meets it must stop and say so. */
+/** An event of a newer build, or of another program. A feed that reads it must not skip it. */
 export class UnknownEvent extends Error {
   constructor(type: string, schemaVersion: number) {
     super(`The event ${type} of version ${schemaVersion} is unknown to this build.`)

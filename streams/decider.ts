@@ -1,7 +1,7 @@
-/** A refusal is a value from a closed list: the caller can be told, and the problem table names it. */
+/** A refusal is a value from a closed list; the problem catalogue has an entry for each code. */
 export type Rejection<Code extends string = string> = { readonly rejected: Code; readonly params?: RejectionParams }
 
-/** What a rejection may tell the caller beyond its code: ids and amounts, never free text. */
+/** Details of a rejection beyond its code: ids and amounts, never free text. */
 export type RejectionParams = Readonly<Record<string, string | bigint>>
 
 export const reject = <Code extends string>(rejected: Code, params?: RejectionParams): Rejection<Code> =>
@@ -10,8 +10,8 @@ export const reject = <Code extends string>(rejected: Code, params?: RejectionPa
 export const isRejection = <Code extends string>(value: object): value is Rejection<Code> => 'rejected' in value
 
 /**
- * The pure heart of an aggregate. `decide` only dispatches; no yield of events means that the command was already
- * carried out. `evolve` never refuses: what is stored has happened.
+ * The pure functions of an aggregate. `decide` only dispatches; no events mean that the command was executed before.
+ * `evolve` never refuses, because a stored event has happened.
  */
 export type Decider<State, Command, Event, Code extends string> = {
   readonly initial: State
@@ -19,5 +19,5 @@ export type Decider<State, Command, Event, Code extends string> = {
   readonly decide: (command: Command, state: State) => readonly Event[] | Rejection<Code>
 }
 
-/** The shape that every event has in this house. */
+/** The shape of every event. */
 export type AnyEvent = { readonly type: string; readonly data: object }

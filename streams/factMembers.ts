@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { type IdPrefix, idPattern } from './ids.ts'
 
 /**
- * The members that facts have in common, as their consumers are told of them. A promise can be widened no more than it can
- * be narrowed: who has read that there are these currencies and no others breaks at the next one. So what may grow is said
- * to be open from the beginning.
+ * Members that several facts share, with the schemas that consumers see. Closing an open list breaks no producer and
+ * opening a closed one breaks consumers, so that every list that may grow is described as open from the beginning.
  */
 
 const described = <S extends z.ZodType>(schema: S, description: string): S => schema.meta({ description })
@@ -12,13 +11,13 @@ const described = <S extends z.ZodType>(schema: S, description: string): S => sc
 export const idMember = (prefix: IdPrefix, description: string) =>
   described(z.string().regex(idPattern(prefix)), description)
 
-/** A whole number that every JSON parser keeps. */
+/** An integer within the range that every JSON parser keeps exactly. */
 export const amountMember = (description: string) =>
   described(z.int().min(0).max(Number.MAX_SAFE_INTEGER), `${description} In minor units, as of the event.`)
 
 export const countMember = (description: string) => described(z.int().min(0).max(Number.MAX_SAFE_INTEGER), description)
 
-/** Beside every amount, so that a consumer needs no table of currencies. */
+/** The exponent stands beside every amount, so that a consumer needs no table of currencies. */
 export const moneyMembers = {
   currency: described(z.string().regex(/^[A-Z]{3}$/), 'ISO 4217 code. Others than today’s may come.'),
   exponent: described(
@@ -33,6 +32,6 @@ export const textMember = (description: string) => described(z.string(), descrip
 export const positionMember = (description: string) =>
   described(z.string().regex(/^\d{1,20}$/), `${description} A position of the log, as text: it may outgrow a double.`)
 
-/** Always present: null is the answer, not the lack of one. */
+/** Always present; null says that there is none. */
 export const orNull = <S extends z.ZodType>(schema: S, description: string) =>
   described(schema.nullable(), `${description} Null when there is none.`)

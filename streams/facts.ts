@@ -3,7 +3,7 @@ import type { AnyEvent } from './decider.ts'
 import type { Recorded } from './envelope.ts'
 import { positionMember, textMember, timeMember } from './factMembers.ts'
 
-/** The facts that leave the house. Their meaning is part of the contract: a change of it is a new version. */
+/** Published facts. Their meaning is part of the contract, so that a changed meaning is a new version. */
 export const FACT_TYPES = [
   'order.created',
   'order.cancelled',
@@ -19,26 +19,29 @@ export const FACT_TYPES = [
 export type FactType = (typeof FACT_TYPES)[number]
 
 type FactValue = string | number | null | readonly FactValue[] | { readonly [key: string]: FactValue }
-/** JSON, amounts in minor units as of the event, always with the currency's exponent beside them. */
+/** JSON. Amounts are in minor units as in the event, always with the currency's exponent. */
 export type FactData = { readonly [key: string]: FactValue }
 export type Fact = { readonly type: FactType; readonly version: number; readonly data: FactData }
 
-/** One fact at one version, as consumers are told of it: GET /schemas and asyncapi.json are made from these. */
+/** The description of one fact at one version; GET /schemas and asyncapi.json are made from these. */
 export type FactKind = {
   readonly type: FactType
   readonly version: number
   readonly title: string
-  /** When it is published, and what its reader may conclude from it. */
+  /** The moment of publication and the conclusion that a consumer may draw. */
   readonly description: string
-  /** Of the data. Closed here, so that nothing undeclared is sent; published open, since members are added. */
+  /**
+   * The schema of the data. It is closed here, so that nothing undeclared is sent, and published as open, because
+   * members may be added.
+   */
   readonly schema: z.ZodObject
   readonly example: FactData
 }
 
-/** What an event announces to the world, and how that is made of it. */
+/** The fact that an event announces, and the function that makes it. */
 export type Announcement<E> = FactKind & { readonly data: (recorded: Recorded<E>) => FactData }
 
-/** A member that the schema does not know has no type that any value fits. */
+/** Gives members that the schema does not know a type that no value fits. */
 type Exactly<D, S> = { readonly [K in Exclude<keyof D, keyof S>]: never }
 type Declaration<E, S extends z.ZodObject, D> = Omit<FactKind, 'schema' | 'example'> & {
   readonly schema: S
@@ -46,12 +49,12 @@ type Declaration<E, S extends z.ZodObject, D> = Omit<FactKind, 'schema' | 'examp
   readonly data: (recorded: Recorded<E>) => D & Exactly<D, z.input<S>> & FactData
 }
 
-/** Holds the making of a fact and its example to its schema: data that does not fit it does not compile. */
+/** Checks a fact's data and its example against the schema at compile time. */
 export const announces = <E, S extends z.ZodObject, D extends z.input<S>>(
   declaration: Declaration<E, S, D>,
 ): Announcement<E> => declaration
 
-/** Total: an event that is nobody else's business says so. */
+/** A total map: events without a fact are marked 'internal'. */
 export type FactMap<E extends AnyEvent> = {
   readonly [T in E['type']]: 'internal' | Announcement<Extract<E, { type: T }>>
 }
@@ -63,11 +66,11 @@ export const factOf = <E extends AnyEvent>(facts: FactMap<E>, recorded: Recorded
   return { type, version, data: data(recorded) }
 }
 
-/** Every kind of fact that a map announces. */
+/** All descriptions of facts in a map. */
 export const kindsIn = (facts: Readonly<Record<string, 'internal' | FactKind>>): readonly FactKind[] =>
   Object.values(facts).filter(fact => fact !== 'internal')
 
-/** Where the schema of its data is, below the address of the service: the path of `dataschema`. */
+/** The path of the schema of its data, below the service's address; the path of `dataschema`. */
 export const schemaPathOf = ({ type, version }: Pick<FactKind, 'type' | 'version'>): string =>
   `/schemas/${type}.v${version}.json`
 
@@ -80,11 +83,11 @@ export type CloudEvent = {
   readonly subject: string
   readonly time: string
   readonly datacontenttype: 'application/json'
-  /** A path; an absolute URI in what leaves the service (`withFactBase`). */
+  /** A path here; `withFactBase` makes it an absolute URI before it is published. */
   readonly dataschema: string
   readonly partitionkey: string
   readonly sequence: string
-  /** Of its event in the log: what the ranges of manifests are made of. */
+  /** The position of its event in the log; manifests count facts by it. */
   readonly position: string
   readonly correlationid: string
   readonly causationid: string
@@ -95,7 +98,7 @@ export type CloudEvent = {
 
 const traceparentSchema = z.string().regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/)
 
-/** Of the envelope, as its readers are told of it. They see types that they do not know pass by. */
+/** The schema of the envelope. Consumers skip types that they do not know. */
 export const cloudEventSchema = z.object({
   specversion: z.literal('1.0'),
   id: z.uuid().meta({ description: 'The same wherever and however often the fact is seen.' }),
@@ -125,14 +128,14 @@ export const cloudEventSchema = z.object({
   data: z.record(z.string(), z.unknown()).meta({ description: 'As dataschema says.' }),
 } satisfies Record<keyof CloudEvent, z.ZodType>)
 
-/** The fact as it leaves the service, which is at `base`: CloudEvents 1.0 wants an absolute URI as `dataschema`. */
+/** The fact as it is published by a service at `base`: CloudEvents 1.0 requires an absolute URI as `dataschema`. */
 export const withFactBase = (event: CloudEvent, base: string): CloudEvent => ({
   ...event,
   dataschema: `${base}${event.dataschema}`,
 })
 
 export const SOURCE = '/payment-ledger'
-/** Long enough for every unsigned 64-bit revision, so that sequences sort as text. */
+/** Digits enough for every unsigned 64-bit revision, so that sequences sort as text. */
 const SEQUENCE_DIGITS = 20
 
 export const cloudEventOf = <E extends AnyEvent>(recorded: Recorded<E>, fact: Fact): CloudEvent => ({

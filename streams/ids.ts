@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Every kind of id there is, by its prefix; no route knows `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec`. */
+/** All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route. */
 export const ID_PREFIXES = [
   'ord',
   'inv',
@@ -34,10 +34,10 @@ export type ManifestId = Id<'man'>
 export type SubscriptionId = Id<'sub'>
 export type KeyBindingId = Id<'bnd'>
 
-/** The ids with this prefix, for those who are told of ids and have no type for them. */
+/** A pattern for ids with this prefix, for contracts. */
 export const idPattern = (prefix: IdPrefix): RegExp => new RegExp(`^${prefix}_${SUFFIX.source.slice(1)}`)
 
-/** A schema that takes exactly the ids with this prefix. */
+/** A schema that accepts exactly the ids with this prefix. */
 export const idSchema = <P extends IdPrefix>(prefix: P): z.ZodType<Id<P>, Id<P>> =>
   z.templateLiteral([`${prefix}_`, z.string().regex(SUFFIX)]) as z.ZodType<Id<P>, Id<P>>
 
@@ -45,8 +45,8 @@ export const isId = <P extends IdPrefix>(prefix: P, text: string): text is Id<P>
   text.startsWith(`${prefix}_`) && SUFFIX.test(text.slice(prefix.length + 1))
 
 /**
- * An id made of 17 bytes: 26 characters carry 130 bits, so the last six bits are dropped. Random bytes give a random id,
- * the first bytes of a hash an id that the same input always gives again.
+ * An id from 17 bytes: 26 characters carry 130 bits, so that the last six bits are dropped. Random bytes give a random
+ * id, the first bytes of a hash a derived one.
  */
 export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): Id<P> => {
   let bits = 0
@@ -61,6 +61,6 @@ export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): I
   return `${prefix}_${suffix}`
 }
 
-/** The same 26 characters under another prefix: the operation of a payment is found without a look-up. */
+/** Changes the prefix and keeps the 26 characters: the operation of a payment is found without a look-up. */
 export const withPrefix = <P extends IdPrefix>(prefix: P, id: Id<IdPrefix>): Id<P> =>
   `${prefix}_${id.slice(id.indexOf('_') + 1)}`

@@ -12,7 +12,7 @@ import { secret } from './secret/index.ts'
 import { subscription } from './subscription/index.ts'
 import { tenant } from './tenant/index.ts'
 
-/** The one list of aggregates, by category. */
+/** All aggregates by category. */
 export const aggregates = {
   order,
   invoice,

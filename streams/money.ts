@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** ISO 4217 codes by the number of digits after the point. Codes without a minor unit (XAU, XXX, XTS …) are no money here. */
+/**
+ * ISO 4217 codes by the number of digits after the decimal point. Codes without a minor unit (XAU, XXX, XTS …) are not
+ * supported.
+ */
 const CODES_BY_EXPONENT: Readonly<Record<number, string>> = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
   2:
@@ -21,7 +24,7 @@ const EXPONENTS: ReadonlyMap<string, number> = new Map(
 
 export const CURRENCIES: readonly string[] = [...EXPONENTS.keys()].toSorted()
 
-/** How many digits the minor unit has: 2 for USD, 0 for JPY. Throws for what is no currency: validate first. */
+/** The number of digits of the minor unit: 2 for USD, 0 for JPY. Throws for an unknown code, so validate first. */
 export const exponentOf = (currency: string): number => {
   const exponent = EXPONENTS.get(currency)
   if (exponent === undefined) throw new RangeError(`No currency with a minor unit: ${currency}`)
@@ -36,7 +39,7 @@ export const currencySchema = z.enum(CURRENCIES as [string, ...string[]]).meta({
 /** The largest amount of one order, invoice or payment, in minor units. */
 export const AMOUNT_MAX = 999_999_999_999n
 
-/** Minor units: a JSON integer outside, a bigint inside. */
+/** Minor units: a JSON integer on the wire, a bigint in memory. */
 export const minorUnits = z.codec(z.int().min(0).max(Number.MAX_SAFE_INTEGER), z.bigint(), {
   decode: units => BigInt(units),
   encode: units => Number(units),

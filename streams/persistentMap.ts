@@ -1,10 +1,8 @@
 /**
- * Maps and sets that are never changed: `with` and `without` answer with another one, which shares all but a few nodes with
- * the one before. So a state that somebody holds stays as it is, whatever is folded onto it later and whether that is kept
- * or discarded, and folding one more event costs the same for a stream of ten events as for one of a hundred thousand.
- *
- * The structure is a hash array mapped trie (Bagwell, 2001): each level tells 32 children apart by five bits of the key's
- * hash. Keys whose hashes are equal are chained.
+ * Immutable maps and sets: `with` and `without` return a new one that shares all but a few nodes with the old one. A
+ * state that is still referenced stays as it is, and folding one more event costs the same for a stream of ten events
+ * as for one of a hundred thousand. The structure is a hash array mapped trie (Bagwell, 2001): each level distinguishes
+ * 32 children by five bits of the key's hash; keys with equal hashes are chained.
  */
 
 const BITS_PER_LEVEL = 5
@@ -17,7 +15,7 @@ type Leaf<K, V> = {
   /** The next key with the same hash. */
   readonly next: Leaf<K, V> | undefined
 }
-/** Bit n of `present` is set where there is a child for n; `children` holds those alone, in the order of the bits. */
+/** Bit n of `present` is set when child n exists; `children` holds only those, in the order of the bits. */
 type Branch<K, V> = { readonly present: number; readonly children: readonly Node<K, V>[] }
 type Node<K, V> = Leaf<K, V> | Branch<K, V>
 
@@ -74,7 +72,7 @@ const put = <K, V>(node: Node<K, V> | undefined, leaf: Leaf<K, V>, shift: number
   return { present: node.present | bit, children }
 }
 
-/** For a key that is there. */
+/** The key must be present. */
 const remove = <K, V>(node: Node<K, V>, key: K, hash: number, shift: number): Node<K, V> | undefined => {
   if (!isBranch(node)) return chainWithout(node, key)
   const bit = bitOf(hash, shift)
@@ -92,7 +90,7 @@ function* leavesOf<K, V>(node: Node<K, V> | undefined): Generator<Leaf<K, V>> {
   else for (let leaf: Leaf<K, V> | undefined = node; leaf !== undefined; leaf = leaf.next) yield leaf
 }
 
-/** Iterates in the order of the hashes, which is the same in every process, and not the order of insertion. */
+/** Iterates in the order of the hashes, which is the same in every process and not the order of insertion. */
 export class PersistentMap<K extends string, V> {
   readonly size: number
   private readonly root: Node<K, V> | undefined
@@ -139,7 +137,7 @@ export class PersistentMap<K extends string, V> {
   }
 }
 
-/** A set made of the keys of such a map. In JSON it is an array. */
+/** A set over the keys of such a map. It is an array in JSON. */
 export class PersistentSet<K extends string> {
   private readonly members: PersistentMap<K, true>
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A position of the log: text in JSON, since it may outgrow what a double holds. */
+/** A position of the log. It is text in JSON, because it may exceed the integers that a double represents. */
 export const positionSchema = z.codec(z.string().regex(/^\d{1,20}$/), z.bigint(), {
   decode: text => BigInt(text),
   encode: position => position.toString(),

@@ -2,7 +2,7 @@ import type { ApiKeyEvent, KeyQuota } from '../../streams/apiKey/index.ts'
 import type { Annotations } from '../../streams/claim.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** Nothing of a secret is in here, not even its hash: a list has no use for it. */
+/** Nothing of a secret is stored here, not even its hash, because a list does not need it. */
 export type ApiKeyRow = ResourceRow & {
   readonly state: 'active' | 'revoked'
   readonly name: string
@@ -10,7 +10,7 @@ export type ApiKeyRow = ResourceRow & {
   readonly quota: KeyQuota | null
   readonly expires_at: string
   readonly rotated_at: string | null
-  /** Until when the secret before the newest goes on; null when there is none. */
+  /** The end of the previous secret; null when there is none. */
   readonly previous_secret_until: string | null
   readonly revoked_at: string | null
   readonly metadata: Annotations

@@ -1,7 +1,7 @@
 import { type Filters, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type ApiKeyRow, apiKeys } from './projection.ts'
 
-/** What a reader is told. `expired` is what the clock says of an active key: no event makes it so. */
+/** The view of an API key. `expired` follows from the clock; there is no event for it. */
 export const API_KEY_STATES = ['active', 'revoked', 'expired'] as const
 export type ShownState = (typeof API_KEY_STATES)[number]
 
@@ -14,7 +14,7 @@ const storedFilters = ({ state, ...filters }: Filters, now: string): Filters => 
   return state === 'active' ? { ...filters, state, expires_after: now } : { ...filters, state }
 }
 
-/** The page as of `now`, with the state that is shown as a filter. */
+/** The page as of `now`, filtered by the state that is shown. */
 export const apiKeyPage =
   (now: string) =>
   (request: PageRequest): Query<ApiKeyRow> =>

@@ -9,16 +9,16 @@ import type { SubscriptionEvent } from '../../streams/subscription/index.ts'
 import type { TenantEvent } from '../../streams/tenant/index.ts'
 import type { Journal } from '../projection.ts'
 
-/** One decision on a sensitive operation: who asked for what, what was decided, and which check decided it. */
+/** One decision on a sensitive operation: caller, operation, outcome, and the check that decided. */
 export type AuditRow = {
-  /** The id of the event that the record was made of. */
+  /** The id of the event that the record is made from. */
   readonly id: string
   readonly position: bigint
   readonly tenant_id: string
   readonly created_at: string
   readonly decision: 'granted' | 'denied'
   readonly operation: string
-  /** What refused, or the last of what had to be passed. */
+  /** The check that refused, or the last one that passed. */
   readonly check_name: AccessCheck
   readonly code: string | null
   readonly resource: string | null
@@ -26,7 +26,7 @@ export type AuditRow = {
   readonly client: string
   readonly authority: string
   readonly correlation_id: string
-  /** How many decisions the record stands for. */
+  /** The number of decisions that the record stands for. */
   readonly count: number
 }
 
@@ -55,14 +55,14 @@ const refusedByState = (operation: string, resource: string, code: string): Verd
   resource,
 })
 
-/** The first event behind the claim is the answer to whoever asked for the payment; later ones answer somebody else. */
+/** The first event after the claim answers the caller that asked for the payment; later ones answer others. */
 const ANSWER = 1n
 const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
   recorded.revision === ANSWER ? granted('create_payment')(recorded) : undefined
 
 /*
- * Who was let do something is told by what was done: the event itself is the record of the grant, in one append with its
- * effect, and neither can be there without the other. Only what leaves no other event has a stream of its own: `access`.
+ * An event is also the audit record of the grant that led to it: one append has both the grant and its effect. Decisions
+ * that leave no other event are recorded in streams of their own, of category `access`.
  */
 const ON_ACCESS: VerdictMap<AccessEvent> = {
   AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),
@@ -118,7 +118,7 @@ const ON_TENANT: VerdictMap<TenantEvent> = {
   ScopeRevoked: ({ event: { data } }) => byOperator('revoke_scope', `${data.subject} ${data.scope}`),
   ScopeRestored: ({ event: { data } }) => byOperator('restore_scope', `${data.subject} ${data.scope}`),
 }
-/** Nobody asked: what was granted once is found to be granted no longer. */
+/** No caller asked: a permission granted earlier was found to be lost. */
 const STOPPED: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {
   scope_revoked: { check_name: 'scope', code: 'insufficient_scope' },
 }

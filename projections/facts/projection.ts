@@ -5,7 +5,7 @@ import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
 import { MANIFEST_CATEGORIES } from '../factTopics.ts'
 
-/** One published fact, as GET /events serves it and Kafka carries it. */
+/** One published fact, as GET /events and Kafka carry it. */
 export type FactRow = {
   /** The commit position of its event: the order of the feed. */
   readonly position: bigint
@@ -16,13 +16,13 @@ export type FactRow = {
   readonly event: CloudEvent
 }
 
-/** The fact that an event announces to the world, if it announces any. The publisher and this projection share it. */
+/** The fact of an event, if it has one. The publisher and this projection share it. */
 export const publishedBy = (category: Category, recorded: Recorded<AnyEvent>): CloudEvent | undefined => {
   const fact = factOf(aggregates[category].facts as FactMap<AnyEvent>, recorded)
   return fact && cloudEventOf(recorded, fact)
 }
 
-/** Events that no fact is made of; a type that this build does not know may be one of a newer build. */
+/** Events without a fact. A type that this build does not know may be a newer build's fact. */
 export const INTERNAL_TYPES: readonly string[] = Object.values(aggregates).flatMap(({ facts }) =>
   Object.entries(facts).flatMap(([type, fact]) => (fact === 'internal' ? [type] : [])),
 )

@@ -3,9 +3,9 @@ import type { Query } from '../page.ts'
 import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 
 /**
- * A place in the feed of facts. A fact stands at its position, `seq` 0, unless it became visible after facts with later
- * positions; then it stands behind those, and `seq` grows with each that came late. So nothing ever appears before a place
- * that a reader has come to.
+ * A place in the feed of facts, whose order is that of arrival. A fact stands at its position with `seq` 0, unless it
+ * became visible after facts with later positions (a replay of a parked fact): then it stands after those, and `seq`
+ * counts such late facts. Nothing therefore appears before a place that a reader has reached.
  */
 export type FeedPlace = { readonly arrival: bigint; readonly seq: bigint }
 
@@ -24,19 +24,19 @@ export type FactsRequest = {
   readonly from_time?: string | undefined
 }
 
-/** A fact that was asked for; the last row is none, and tells how far was looked, and whether that is short of the tail. */
+/** A fact that matches; the last row is none: it tells how far was searched, and whether that ends before the tail. */
 export type FactsPageRow = FeedPlace & { readonly event: CloudEvent | null; readonly is_cut: boolean | null }
 
 /**
- * So many facts of the tenant are looked at for one page: with a filter that fits few of them it may be empty, and the
- * next one begins behind those that were looked at.
+ * At most this many facts of the tenant are examined per page. With a filter that matches few of them a page may be
+ * empty; the next one begins after those that were examined.
  */
 const LOOKED_AT_MAX = 2_000
 
-/** A feed ends where the projector has come to: what is beyond is not settled. */
+/** A feed ends at the projector's checkpoint, because later rows are not settled. */
 const SETTLED = `(select position from checkpoints where name = 'facts_v1')`
 
-/** A fact that came late stands at its arrival alone; at its position it is passed over. */
+/** A late fact stands at its arrival only and is skipped at its position. */
 const feedOf = (ofTenant: boolean, members: readonly string[]): string => `
   (select f.position as arrival, 0::bigint as seq, f.position, ${members.map(name => `f.${name}`).join(', ')},
       exists (select from late_facts l where l.position = f.position) as is_elsewhere
@@ -49,7 +49,7 @@ const feedOf = (ofTenant: boolean, members: readonly string[]): string => `
     order by l.arrival, l.seq limit $3)
   order by arrival, seq limit $3`
 
-/** In the order of arrival: that of the log, but for facts that came late. The rows are as of one moment. */
+/** In the order of arrival, which is that of the log except for late facts. All rows are of one snapshot. */
 export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Query<FactsPageRow> => {
   const isFiltered = Object.values(filters).some(filter => filter !== undefined)
   const values: unknown[] = [after.arrival, after.seq, isFiltered ? LOOKED_AT_MAX : limit, tenant, limit]
@@ -82,11 +82,11 @@ export const lastPlace: Query<FeedPlace> = {
 
 export type TailFact = FeedPlace &
   Pick<FactRow, 'tenant_id' | 'type' | 'subject' | 'event'> & {
-    /** It came late, and stands at its arrival: here it is passed over. */
+    /** A late fact is skipped here, because it stands at its arrival. */
     readonly is_elsewhere: boolean
   }
 
-/** The facts of all tenants behind a place, in the order of arrival. */
+/** The facts of all tenants after a place, in the order of arrival. */
 export const factsBehind = ({ arrival, seq }: FeedPlace, limit: number): Query<TailFact> => ({
   text: feedOf(false, ['tenant_id', 'type', 'subject', 'event']),
   values: [arrival, seq, limit],
@@ -95,7 +95,7 @@ export const factsBehind = ({ arrival, seq }: FeedPlace, limit: number): Query<T
 export type FactIdsRequest = {
   /** All tenants when absent. */
   readonly tenant?: string | undefined
-  /** Facts behind this position, up to and with the other one. */
+  /** Facts after this position, up to and including the other one. */
   readonly after: bigint
   readonly to: bigint
   readonly limit: number
@@ -103,8 +103,8 @@ export type FactIdsRequest = {
 export type FactId = { readonly position: bigint; readonly subject: string; readonly id: string }
 
 /**
- * In the order of the log, of every topic: a page of one topic alone might have to search the whole history for its
- * rows, and no statement may take that long.
+ * In the order of the log, for all topics: a page of one topic alone might have to search the whole history, which no
+ * statement may take that long for.
  */
 export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<FactId> => ({
   text: `select position, subject, event->>'id' as id from facts_v1
@@ -115,14 +115,14 @@ export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<Fac
 export type MissingRequest = Omit<FactIdsRequest, 'after'> & {
   /** Inclusive, like `to`. */
   readonly from: bigint
-  /** Of the subjects of the topic: `inv` for invoices. */
+  /** The id prefix of the topic's subjects: `inv` for invoices. */
   readonly prefix: string
 }
 export type MissingRow = { readonly id: string; readonly position: bigint }
 
 /**
- * Events of the range that the projector holds back and that are facts, or may be: an event that could not be read, and
- * those of its key behind it. One without a tenant may be of any.
+ * Events of the range that the projector has parked and that are facts or may be: an event that cannot be decoded and
+ * those of its key after it. One without a tenant may belong to any.
  */
 export const missingFacts = ({ tenant, from, to, prefix, limit }: MissingRequest): Query<MissingRow> => ({
   text: `select event_id as id, position from parked_facts where delivery = 'facts_v1'
@@ -131,7 +131,7 @@ export const missingFacts = ({ tenant, from, to, prefix, limit }: MissingRequest
   values: [from, to, `${prefix}_`, INTERNAL_TYPES, limit, ...(tenant === undefined ? [] : [tenant])],
 })
 
-/** When the ledger's first fact came to be. */
+/** The time of the ledger's first fact. */
 export const firstFact: Query<{ at: string }> = {
   text: 'select at from facts_v1 order by position limit 1',
   values: [],
@@ -148,8 +148,8 @@ export type SubscribedFactsRequest = {
 }
 
 /**
- * Facts of the tenant in the order of the log; the event only of those that were asked for. Rows without one tell how far
- * the reader has come: a page of rare types alone might have to search the whole history.
+ * Facts of the tenant in the order of the log; `event` only for those that match. Rows without one tell how far the
+ * reader has come, because a page of rare types might have to search the whole history.
  */
 export const subscribedFacts = ({
   tenant,

@@ -16,7 +16,7 @@ export type InvoiceRow = ResourceRow & {
   readonly approved_at: string | null
   readonly paid_at: string | null
   readonly metadata: Annotations
-  /** The payments that hold a part of the invoice without having paid it yet. As it is read from the table, an array. */
+  /** The pending payments that hold a part of the invoice. It is an array when read from the table. */
   readonly reserved: PersistentSet<string> | readonly string[]
 }
 

@@ -7,7 +7,7 @@ import { type InvoiceRow, invoices } from './projection.ts'
 export const invoiceById = (id: string): Query<InvoiceRow> => byId(invoices, id)
 export const invoicePage = (request: PageRequest): Query<InvoiceRow> => pageOf(invoices, request)
 
-/** An invoice as a reader is shown it, over HTTP and in a file. */
+/** The view of an invoice, over HTTP and in exports. */
 export type InvoiceView = ResourceView & {
   readonly id: InvoiceId
   readonly state: InvoiceRow['state']

@@ -10,9 +10,9 @@ export type OperationRow = ResourceRow & {
   readonly filters: Readonly<Record<string, string>>
   readonly metadata: Annotations
   readonly expires_at: string
-  /** Of the request, so that an operation that failed can be found in the logs. */
+  /** The request's correlation id, so that a failed operation can be found in the logs. */
   readonly correlation_id: string
-  /** The newest attempt: its file, and its progress. Zero before the first. */
+  /** The newest attempt, which file and progress belong to. Zero before the first. */
   readonly attempt: number
   readonly completed_at: string | null
   readonly row_count: bigint | null

@@ -3,7 +3,7 @@ import { type OperationRow, operations } from './projection.ts'
 
 export const operationById = (id: string): Query<OperationRow> => byId(operations, id)
 
-/** How far the attempt has come that the row speaks of; null where it has not said so. */
+/** The progress of the row's attempt; null when it has reported none. */
 export type ListedOperation = OperationRow & {
   readonly tick: number | null
   readonly done: bigint | null
@@ -22,7 +22,7 @@ export const operationPage = (request: PageRequest): Query<ListedOperation> => {
   }
 }
 
-/** The operations whose time is over and which do not know it yet. */
+/** Operations that have expired and have no event for it yet. */
 export const overdueOperations = (now: string, limit: number): Query<{ id: string }> => ({
   text: `select id from operations_v1
     where state in ('pending', 'running', 'succeeded') and expires_at <= $1::timestamptz order by expires_at limit $2`,

@@ -2,7 +2,7 @@ import type { Annotations } from '../../streams/claim.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** A line as it is stored in JSON: amounts are numbers there, minor units all the same. */
+/** A line as it is stored in JSON: amounts are numbers of minor units. */
 export type OrderLine = { sku: string; description: string | null; quantity: number; unit_amount: number }
 
 export type OrderRow = ResourceRow & {

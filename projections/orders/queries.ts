@@ -7,7 +7,7 @@ import { type OrderLine, type OrderRow, orders } from './projection.ts'
 export const orderById = (id: string): Query<OrderRow> => byId(orders, id)
 export const orderPage = (request: PageRequest): Query<OrderRow> => pageOf(orders, request)
 
-/** An order as a reader is shown it, over HTTP and in a file. One that is deleted is shown to nobody. */
+/** The view of an order, over HTTP and in exports. A deleted order has none. */
 export type OrderView = ResourceView & {
   readonly id: OrderId
   readonly state: Exclude<OrderRow['state'], 'deleted'>

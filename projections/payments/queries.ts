@@ -7,7 +7,7 @@ import { type PaymentRow, payments } from './projection.ts'
 export const paymentById = (id: string): Query<PaymentRow> => byId(payments, id)
 export const paymentPage = (request: PageRequest): Query<PaymentRow> => pageOf(payments, request)
 
-/** A payment as a reader is shown it, over HTTP and in a file. */
+/** The view of a payment, over HTTP and in exports. */
 export type PaymentView = ResourceView & {
   readonly id: PaymentId
   readonly state: PaymentRow['state']

@@ -6,14 +6,14 @@ export type SubscriptionRow = ResourceRow & {
   readonly state: 'active' | 'paused' | 'stopped' | 'deleted'
   readonly types: readonly string[]
   readonly principal: string | null
-  /** What its creator must go on being allowed to do. */
+  /** The scopes that its creator must keep. */
   readonly scopes: readonly string[]
-  /** Where delivery begins: since the newest replay if there was one. */
+  /** The start of delivery, or of the newest replay if there was one. */
   readonly from_position: bigint
   readonly from_time: string | null
-  /** How many replays there were: which delivery its checkpoint belongs to. */
+  /** The number of replays; a checkpoint belongs to one of them. */
   readonly replays: number
-  /** How far the replay under way has to come; null when there is none. */
+  /** The end of the running replay; null when there is none. */
   readonly replay_to: bigint | null
   readonly stop_reason: string | null
   readonly metadata: Annotations

@@ -3,26 +3,26 @@ import { type SubscriptionRow, subscriptions } from './projection.ts'
 
 export const subscriptionById = (id: string): Query<SubscriptionRow> => byId(subscriptions, id)
 
-/** Nobody needs to know exactly how many more, and to count them all would take ever longer. */
+/** The lag is counted up to a limit, because counting all of it would take ever longer. */
 export const LAG_MAX = 1_000
 
-/** How its delivery stands, which moves without an event. */
+/** The status of the delivery, which changes without events. */
 export type DeliveryStatus = {
-  /** Everything up to here is in the topic, or parked. */
+  /** Everything up to this position is in the topic, or parked. */
   readonly position: bigint
-  /** Facts that wait, of the next LAG_MAX of its tenant. */
+  /** Waiting facts among the next LAG_MAX of the tenant. */
   readonly lag: bigint
   readonly parked: bigint
   /** `not_enforced`: the broker has no authorizer; `none`: there is no principal; null as long as there is no topic. */
   readonly acl: 'granted' | 'not_enforced' | 'none' | null
-  /** The newest replay has begun, if there was one. */
+  /** Whether the newest replay has begun. */
   readonly is_current: boolean
 }
 
 const STATUS =
   'behind.position, lag.facts as lag, waiting.facts as parked, d.acl, d.replay is not distinct from s.replays as is_current'
 
-/** A delivery that has not yet heard of the newest replay stands where that begins. */
+/** The position of a delivery that has not begun its newest replay is the start of that replay. */
 const JOINS = `
   left join subscription_deliveries d on d.subscription_id = s.id
   cross join lateral (select case when d.replay = s.replays then d.position else s.from_position - 1 end as position) behind
@@ -40,7 +40,7 @@ export const subscriptionPage = (request: PageRequest): Query<ListedSubscription
   return { text: `select s.*, ${STATUS} from (${text}) s ${JOINS} order by s.created_at desc, s.id desc`, values }
 }
 
-/** Of a row that may be newer than that of the read model. */
+/** The status for a row that may be newer than the read model's. */
 export const deliveryStatus = (row: SubscriptionRow): Query<DeliveryStatus> => {
   const { id, tenant_id, types, from_position, from_time, replays } = row
   return {
@@ -50,13 +50,13 @@ export const deliveryStatus = (row: SubscriptionRow): Query<DeliveryStatus> => {
   }
 }
 
-/** A row when its topics are there for consumers to subscribe to. */
+/** A row once its topics exist for consumers to subscribe to. */
 export const provided = (id: string): Query => ({
   text: 'select acl from subscription_deliveries where subscription_id = $1 and acl is not null',
   values: [id],
 })
 
-/** A fact that waits for an operator, as the subscriber sees it. */
+/** A parked fact, as the subscriber sees it. */
 export type DeadLetterRow = {
   readonly position: bigint
   readonly key: string
@@ -67,7 +67,7 @@ export type DeadLetterRow = {
   readonly first_failed_at: string
 }
 
-/** In the order in which they will be delivered. */
+/** In the order of delivery. */
 export const deadLetterPage = (id: string, after: bigint, limit: number): Query<DeadLetterRow> => ({
   text: `select position, key, type, event_id, reason, attempts, first_failed_at from parked_facts
     where delivery = $1 and position > $2 order by position limit $3`,

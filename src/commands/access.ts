@@ -4,8 +4,8 @@ import { type Context, handle, type Ledger } from './handle.ts'
 import { randomId } from './identifiers.ts'
 
 /**
- * Records a decision for the auditors that leaves no other event: it is durable when this resolves. Throws Unavailable:
- * what cannot be recorded must not be let pass.
+ * Records a decision that leaves no other event, such as a denial, for auditors. It is durable when this resolves.
+ * Throws Unavailable; the caller must then refuse the request, because an unrecorded decision must not take effect.
  */
 export const recordAccess = async (ledger: Ledger, command: AccessCommand, context: Context): Promise<void> => {
   const recorded = await handle(ledger, accessEntity, randomId('acc', ledger.world), { command, context, isNew: true })

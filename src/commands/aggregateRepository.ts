@@ -8,7 +8,7 @@ import type { Entity, Kind } from './entities.ts'
 import { heapBytesOf } from './heapSize.ts'
 import { recordedOf } from './recorded.ts'
 
-/** One stream folded: for the decision, and for the reader. */
+/** One stream folded: its state for decisions, its row for readers. */
 export type Loaded<K extends Kind> = {
   readonly state: K['state']
   readonly row: K['row'] | undefined
@@ -18,18 +18,19 @@ export type Loaded<K extends Kind> = {
 }
 
 /**
- * The budget of the cache, by the estimate of heapSize.ts: streams differ in size by a factor of thousands, so a number of
- * them would be no bound. Enough for some 50,000 payments or 500 orders of the largest size; the least recently used leave.
+ * The cache is limited in bytes (estimated by heapSize.ts), because streams differ in size by a factor of thousands.
+ * The budget holds about 50,000 payments or 500 orders of the largest size; the least recently used entries leave
+ * first.
  */
 const CACHED_BYTES_MAX = 128 * 1024 * 1024
 
-/** Reads streams, and remembers how far it has read: a stream that did not move costs one empty read. */
+/** Loads aggregates from their streams and caches the folded state: a stream that did not move costs one empty read. */
 export type AggregateRepository = {
-  /** As the store has it now. */
+  /** The current state, read from the store. */
   load<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Loaded<K>>
-  /** As this process last saw it, without asking the store: good for a first guess that an append then checks. */
+  /** The state that this process saw last, without a read. It may be stale; an append at its revision detects that. */
   cached<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Loaded<K> | undefined
-  /** Takes in events that this process has just appended. */
+  /** Folds events that this process has just appended into the cache. */
   advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
   /** Every event of the stream, oldest first. */
   history<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']>[]>
@@ -53,23 +54,25 @@ export const nothingLoaded = <K extends Kind>(entity: Entity<K>): Loaded<K> => (
   position: 0n,
 })
 
-/** A stream that alone exceeds the budget is not kept: each reading of it begins at its first event. */
+type Cache = LRUCache<string, Loaded<Kind>>
+
+const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
+  const known = cache.peek(stream)
+  // Two requests may finish in the other order than they began; the newer state stays.
+  if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
+    return
+  cache.set(stream, loaded)
+}
+
+/** A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
 export const createAggregateRepository = (
   store: EventStore,
   cachedBytesMax = CACHED_BYTES_MAX,
 ): AggregateRepository => {
-  const cache = new LRUCache<string, Loaded<Kind>>({
+  const cache: Cache = new LRUCache({
     maxSize: cachedBytesMax,
     sizeCalculation: (loaded, stream) => heapBytesOf(stream) + heapBytesOf(loaded),
   })
-
-  const remember = (stream: string, loaded: Loaded<Kind>): void => {
-    const known = cache.peek(stream)
-    // Two requests may finish in the other order than they began: the newer state stays.
-    if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
-      return
-    cache.set(stream, loaded)
-  }
 
   const aggregates: AggregateRepository = {
     cached: (entity, id) => cache.get(streamOf(entity.aggregate, id)) as ReturnType<typeof aggregates.cached<never>>,
@@ -80,13 +83,13 @@ export const createAggregateRepository = (
       let loaded = known
       for await (const stored of store.readStream(stream, { from }))
         loaded = foldOne(entity, loaded, recordedOf(entity.aggregate.codec, stored))
-      if (loaded !== known) remember(stream, loaded)
+      if (loaded !== known) remember(cache, stream, loaded)
       return loaded
     },
     advance: (entity, from, events) => {
       const loaded = events.reduce((before, recorded) => foldOne(entity, before, recorded), from)
       const [first] = events
-      if (first) remember(streamOf(entity.aggregate, first.id as Id<IdPrefix>), loaded)
+      if (first) remember(cache, streamOf(entity.aggregate, first.id as Id<IdPrefix>), loaded)
       return loaded
     },
     history: async (entity, id) => {

@@ -1,9 +1,9 @@
 import type { Database } from '../ports.ts'
 
-/** For so long a key that is about to be issued or renewed is counted, though the read model does not show it yet. */
+/** A key that is being issued or renewed counts for this long, although the read model does not show it yet. */
 const UNSEEN_MAX = '60 seconds'
 
-/** The other keys of the tenant that open something now, or are about to. */
+/** The tenant's other keys that are valid now, or are being issued. */
 const OTHERS = `select
   (select count(*) from api_keys_v1
     where tenant_id = $1 and id <> $2 and state = 'active' and expires_at > $3::timestamptz) +
@@ -14,21 +14,22 @@ const OTHERS = `select
 export type ApiKeySlot = {
   readonly tenant: string
   readonly id: string
-  /** Whether the key has expired and is given a new secret; else it is new. */
+  /** True for an expired key that gets a new secret; false for a new key. */
   readonly renewed: boolean
   /** RFC 3339. */
   readonly now: string
-  /** How many live keys the tenant may have. */
+  /** The largest number of live keys of a tenant. */
   readonly max: number
 }
 
 /**
- * Takes a place among the live API keys of a tenant; false when there is none. A new key that has its place already needs
- * no other: the same request again is no second key.
+ * Reserves one of a tenant's live API keys; false when the limit is reached. A key that has its reservation already
+ * needs no other, so that the same request again is no second key.
  */
 export const takeApiKeySlot = (database: Database, { tenant, id, renewed, now, max }: ApiKeySlot): Promise<boolean> =>
   database.transaction(async sql => {
-    // One after the other, on all instances: two that count at once would both find the last place free.
+    // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
+    // last one free.
     await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`api keys ${tenant}`])
     await sql(`delete from api_key_slots where tenant_id = $1 and taken_at <= now() - interval '${UNSEEN_MAX}'`, [
       tenant,

@@ -8,10 +8,10 @@ import { differingPointers } from './identifiers.ts'
 import type { Handled, Ledger, Request } from './handle.ts'
 import { handle } from './handle.ts'
 
-/** What became of a creating command that may carry an idempotency key. */
+/** The outcome of a creating command that may carry an idempotency key. */
 export type Created<R, Code extends string = string> =
   | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
-  /** Recorded refusals are answered with the correlation id of the request that was refused first. */
+  /** A recorded refusal is answered with the correlation id of the request that was refused first. */
   | {
       readonly kind: 'refused'
       readonly rejection: Rejection<Code>
@@ -20,7 +20,7 @@ export type Created<R, Code extends string = string> =
     }
   | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
   | { readonly kind: 'key_expired'; readonly id: string }
-  /** Another request with the key is about to claim it: nothing is durable yet. */
+  /** A concurrent request with the key is about to claim it; nothing is durable yet. */
   | { readonly kind: 'claiming' }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
@@ -64,8 +64,8 @@ export const rowUntil = <K extends Kind>(
 }
 
 /**
- * Creates what a single event creates. With a claim the id is derived from the key, so the same key meets its first
- * result: the append at "no stream" is both the binding of the key and the creation.
+ * Creates a resource with a single event. With a claim, the id is derived from the key, so that a retry meets the first
+ * result: the append at "no stream" both binds the key and creates the resource.
  */
 export const create = async <K extends Kind>(
   ledger: Ledger,
@@ -81,7 +81,7 @@ export const create = async <K extends Kind>(
   return { kind: 'refused', rejection: { rejected: 'concurrent_modification' } }
 }
 
-/** The first result of this key, from the stream; undefined when the key was never used. */
+/** The first result of this key, read from the stream; undefined when the key was never used. */
 export const replay = async <K extends Kind>(
   ledger: Ledger,
   entity: Entity<K>,

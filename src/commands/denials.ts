@@ -2,53 +2,57 @@ import type { DenyAccess } from '../../streams/access/index.ts'
 import { recordAccess } from './access.ts'
 import type { Context, Ledger } from './handle.ts'
 
-/** Records of refusals, as few as tell all of it: a caller that is refused again and again must not fill the log. */
+/**
+ * Audit records of refusals, aggregated per caller, so that a caller who is refused again and again cannot fill the
+ * log.
+ */
 
 const WINDOW_MS = 10_000
-/** So many of one caller have a record each; those that follow are counted. */
+/** The first refusals of a caller in a window get a record each; those that follow are counted. */
 const RECORDED_EACH_MAX = 20
 
 export type Denial = Omit<DenyAccess, 'type' | 'count'>
 
 export type Denials = {
   /**
-   * The first ones are durable when this resolves. Of a caller that is refused more often the number is recorded, at the
-   * end of each window, by operation, check and code. Throws Unavailable: what cannot be recorded must not be let pass.
+   * Records a refusal. The first ones of a window are durable when this resolves; further ones are counted, and the
+   * number is recorded at the end of the window by operation, check and code. Throws Unavailable; the caller must then
+   * refuse the request.
    */
   readonly record: (denial: Denial, context: Context) => Promise<void>
-  /** Records what is only counted yet. */
+  /** Records the refusals that are only counted so far. */
   readonly close: () => Promise<void>
 }
 
-/** Denials that say the same but for the resource, which is named when it is one alone. */
-type Kind = { denial: Denial; context: Context; count: number }
-type Caller = { recorded: number; readonly kinds: Map<string, Kind> }
+/** Denials that differ in the resource alone. The resource is named when there is only one. */
+type Counted = { denial: Denial; context: Context; count: number }
+type Caller = { recorded: number; readonly kinds: Map<string, Counted> }
 
-/** `onFailure` is told when a number could not be recorded; it is kept, and tried again after another window. */
+const write = (ledger: Ledger, { denial, context, count }: Counted): Promise<void> =>
+  recordAccess(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
+
+/** Records the counts of a caller. Returns whether there were none. */
+const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unknown) => void): Promise<boolean> => {
+  const counted = [...kinds]
+  for (const [key, kind] of counted) {
+    kinds.delete(key)
+    await write(ledger, kind).catch((error: unknown) => {
+      onFailure(error)
+      add(kinds, key, kind)
+    })
+  }
+  return counted.length === 0
+}
+
+/** `onFailure` is called when a count could not be recorded; the count is kept and tried again after another window. */
 export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => void): Denials => {
   const callers = new Map<string, Caller>()
   const closing = new AbortController()
 
-  const write = ({ denial, count }: Omit<Kind, 'context'>, context: Context): Promise<void> =>
-    recordAccess(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
-
-  /** Records the numbers of this caller. Returns whether there were none. */
-  const flush = async ({ kinds }: Caller): Promise<boolean> => {
-    const counted = [...kinds]
-    for (const [key, kind] of counted) {
-      kinds.delete(key)
-      await write(kind, kind.context).catch((error: unknown) => {
-        onFailure(error)
-        add(kinds, key, kind)
-      })
-    }
-    return counted.length === 0
-  }
-
-  /** The caller is forgotten after a window without anything to count. */
+  /** A caller is forgotten after a window without refusals. */
   const watch = async (name: string, caller: Caller): Promise<void> => {
     do await ledger.world.sleep(WINDOW_MS, closing.signal)
-    while (!closing.signal.aborted && !(await flush(caller)))
+    while (!closing.signal.aborted && !(await flush(ledger, caller, onFailure)))
     if (!closing.signal.aborted) callers.delete(name)
   }
 
@@ -66,19 +70,19 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
       const caller = callers.get(name) ?? open(name)
       if (caller.recorded < RECORDED_EACH_MAX) {
         caller.recorded++
-        return write({ denial, count: 1 }, context)
+        return write(ledger, { denial, context, count: 1 })
       }
       const { operation, check, code } = denial
       add(caller.kinds, JSON.stringify([operation, check, code]), { denial, context, count: 1 })
     },
     close: async () => {
       closing.abort()
-      for (const caller of callers.values()) await flush(caller)
+      for (const caller of callers.values()) await flush(ledger, caller, onFailure)
     },
   }
 }
 
-const add = (kinds: Map<string, Kind>, key: string, { denial, context, count }: Kind): void => {
+const add = (kinds: Map<string, Counted>, key: string, { denial, context, count }: Counted): void => {
   const known = kinds.get(key)
   if (known === undefined) {
     kinds.set(key, { denial, context, count })

@@ -2,9 +2,9 @@ import { Unavailable } from '../ports.ts'
 import type { Ledger } from './handle.ts'
 
 /**
- * Runs a command, however many appends it makes, and keeps account of its effect. Once a part of it is durable, by this
- * attempt or by an earlier one under the same key, no failure that follows is told as one without effect: the caller would
- * take a new key, and the command would be carried out twice.
+ * Runs a command of one or more appends and tracks its effect. Once a part of it is durable, by this attempt or an
+ * earlier one under the same key, a failure is never reported as one without effect: the caller would take a new key,
+ * and the command would be executed twice.
  */
 export const asOneCommand = async <T>(ledger: Ledger, work: (ledger: Ledger) => Promise<T>): Promise<T> => {
   let isDurable = false

@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto'
 import type { Sql } from '../ports.ts'
 
 /**
- * The bytes of exports, in chunks, in Postgres: there every instance of the API finds them. They are not made from the
- * log, and mean nothing without it: only the attempt that the operation's stream calls complete is a file. Whatever else
- * lies here was left by attempts that came to no end, and is swept away.
+ * Stores the files of exports in Postgres, in chunks, where every API instance finds them. Only the attempt that the
+ * operation's stream names as complete is a file; chunks of other attempts are garbage and are deleted.
  */
 
-/** One round trip of writing, one of reading, and what lies in memory of a file of any size. */
+/** The size of one write, of one read, and so the memory that a file of any size takes. */
 const CHUNK_BYTES = 256 * 1024
-/** A statement that deletes for long would be ended by the database. */
+/** Deletion goes in batches, because the database ends a statement that takes too long. */
 const DELETED_AT_ONCE = 64
 
 export type Attempt = { readonly id: string; readonly attempt: number }
@@ -17,7 +16,7 @@ export type Written = { readonly byte_count: number; readonly sha256: string }
 
 export type FileSink = {
   readonly write: (bytes: Uint8Array) => Promise<void>
-  /** Writes what is left; everything is durable when this resolves. */
+  /** Writes the rest; everything is durable when this resolves. */
   readonly end: () => Promise<Written>
 }
 
@@ -57,13 +56,17 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
 
 const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'
 
-/** The length of every chunk but the last, as the first one tells: an older build may have written others than this one. */
+/**
+ * The length of all chunks but the last, taken from the first one, because an older build may have used another length.
+ */
 const chunkBytesOf = async (sql: Sql, { id, attempt }: Attempt): Promise<number> => {
   const [first] = await sql<{ length: number }>(`select octet_length(bytes) as length ${CHUNK}`, [id, attempt, 0])
   return first?.length ?? CHUNK_BYTES
 }
 
-/** The bytes from `first` to the one before `end`, chunk by chunk, each read when it is asked for; ends short where they are gone. */
+/**
+ * The bytes from `first` up to but not including `end`, one chunk read at a time. Ends early when the chunks are gone.
+ */
 export async function* bytesOf(
   sql: Sql,
   { id, attempt }: Attempt,
@@ -91,7 +94,7 @@ const deleteChunks = async (sql: Sql, where: string, values: readonly unknown[])
   }
 }
 
-/** What earlier attempts left behind. */
+/** Deletes the chunks of earlier attempts. */
 export const deleteEarlier = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>
   deleteChunks(sql, 'operation_id = $1 and attempt < $2', [id, attempt])
 
@@ -100,7 +103,7 @@ export const deleteFile = async (sql: Sql, id: string): Promise<void> => {
   await sql('delete from operation_progress where operation_id = $1', [id])
 }
 
-/** The operations whose chunks are no part of any file: ended otherwise, or of an attempt that was not the last. */
+/** Operations whose chunks belong to no file: the operation has ended otherwise, or the attempt was not the last. */
 export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
   sql<Attempt>(
     `select distinct operation_id as id, export_chunks.attempt from export_chunks
@@ -112,14 +115,14 @@ export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
 export const deleteAttempt = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>
   deleteChunks(sql, 'operation_id = $1 and attempt = $2', [id, attempt])
 
-/** How far an operation has come that is under way. Not a fact: the next attempt begins anew. */
+/** The progress of a running operation. It is no event, because the next attempt begins anew. */
 export type Progress = {
   readonly attempt: number
-  /** Grows with every change. */
+  /** Increases with every change. */
   readonly tick: number
   readonly done: bigint
   readonly total: bigint
-  /** Per second. */
+  /** Rows per second. */
   readonly rate: bigint
   readonly eta_seconds: bigint | null
 }

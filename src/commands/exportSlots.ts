@@ -1,16 +1,16 @@
 import type { Database } from '../ports.ts'
 
-/** Who asks for exports, in the words of the limits: tenant, subject and client. */
+/** The caller that the limit of exports counts: tenant, subject and client. */
 export type ExportCaller = { readonly tenant: string; readonly subject: string; readonly client: string }
 
-/** An export that the read model has not heard of for so long was never accepted. */
+/** An export that the read model has not shown after this time was never accepted. */
 const UNSEEN_MAX = '60 seconds'
 
 const UNDER_WAY = `(o.state in ('pending', 'running') or (o.id is null and s.taken_at > now() - interval '${UNSEEN_MAX}'))`
 
 /**
- * Takes a place among the exports that the caller may have under way at once; false when there is none. An export that is
- * accepted already needs no other place: asking again is no second export.
+ * Reserves one of the exports that the caller may run at once; false when the limit is reached. A repeated request for
+ * an accepted export needs no other reservation.
  */
 export const takeExportSlot = (
   database: Database,
@@ -20,7 +20,8 @@ export const takeExportSlot = (
 ): Promise<boolean> =>
   database.transaction(async sql => {
     const caller = JSON.stringify([tenant, subject, client])
-    // One after the other, on all instances: two that count at once would both find the last place free.
+    // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
+    // last one free.
     await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [caller])
     const [known] = await sql('select 1 from operations_v1 where id = $1', [id])
     if (known) return true

@@ -3,7 +3,9 @@ import { type FactId, factIds, missingFacts, type MissingRow } from '../../proje
 import { prefixOfTopic, topicOfSubject } from '../../projections/factTopics.ts'
 import { type Sql, Unavailable } from '../ports.ts'
 
-/** How many facts there are between two positions, which ones, and which are missing because they are held back. */
+/**
+ * Counts the facts between two positions, hashes their ids, and names those that are missing because they are parked.
+ */
 
 const BATCH = 10_000
 
@@ -49,10 +51,10 @@ export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly C
   return counters.map(counter => counter.end())
 }
 
-/** So many that are missing are named; a range with more is proved up to before the next one. */
+/** At most this many missing facts are named; a longer range is proved up to before the next one. */
 export const MISSING_MAX = 100
 
-/** In the order of their positions; at most one more than are named. */
+/** In the order of positions; at most one more than are named. */
 export const missingIn = async (
   sql: Sql,
   { topic, ...range }: Omit<FactRange, 'topics'> & { readonly topic: string },
@@ -66,8 +68,8 @@ export type Proof = Counted & { readonly missing: readonly MissingRow[] }
 const ROUNDS_MAX = 5
 
 /**
- * Counts the facts of each topic, and names those that are missing. What is replayed while it is counted may be in the
- * count and may not be: then it is counted again. Throws Unavailable where that does not come to an end.
+ * Counts the facts of each topic and names those that are missing. A fact that is replayed meanwhile may or may not be
+ * in the count, so the count is repeated until nothing moved. Throws Unavailable when it keeps moving.
  */
 export const proveFacts = async (sql: Sql, range: FactRange): Promise<readonly Proof[]> => {
   const { topics, ...rest } = range

@@ -14,25 +14,27 @@ import {
 } from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
-/** Who commands, why, and when. `commandId` names this attempt: its events' ids are made of it. */
+/**
+ * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.
+ */
 export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly commandId: string
-  /** What caused the command; the command itself when it came from outside. */
+  /** The event or command that caused this one; the command itself when it came from outside. */
   readonly causationId?: string
 }
 
-/** The parts that commands use. */
+/** The dependencies of commands. */
 export type Ledger = {
   readonly store: EventStore
   readonly world: World
   readonly aggregates: AggregateRepository
-  /** Called as soon as a part of the command is known to be durable; see effect.ts. */
+  /** Called as soon as a part of the command is durable; see effect.ts. */
   readonly noteEffect: () => void
-  /** The secret of the ids that are made of idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
+  /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
-  /** Runs work on one stream after the other, so that within a process no race is lost that a queue can prevent. */
+  /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
-  /** Resolves when what is in turn on the stream now is done, however it ends. */
+  /** Resolves when the work that is under way on the stream has settled. */
   readonly idle: (stream: string) => Promise<void>
 }
 
@@ -44,13 +46,13 @@ export type Handled<K extends Kind> =
 export type Request<K extends Kind> = {
   readonly command: K['command']
   readonly context: Context
-  /** The revision that the caller read: with it there is no second try. */
+  /** The client's If-Match test; with it there is no retry after a conflict. */
   readonly ifMatch?: ((row: K['row'] | undefined) => boolean) | undefined
-  /** The stream most likely does not exist yet, so it is not read first. */
+  /** The stream most likely does not exist yet, so that it is not read first. */
   readonly isNew?: boolean
 }
 
-/** Between processes the first append wins; the others try again, a little later each time, but not for ever. */
+/** Attempts of the optimistic loop when other processes append first; the pause between them grows. */
 const ATTEMPTS_MAX = 12
 const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200
@@ -106,8 +108,8 @@ const decideFrom = <K extends Kind>(
 }
 
 /**
- * Other processes were first at every attempt, and the command has appended nothing. Thrown, and no answer, so that no
- * caller can take a lost race for success.
+ * Other processes were first at every attempt, and the command has appended nothing. It is thrown rather than returned,
+ * so that no caller can take a lost race for success.
  */
 export class Contended extends Unavailable {
   constructor(stream: string) {
@@ -117,8 +119,9 @@ export class Contended extends Unavailable {
 }
 
 /**
- * The stream as it is after a conflict. The store may refuse an append because of a version that is decided and cannot be
- * read yet; until it can be read, the caller is not told that a version is stale which every read still shows.
+ * Reads the stream after a conflict. The store may refuse an append because of a version that is committed but cannot
+ * be read yet. Until it can be read, the client is not told 412, because every read would still show the ETag that it
+ * sent.
  */
 const readNewer = async <K extends Kind>(
   { aggregates, world }: Ledger,
@@ -134,7 +137,7 @@ const readNewer = async <K extends Kind>(
   throw new Unavailable('event store', 'none', new Error(`${id} has a newer version that cannot be read yet.`))
 }
 
-/** The stream with the events appended; undefined when it was not at the revision that they were decided on. */
+/** Appends the events; undefined when the stream was not at the revision that they were decided on. */
 const append = async <K extends Kind>(
   { store, aggregates, noteEffect }: Ledger,
   { entity, id, context }: { entity: Entity<K>; id: Id<IdPrefix>; context: Context },
@@ -155,12 +158,12 @@ const append = async <K extends Kind>(
 }
 
 /**
- * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Answers with the
- * stream as it is afterwards; a command that was already carried out appends nothing. Throws Unavailable when the store
- * does not answer, and Contended when others were first at every attempt.
+ * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Returns the stream
+ * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
+ * answer, and Contended when other processes were first at every attempt.
  *
- * The first attempt trusts the state that this process saw last, since an append to a stream that has moved on is refused
- * by the store. An answer that appends nothing has no such check, so it is only ever given from what was just read.
+ * The first attempt uses the cached state, because the store refuses an append to a stream that has moved on. A result that
+ * appends nothing has no such check, so that it is only ever returned from a state that was just read.
  */
 export const handle = <K extends Kind>(
   ledger: Ledger,
@@ -172,23 +175,23 @@ export const handle = <K extends Kind>(
   const { context, ifMatch, isNew } = request
   const stream = streamOf(entity.aggregate, id)
   return inTurn(stream, async () => {
-    let guess = isNew ? nothingLoaded(entity) : aggregates.cached(entity, id)
+    let cached = isNew ? nothingLoaded(entity) : aggregates.cached(entity, id)
     for (let attempt = 1; ; attempt++) {
-      const guessed = guess !== undefined
-      const before = guess ?? (await aggregates.load(entity, id))
-      guess = undefined
-      const judged = decideFrom(entity, before, request)
-      if ('answer' in judged) {
-        if (guessed) continue
-        // Done before, or a key that an earlier request has used: either way something of it is durable.
-        if (judged.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
-        return judged.answer
+      const isCached = cached !== undefined
+      const before = cached ?? (await aggregates.load(entity, id))
+      cached = undefined
+      const decided = decideFrom(entity, before, request)
+      if ('answer' in decided) {
+        if (isCached) continue
+        // The command was executed before, or its key was used before: either way a part of it is durable.
+        if (decided.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
+        return decided.answer
       }
-      const appended = await append(ledger, { entity, id, context }, before, judged.events)
+      const appended = await append(ledger, { entity, id, context }, before, decided.events)
       if (appended) return { ok: true, ...appended }
       if (ifMatch) return { ok: false, stale: await readNewer(ledger, entity, id, before) }
       if (attempt === ATTEMPTS_MAX) throw new Contended(stream)
-      if (!guessed) await pauseBefore(attempt, world)
+      if (!isCached) await pauseBefore(attempt, world)
     }
   })
 }

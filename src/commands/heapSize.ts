@@ -1,22 +1,22 @@
 import { PersistentMap, PersistentSet } from '../../streams/persistentMap.ts'
 
 /**
- * How many bytes of the heap a value takes, roughly and rather too many: for budgets of caches, whose entries differ in size
- * by orders of magnitude. Parts that two values share are counted for both.
+ * Estimates the heap bytes of a value, rather too high, for the budgets of caches whose entries differ in size by
+ * orders of magnitude. Parts that two values share are counted for both.
  */
 
 const OBJECT_BYTES = 24
 const MEMBER_BYTES = 32
 const TEXT_BYTES = 24
-/** V8 takes two bytes for each character of a string as soon as one of them is not Latin-1. */
+/** V8 uses two bytes per character for a string that has any character outside Latin-1. */
 const CHARACTER_BYTES = 2
 const NUMBER_BYTES = 8
-/** A node of the trie, its share of the branches above, and the id or the small record that it holds. */
+/** A node of the trie, its share of the branches above, and the id or small record in it. */
 const ENTRY_BYTES = 256
 
 const textBytes = (text: string): number => TEXT_BYTES + CHARACTER_BYTES * text.length
 
-/** For plain data and persistent collections: they must hold no cycle. A collection is counted, not walked through. */
+/** Accepts plain data and persistent collections without cycles. A collection is counted by its size, not walked. */
 export const heapBytesOf = (value: unknown): number => {
   if (typeof value === 'string') return textBytes(value)
   if (typeof value !== 'object' || value === null) return NUMBER_BYTES

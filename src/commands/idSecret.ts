@@ -7,21 +7,20 @@ import type { AggregateRepository } from './aggregateRepository.ts'
 import { newEventOf } from './recorded.ts'
 
 /**
- * The secret that the ids of idempotency keys are made with (HMAC-SHA-256), so that an id cannot be computed from a key,
- * a tenant and a caller that somebody guesses.
+ * The secret with which ids are derived from idempotency keys (HMAC-SHA-256), so that an id cannot be computed from a
+ * guessed key, tenant and caller.
  *
- * It is kept in the log, in a stream of its own. All instances share it, it survives every restart, and a backup of the event
- * store holds it beside the results of the keys that it protects: neither is ever restored without the other. Whoever can
- * read the log sees the ids themselves, so it keeps nothing from them. It never changes: under another secret a repeated key
- * would find nothing, and pay twice.
+ * The secret is stored in the log, in a stream of its own: all instances share it, and a backup of the event store has it
+ * beside the results of the keys that it protects, so that neither is restored without the other. Readers of the log see
+ * the ids anyway. The secret never changes, because under another one a repeated key would find nothing, and pay twice.
  */
 
 const SECRET_ID = derivedId('sec', 'ids of idempotency keys')
-/** Its first event is the identity of the log (logIdentity.ts). */
+/** The stream's first event is also the identity of the log (logIdentity.ts). */
 export const SECRET_STREAM = streamOf(secretEntity.aggregate, SECRET_ID)
 const SECRET_BYTES = 32
 
-/** The log has results of keys, and not the secret. Nothing that a key creates may be made in it. */
+/** The log has results of idempotency keys but not the secret, so that nothing may be created under a key. */
 export class IdSecretLost extends Unavailable {
   constructor() {
     const reason =
@@ -45,7 +44,7 @@ const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<Uint8Ar
   return state.status === 'made' ? Buffer.from(state.secret, 'base64url') : undefined
 }
 
-/** Whether any event of the log is the result of a key. */
+/** Whether the log has any result of a key. */
 const hasClaims = async ({ store }: IdSecretDependencies): Promise<boolean> => {
   const stop = new AbortController()
   try {
@@ -71,7 +70,7 @@ const metadataOf = (run: string, world: World): Metadata => ({
   schemaVersion: 0,
 })
 
-/** Of processes that do this at the same time, the first to append makes the secret of all. */
+/** Of concurrent processes, the first to append makes the secret of all. */
 const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void> => {
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
@@ -85,13 +84,16 @@ const openSecret = async (parts: IdSecretDependencies): Promise<Uint8Array> => {
   const there = await readSecret(parts)
   if (there) return there
   if (!(await hasClaims(parts))) await makeSecret(parts)
-  // Where there are claims, another process may have made the secret since, and created something with it.
+  // There are claims: another process may have made the secret since, and used it.
   const made = await readSecret(parts)
   if (made === undefined) throw new IdSecretLost()
   return made
 }
 
-/** Reads the secret at the first call, or makes it in a log that needs none yet; a failed call is tried again by the next. */
+/**
+ * Reads the secret at the first call, or creates it in a log without results of keys. A failed call is repeated by the
+ * next.
+ */
 export const createIdSecret = (parts: IdSecretDependencies): (() => Promise<Uint8Array>) => {
   let opening: Promise<Uint8Array> | undefined
   return () => {

@@ -38,7 +38,7 @@ export const KEYED_OPERATIONS = [
 ] as const
 export type KeyedOperation = (typeof KEYED_OPERATIONS)[number]
 
-/** What became of a key. `href` is where its result is, or will be. */
+/** The outcome of a key. `href` is where its result is, or will be. */
 export type KeyOutcome =
   | { readonly status: 'never_seen' }
   | {
@@ -50,7 +50,7 @@ export type KeyOutcome =
 type Found = { readonly history: readonly Recorded<AnyEvent>[]; readonly href: string; readonly verdict: Verdict }
 type Verdict = 'in_progress' | 'succeeded' | 'rejected'
 
-/** Looks without touching: an unfinished payment is not driven on by being asked about. */
+/** Reads only: asking about an unfinished payment does not drive it on. */
 export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, key: ScopedKey): Promise<KeyOutcome> => {
   const { history, href, verdict } = await find[operation](ledger, key)
   const claim = claimIn(history)

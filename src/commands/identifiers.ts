@@ -6,8 +6,8 @@ import type { JsonObject, World } from '../ports.ts'
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /**
- * RFC 8785: members sorted by UTF-16 code units, no spaces. Written member by member, since an object that is made in
- * this order would still put members like "10" first.
+ * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces. It is written member by member, because a
+ * JavaScript object puts integer-like names such as "10" first whatever the order of insertion.
  */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(item => canonicalJson(item)).join(',')}]`
@@ -20,7 +20,7 @@ export const canonicalJson = (value: unknown): string => {
 export const randomId = <P extends IdPrefix>(prefix: P, world: World): Id<P> =>
   idFromBytes(prefix, world.randomBytes(17))
 
-/** The same parts always give the same id; the parts are told apart by JSON, not by a separator that one may contain. */
+/** A deterministic id. The parts are encoded as JSON, because a plain separator could occur within a part. */
 export const derivedId = <P extends IdPrefix>(prefix: P, ...parts: readonly string[]): Id<P> =>
   idFromBytes(prefix, sha256(JSON.stringify([prefix, ...parts])))
 
@@ -43,21 +43,24 @@ export const eventIdOf = (commandId: string, stream: string, revision: bigint): 
 
 export type Scope = { tenant: string; subject: string; client: string; operation: string }
 
-/** The key in its scope (contract.md §4): a fresh token of the same caller changes nothing, another caller everything. */
+/**
+ * An idempotency key in its scope (contract.md §4). A fresh token of the same caller does not change the scope; another
+ * caller does.
+ */
 export type ScopedKey = {
   readonly scope: Scope
   readonly key: string
-  /** The log's own (idSecret.ts). */
+  /** The secret of the log (idSecret.ts). */
   readonly secret: Uint8Array
 }
 
-/** The same key in the same scope always gives the same id, which nobody can compute without the secret. */
+/** The same key in the same scope always gives the same id; without the secret it cannot be computed. */
 export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: ScopedKey): Id<P> => {
   const parts = [prefix, scope.tenant, scope.subject, scope.client, scope.operation, key]
   return idFromBytes(prefix, createHmac('sha256', secret).update(JSON.stringify(parts)).digest())
 }
 
-/** What a first event says of the key that caused it. `request` is the validated request, server-made values left out. */
+/** The claim that the first event of a stream stores. `request` is the validated request without server-made values. */
 export const claimOf = ({ scope, key }: Omit<ScopedKey, 'secret'>, request: JsonObject, expiresAt: string): Claim => ({
   key_hash: sha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])).toString('hex'),
   caller: { subject: scope.subject, client: scope.client },

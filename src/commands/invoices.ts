@@ -36,7 +36,8 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
   if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
   if (conflict && conflict !== 'unbound') return conflict
-  // An earlier attempt has bound the key and ended before the order decided: the refusal is recorded, as it would have been.
+  // An earlier attempt bound the key and ended before the order decided; the order's refusal is recorded now, as that
+  // attempt would have done.
   if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
   if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
@@ -44,14 +45,14 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   if (hasRefused(handled.state, id)) return recordedRefusal(ledger, order_id, id, context)
   if (!('invoice' in handled.state)) throw new Error(`${order_id} took an invoice and does not know it.`)
   const raised = await raiseFromTerms(ledger, order_id, handled.state.invoice, context)
-  // Raised by another driver of this request, and changed since: a retry is told what the first request was told.
+  // Another driver raised the invoice, and it may have changed since; a retry gets the answer of the first request.
   const isFirst = 'row' in raised && raised.row.revision === 0n
   return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
 }
 
 const hasRefused = (order: OrderState, id: InvoiceId): boolean => order.status !== 'none' && order.refused.has(id)
 
-/** The refusal that the order's stream has recorded under this key: the same for every repetition, for ever. */
+/** The refusal that the order's stream recorded under this key, the same for every retry. */
 const recordedRefusal = async (
   { aggregates }: Ledger,
   order_id: OrderId,
@@ -67,19 +68,19 @@ const recordedRefusal = async (
   throw new Error(`${order_id} has refused ${id} and has no record of it.`)
 }
 
-/** Everything that can be refused before the key is bound. The order's stream decides in the end. */
+/** Checks that refuse before the key is bound. The order's stream makes the final decision. */
 const refusalBefore = (
   { row, state }: Loaded<KindOf<typeof orderEntity>>,
   command: InvoiceOrder,
   tenant: string,
 ): Rejection | undefined => {
   if (row?.tenant_id !== tenant) return reject('resource_not_found')
-  // Without its key: what is refused here is not recorded.
+  // The claim is left out, because this refusal is not recorded.
   const decided = orderEntity.aggregate.decider.decide({ ...command, claim: null }, state)
   return isRejection(decided) ? decided : undefined
 }
 
-/** The second half: from the order's terms alone. Raising what is raised already changes nothing. */
+/** Raises the invoice from the order's terms. Repeating it changes nothing. */
 export const raiseFromTerms = async (
   ledger: Ledger,
   order_id: OrderId,

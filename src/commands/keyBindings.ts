@@ -10,7 +10,7 @@ export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string;
 
 const bindingOf = ({ derived }: BoundKey): KeyBindingId => withPrefix('bnd', derived)
 
-/** Binds the key to this request, or says why it may not have it; undefined when it may go on. */
+/** Binds the key to this request; returns the conflict when the key belongs to another one. */
 export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
   const command = { type: 'BindKey' as const, claim: key.claim }
   const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
@@ -18,7 +18,7 @@ export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): 
   return keyConflict(ledger, key.about, key.claim, bound.state.claim)
 }
 
-/** The same for a request that may not be carried out: nothing is bound by it, and a key that is free is 'unbound'. */
+/** The conflict of a request that will be refused anyway: it binds nothing, and a free key is 'unbound'. */
 export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
   const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
   return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.about, key.claim, state.claim)

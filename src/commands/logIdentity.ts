@@ -12,7 +12,7 @@ import { SECRET_STREAM } from './idSecret.ts'
  * from them for ever. So the log is compared at every start, and all the time while the service runs.
  */
 
-/** The tables are not of this log. The message names both, and the command that makes the tables anew. */
+/** The tables were made from another log. The message names both logs and the command that rebuilds the tables. */
 export class AnotherLog extends Error {
   constructor(found: string) {
     super(
@@ -40,7 +40,7 @@ export const logIn = (store: Compared['store']): Promise<string | undefined> => 
 const logOf = async (sql: Sql): Promise<string | undefined> =>
   (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
 
-/** The newest event that a table has a row of. Unlike a checkpoint, its position is certainly that of an event. */
+/** The newest event that has a row in a table. Its position is certainly that of an event, unlike a checkpoint's. */
 const NEWEST = `select greatest((select max(position) from ${journals.facts.name}),
   (select max(position) from ${journals.audit.name})) as position`
 const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`
@@ -48,7 +48,10 @@ const NEWEST_FACT = `select position, event from ${journals.facts.name} order by
 const categoryOf = (subject: string): string | undefined =>
   Object.values(aggregates).find(({ prefix }) => subject.startsWith(`${prefix}_`))?.category
 
-/** Throws when the newest rows are of events that are not in the log: it was restored, and may have grown again since. */
+/**
+ * Throws when the newest rows are of events that the log does not have: it was restored from a backup and may have
+ * grown since.
+ */
 const checkRows = async ({ database: { sql }, store }: Compared, log: string): Promise<void> => {
   const [newest] = await sql<{ position: bigint | null }>(NEWEST)
   const position = newest?.position ?? 0n
@@ -66,7 +69,7 @@ const checkRows = async ({ database: { sql }, store }: Compared, log: string): P
     )
 }
 
-/** Changes nothing. Throws AnotherLog; Unavailable when the store or the database does not answer. */
+/** Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. */
 export const checkLog = async (parts: Compared): Promise<void> => {
   const [of, log] = [await logOf(parts.database.sql), (await logIn(parts.store)) ?? 'none, for it is new']
   if (of !== undefined && of !== log)
@@ -74,7 +77,7 @@ export const checkLog = async (parts: Compared): Promise<void> => {
   await checkRows(parts, log)
 }
 
-/** As checkLog, and remembers the log of tables that are of none yet. Throws IdSecretLost too. */
+/** As checkLog; also stores the log's identity beside tables that have none yet. Throws IdSecretLost too. */
 export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['database']): Promise<void> => {
   await checkLog({ database, store })
   await idSecret()
@@ -82,14 +85,14 @@ export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['
   await checkLog({ database, store })
 }
 
-/** Made from the log: tables that read models have, and those of what has been read of it. */
+/** The tables that are made from the log: read models, checkpoints, parked events. */
 const FROM_LOG = [
   ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
   ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries', 'late_facts', 'facts_head'],
   ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity'],
 ]
 
-/** Empties everything that was made from a log, so that it is made anew from the log that the next service has. */
+/** Empties all tables made from a log; the feeds fill them again from the log of the next service. */
 export const forgetLog = async (sql: Sql): Promise<void> => {
   await sql(`truncate ${FROM_LOG.join(', ')}`)
 }

@@ -16,12 +16,12 @@ import { recordedOf } from './recorded.ts'
  * the others from being proved; and what was sealed stays true when they come.
  */
 
-/** The read model that the facts are counted in. Nothing is added to it before its checkpoint but what is parked. */
+/** The read model in which facts are counted. Below its checkpoint it grows only by replays of parked facts. */
 export const FACTS = 'facts_v1'
 export type SealDependencies = {
   readonly ledger: Ledger
   readonly sql: Sql
-  /** The checkpoint of the facts. */
+  /** The checkpoint of the facts projection. */
   readonly projectedUpTo: () => Promise<bigint>
 }
 
@@ -33,7 +33,10 @@ export const manifestIdOf = (topic: string): ManifestId => derivedId('man', topi
 const RUN_BYTES = 16
 const ATTEMPTS_MAX = 5
 
-/** In the name of the ledger itself. The run makes the ids: what another one has counted is not taken for ours. */
+/**
+ * The context of the system itself. Its ids belong to this run, so that another run's manifest is not taken for this
+ * one.
+ */
 const contextOf = ({ world }: Ledger, authority: string): Context => {
   const run = `manifest-${Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')}`
   return {
@@ -47,7 +50,10 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
   }
 }
 
-/** How far the topic can be sealed: to where the facts have got, or before the first that is missing beyond those named. */
+/**
+ * The position up to which the topic can be sealed: that of the facts projection, or before the first missing fact
+ * beyond those that are named.
+ */
 const endOf = async (
   { sql, projectedUpTo: reached }: SealDependencies,
   topic: string,
@@ -66,7 +72,7 @@ const attempt = async (parts: SealDependencies, topic: string, authority: string
   const to = await endOf(parts, topic, from)
   if (to < from) return { sealed: undefined, to: from - 1n }
   const [proof] = await proveFacts(sql, { topics: [topic], from, to })
-  // A table that is being made anew takes its checkpoint back: what was counted in it is not all.
+  // During a rebuild the checkpoint has gone back, and the count is incomplete.
   if (proof === undefined || (await reached()) < to)
     throw new Unavailable('database', 'none', new Error(`The facts up to ${to} are no longer there.`))
   const { missing, ...counted } = proof
@@ -77,8 +83,8 @@ const attempt = async (parts: SealDependencies, topic: string, authority: string
 }
 
 /**
- * Seals what the topic has had since its last manifest, up to where the facts have got. Who loses the race counts again,
- * from behind what the other one has sealed.
+ * Seals the facts of a topic since its last manifest. The loser of a race counts again, from the end of the winner's
+ * manifest.
  */
 export const sealManifest = async (parts: SealDependencies, topic: string, authority: string): Promise<Sealing> => {
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {

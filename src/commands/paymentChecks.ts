@@ -19,7 +19,7 @@ type Raised = Exclude<InvoiceState, { status: 'none' }>
 
 export const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
 
-/** Everything that can be refused before any durable effect. The last word on the amount is the invoice's. */
+/** Checks that refuse before any durable effect. The invoice's stream makes the final decision on the amount. */
 export const checkPayment = async (
   ledger: Ledger,
   payment: Asked,
@@ -35,9 +35,9 @@ export const checkPayment = async (
 }
 
 /**
- * Who holds the reference, if this process has seen somebody take it: then it is asked again and told before anything is
- * claimed. Of any other reference the stream itself decides, once the payment is claimed: a look before would cost every
- * payment a read, to find out as good as always that nobody has it.
+ * The holder of the reference, if this process has seen it taken: then it is read again, and refused before anything is
+ * claimed. Otherwise the reference's stream decides after the claim, because a read before every payment would nearly
+ * always find the reference free.
  */
 const holderOf = async ({ aggregates }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
   const id = referenceIdOf(tenant, reference)
@@ -50,14 +50,14 @@ const payableInvoice = async (
   payment: Asked,
   tenant: string,
 ): Promise<Raised | Rejection<PaymentRefusalCode>> => {
-  const judge = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
+  const checked = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
     if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
       return reject('resource_not_found')
     const refusal = refusalOf(payment, loaded.state)
     return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
   }
-  // What this process saw last is good enough to go on with, since the invoice's stream decides in the end; a refusal
-  // is told to the caller, so that one is never made from memory.
-  const guess = judge(aggregates.cached(invoiceEntity, payment.invoice_id))
-  return isRejection(guess) ? judge(await aggregates.load(invoiceEntity, payment.invoice_id)) : guess
+  // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never
+  // given from the cache.
+  const fromCache = checked(aggregates.cached(invoiceEntity, payment.invoice_id))
+  return isRejection(fromCache) ? checked(await aggregates.load(invoiceEntity, payment.invoice_id)) : fromCache
 }

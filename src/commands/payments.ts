@@ -18,18 +18,18 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
  *   claim        payment stream, expected: no stream. Binds the key; from here on a retry finds the payment.
  *   reference    reference stream. One payment per business reference.
  *   reservation  invoice stream. The one place where two payments that race for the same amount are decided.
- *   outcome      payment stream. What every answer to this key is made from.
+ *   outcome      payment stream. Every answer to this key is made from it.
  *
- * Each step is idempotent by the payment's id, and each refusal is an event where it was decided. So whoever comes later
- * may drive a payment on from wherever it stopped, and any number of drivers at once come to the same end: the request
- * itself, a retry of it, and the settlement process after a crash.
+ * Each step is idempotent by the payment's id, and each refusal is an event in the stream that decided it. Any number of
+ * drivers (the request, its retries, payment recovery after a crash) may therefore continue a payment from the step that
+ * it has reached, even at the same time, and all come to the same outcome.
  */
 
 export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
   readonly metadata: Annotations
   readonly claim: Claim
-  /** How long the caller waits for the outcome, from when `pay` is called. */
+  /** The caller waits this long for the outcome, counted from the call of `pay`. */
   readonly waitMs: number
 }
 
@@ -37,12 +37,12 @@ type Answer = Created<PaymentRow>
 
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
-/** Makes the payment, or finds what the same key made before. */
+/** Creates the payment, or finds the one that the same key created. */
 export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): Promise<Answer> => {
   const payment = { ...asked, untilMs: ledger.world.monotonicMs() + asked.waitMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
-    // Nothing may be said about the payment before it is known that the key is not a repetition: that comes first.
+    // The replay of a key comes before every other check, so that a retry never gets another answer.
     return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
   if (!(await waitForConcurrentClaim(ledger, payment.id))) return { kind: 'claiming' }
@@ -58,7 +58,7 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
   return driveOn(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
 }
 
-/** Waits for a request with the same key that is at its claim; false when it has not come through with it in time. */
+/** Waits for a concurrent request with the same key; false when that one has claimed nothing in time. */
 const waitForConcurrentClaim = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
   const impatient = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
@@ -66,7 +66,7 @@ const waitForConcurrentClaim = async ({ idle, world }: Ledger, id: PaymentId): P
   return Promise.race([free, impatient]).finally(() => waited.abort('over'))
 }
 
-/** On the monotonic clock: the caller waits for the outcome until then. */
+/** The caller waits for the outcome until then, on the monotonic clock. */
 type Patience = { readonly untilMs: number }
 
 type Begun = {
@@ -76,8 +76,8 @@ type Begun = {
 } & Patience
 
 /**
- * The claim is durable: whoever waits no longer, or meets a part that does not answer, leaves the payment under way. It
- * goes on here, or the settlement process drives it on.
+ * Called once the claim is durable. A caller that waits no longer, or meets a dependency that does not answer, gets
+ * 202; the payment goes on here, or payment recovery finishes it.
  */
 const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
@@ -96,8 +96,8 @@ const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Co
 }
 
 /**
- * The answer to a key that was used before: its outcome, after driving the payment on if it has none yet. Undefined when
- * the key is new.
+ * The answer to a key that was used before: its outcome, after driving the payment on when it has none yet. Undefined
+ * when the key is new.
  */
 const replayOrResume = async (
   ledger: Ledger,
@@ -117,13 +117,16 @@ const replayOrResume = async (
   return asReplay(answer)
 }
 
-/** Whoever claimed the key is told the outcome first, whichever driver recorded it; everybody else gets a replay. */
+/**
+ * The request that claimed the key gets the outcome as its first answer, whichever driver recorded it; all others get a
+ * replay.
+ */
 const asReplay = (answer: Answer): Answer => {
   if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
   return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
 }
 
-/** What the payment's own stream says: the same for every retry, for ever. Undefined before there is an outcome. */
+/** The outcome in the payment's stream, the same for every retry; undefined before there is one. */
 const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefined => {
   const outcome = rowUntil(paymentEntity, history, isOutcome)
   if (outcome === undefined) return undefined
@@ -140,8 +143,8 @@ const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<Answe
 type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
 /**
- * Drives a claimed payment to its outcome, from wherever it stands. Answers with it, or with undefined when it has to be
- * read from the payment's stream.
+ * Drives a claimed payment to its outcome from whatever step it has reached. Undefined when the outcome has to be read
+ * from the payment's stream.
  */
 export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
@@ -152,7 +155,7 @@ export const finish = async (ledger: Ledger, id: PaymentId, context: Context): P
   if (refused) return refuse(ledger, id, { ...refused, terms: state.terms }, context)
   const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
   ledger.world.crashPoint('after_outcome')
-  // Revision 1 is the outcome, whoever recorded it; the stream may have moved on since.
+  // Revision 1 is the outcome, whichever driver recorded it; the stream may have moved on since.
   if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined
   return { kind: 'created', row: confirmed.row, position: confirmed.position }
 }
@@ -166,7 +169,7 @@ const takeReference = async (
   if (reference === null) return undefined
   const id = referenceIdOf(context.tenant, reference)
   const command = { type: 'TakeReference' as const, payment_id }
-  // Whoever comes here has looked, or drives on a payment that had: as good as always the reference is nobody's yet.
+  // The reference was checked before the claim, so that it is nearly always free here.
   const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
   if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
@@ -195,7 +198,8 @@ const refuse = async (
   { code, held_by, terms }: Refused & { readonly terms: PaymentTerms },
   context: Context,
 ): Promise<Answer | undefined> => {
-  // The reference goes back first: after the outcome nobody would come by again to release it.
+  // The reference is released before the outcome is recorded, because after the outcome no driver returns to release
+  // it.
   if (terms.reference !== null) {
     const command = { type: 'ReleaseReference' as const, payment_id: id }
     const released = await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), {

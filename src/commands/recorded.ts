@@ -5,7 +5,9 @@ import type { Decided, Metadata, Recorded } from '../../streams/envelope.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { JsonObject, NewEvent, StoredEvent } from '../ports.ts'
 
-/** Members by the store's convention: `$correlationId` and `$causationId` are what its own tools look for. */
+/**
+ * Metadata as it is stored. `$correlationId` and `$causationId` follow EventStoreDB's convention, for its own tools.
+ */
 const storedMetadata = z.object({
   tenant: z.string(),
   subject: z.string(),
@@ -24,7 +26,10 @@ const metadataOf = (stored: unknown): Metadata => {
   return traceparent === undefined ? metadata : { ...metadata, traceparent }
 }
 
-/** Throws UnknownEvent or ZodError: a stored event that this build cannot read must never be passed over. */
+/**
+ * Decodes a stored event. Throws UnknownEvent or ZodError, because an event that this build cannot read must not be
+ * skipped.
+ */
 export const recordedOf = <E extends AnyEvent>(codec: Pick<Codec<E>, 'decode'>, stored: StoredEvent): Recorded<E> => {
   const metadata = metadataOf(stored.metadata)
   return {

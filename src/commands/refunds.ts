@@ -18,7 +18,7 @@ export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: C
 
 type Answer = Created<PaymentRow>
 
-/** Gives back a part of a payment, or all that is left; or finds what the same key gave back before. */
+/** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
   const { id, claim, payment_id, amount, reason } = asked
   const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
@@ -28,7 +28,7 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
     const refusal = visible
       ? reject('payment_state_conflict', { state: row.state, refundable: left })
       : reject('resource_not_found')
-    // A key that was used before answers as it did then, whatever is left now.
+    // A used key is answered as the first time, whatever is left now.
     return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
   }
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim }
@@ -42,7 +42,7 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
   return answer.kind === 'replayed' ? { ...answer, kind: 'created' } : answer
 }
 
-/** Drives a claimed refund to its end, from wherever it stands. */
+/** Drives a claimed refund to its end from whatever step it has reached. */
 export const finishRefund = async (
   ledger: Ledger,
   refund_id: RefundId,
@@ -58,7 +58,7 @@ export const finishRefund = async (
     await applyRefund(ledger, decided.state.terms.invoice_id, { payment_id, refund_id, amount: granted }, context)
 }
 
-/** The invoice follows what the payment's stream has granted. */
+/** Applies the refund that the payment's stream granted to the invoice. */
 export const applyRefund = async (
   ledger: Ledger,
   invoiceId: InvoiceId,

@@ -8,8 +8,8 @@ type Settled = Handled<KindOf<typeof paymentEntity>>
 type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
 
 /**
- * The settler's word on a deferred payment. The payment's stream takes it, once; the invoice follows, here or by the
- * settlement process after a crash.
+ * Settles or fails a deferred payment. The payment's stream accepts the verdict once; the invoice follows here, or by
+ * payment recovery after a crash.
  */
 export const settle = async (ledger: Ledger, id: PaymentId, command: Verdict, context: Context): Promise<Settled> => {
   const { row } = await ledger.aggregates.load(paymentEntity, id)
@@ -25,7 +25,7 @@ export const settle = async (ledger: Ledger, id: PaymentId, command: Verdict, co
   return handled
 }
 
-/** The invoice counts the amount as paid, or lets it go. Idempotent. */
+/** Moves the amount on the invoice from pending to paid, or releases it. Idempotent. */
 export const followSettlement = async (
   ledger: Ledger,
   payment_id: PaymentId,

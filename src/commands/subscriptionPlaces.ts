@@ -1,11 +1,13 @@
 import { type Database, type Sql, Unavailable } from '../ports.ts'
 
-/** A subscription that neither the log nor the read model has heard of for so long was never created. */
+/** A subscription that neither the log nor the read model shows after this time was never created. */
 const UNSEEN_MAX = '60 seconds'
 
 type Wanted = { readonly tenant: string; readonly id: string; readonly max: number }
 
-/** It exists, whether the read model knows of it yet or not: asking again is no second subscription. */
+/**
+ * True for a subscription that exists, whether or not the read model shows it yet; a repeated request is no second one.
+ */
 const EXISTS = `select 1 from subscriptions_v1 where id = $2 and tenant_id = $1
   union all select 1 from subscription_places where tenant_id = $1 and subscription_id = $2 and is_created`
 
@@ -13,14 +15,18 @@ const FORGET = `delete from subscription_places where tenant_id = $1 and (
   exists (select 1 from subscriptions_v1 s where s.id = subscription_id)
   or (not is_created and taken_at < now() - interval '${UNSEEN_MAX}'))`
 
-/** One that is deleted counts until its topics are removed: otherwise topics could be made faster than they go. */
+/**
+ * A deleted subscription counts until its topics are removed; otherwise topics could be created faster than they are
+ * removed.
+ */
 const OTHERS = `
   select (select count(*) from subscriptions_v1 s where s.tenant_id = $1 and s.id <> $2 and (s.state <> 'deleted'
       or exists (select 1 from subscription_deliveries d where d.subscription_id = s.id)))
     + (select count(*) from subscription_places where tenant_id = $1 and subscription_id <> $2) as count`
 
 const take = async (sql: Sql, { tenant, id, max }: Wanted): Promise<boolean> => {
-  // One after the other, on all instances: two that count at once would both find the last place free.
+  // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
+  // last one free.
   await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`subscriptions of ${tenant}`])
   const own = [tenant, id]
   if ((await sql(EXISTS, own)).length > 0) return true
@@ -35,11 +41,11 @@ const take = async (sql: Sql, { tenant, id, max }: Wanted): Promise<boolean> => 
   return true
 }
 
-/** Takes a place among the subscriptions that a tenant may have; false when there is none. */
+/** Reserves one of the subscriptions that a tenant may have; false when the limit is reached. */
 export const takeSubscriptionPlace = (database: Database, wanted: Wanted): Promise<boolean> =>
   database.transaction(sql => take(sql, wanted))
 
-/** From now on the place is taken until the read model knows of the subscription, however far it is behind. */
+/** Keeps the reservation until the read model shows the subscription, however far it is behind. */
 export const keepSubscriptionPlace = async ({ sql }: Database, tenant: string, id: string): Promise<void> => {
   try {
     await sql('update subscription_places set is_created = true where tenant_id = $1 and subscription_id = $2', [
@@ -47,7 +53,7 @@ export const keepSubscriptionPlace = async ({ sql }: Database, tenant: string, i
       id,
     ])
   } catch (error) {
-    // It is created all the same, and the read model will know.
+    // A failure here changes nothing: the subscription is created, and the read model will show it.
     if (!(error instanceof Unavailable)) throw error
   }
 }

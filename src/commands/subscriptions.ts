@@ -5,9 +5,9 @@ import type { Ledger } from './handle.ts'
 import { createTenantStatuses, type TenantStatuses } from './tenantStatus.ts'
 
 /**
- * What follows from the id of a subscription. The last characters of the id itself are always zero: they are left for the
- * number of a replay, so that the operation of a replay is found in the subscription's stream without any look-up. What
- * is left of the id, 110 bits, is still nobody's to guess.
+ * Ids, topics and permissions of subscriptions. The last characters of a subscription's id are always zero: an
+ * operation id puts the number of a replay there, so that it leads to the subscription's stream without a look-up. The
+ * rest of the id, 110 bits, cannot be guessed.
  */
 
 const REPLAY_DIGITS = 4
@@ -29,14 +29,14 @@ export const replayIdOf = (id: SubscriptionId, replay: number): OperationId => {
   return withPrefix('op', withNumber(id, digits))
 }
 
-/** The replay that an operation would be, if it is one: only the stream knows whether there was such a replay. */
+/** The replay that an operation id stands for. Only the stream tells whether there was such a replay. */
 export const replayOfOperation = (operation: OperationId): { readonly id: SubscriptionId; readonly replay: number } => {
   const digits = operation.slice(-REPLAY_DIGITS)
   const replay = digits.split('').reduce((number, digit) => number * BASE + CROCKFORD.indexOf(digit), 0)
   return { id: withNumber(withPrefix('sub', operation), NO_REPLAY), replay }
 }
 
-/** Where a subscription's facts go, and the groups in which its principal reads them. */
+/** The topics of a subscription, and the consumer groups in which its principal reads them. */
 export const topicNamesOf = (id: string) => ({
   topic: `ledger.subscription.${id}`,
   deadLetterTopic: `ledger.subscription.${id}.dlq`,
@@ -47,14 +47,14 @@ export type Allowance =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly reason: 'tenant_suspended' | 'scope_revoked' }
 
-/** Whose facts, on whose authority, by which scopes. */
+/** The tenant whose facts are delivered, the principal that asked, and its scopes. */
 export type Subscribed = {
   readonly tenant_id: string
   readonly created_by: string
   readonly scopes: readonly string[]
 }
 
-/** Whether the subscription may still have what it delivers. Throws Unavailable when nothing is known of its tenant. */
+/** Whether the subscription may still deliver. Throws Unavailable when nothing is known of its tenant. */
 export type IsStillAllowed = (subscribed: Subscribed) => Promise<Allowance>
 
 export const allowanceBy =
@@ -68,8 +68,8 @@ export const allowanceBy =
   }
 
 /**
- * For who asks all the time: a yes may be some seconds old, a no is made sure of. Otherwise a delivery that was resumed the
- * moment its tenant was reinstated would be stopped again by what was known before.
+ * An allowance for frequent checks: a cached yes may be some seconds old, a no is verified. Otherwise a delivery that
+ * was resumed right after its tenant was reinstated would be stopped again by the cached status.
  */
 export const watchedAllowance = (ledger: Ledger): IsStillAllowed => {
   const usual = allowanceBy(createTenantStatuses(ledger))

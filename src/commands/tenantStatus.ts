@@ -5,11 +5,13 @@ import { tenantEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { derivedId } from './identifiers.ts'
 
-/** How tenants and their subjects stand with this ledger, whatever their issuers say: the operators' own word. */
+/**
+ * Suspensions of tenants and revoked scopes of their subjects: set by operators, and independent of any token's claims.
+ */
 
 const tenantIdOf = (tenant: string) => derivedId('ten', tenant)
 
-/** Says the operator's word. Saying it again changes nothing. */
+/** Records an operator's decision. Repeating it changes nothing. */
 export const changeTenantStatus = async (
   ledger: Ledger,
   command: TenantCommand,
@@ -20,7 +22,7 @@ export const changeTenantStatus = async (
   return changed.state
 }
 
-/** Fresh for so long; after that it is read anew, first beside the requests and then before them. */
+/** A status younger than this is served from the cache. */
 const FRESH_MS = 1_000
 const STALE_MS = 4_000
 const KEPT_MAX = 10_000
@@ -30,8 +32,9 @@ type Known = { state: TenantState; readAtMs: number; reading: Promise<void> | un
 export type TenantStatuses = (tenant: string) => Promise<TenantState> | TenantState
 
 /**
- * How a tenant stands, at most STALE_MS old: a word of the operator counts on every instance within that time. While the
- * store does not answer, what was known last goes on counting; of a tenant that nothing is known of it throws Unavailable.
+ * The status of a tenant, at most STALE_MS old, so that a decision of an operator takes effect on every instance within
+ * that time. While the store does not answer, the last known status counts; for an unknown tenant it throws
+ * Unavailable.
  */
 export const createTenantStatuses = (
   { aggregates, world }: Ledger,

@@ -8,7 +8,7 @@ export type AccessCommand = GrantAccess | DenyAccess
 
 export type AccessCode = 'concurrent_modification'
 
-/** One stream for one decision: it is written once, and there is nothing to say about it afterwards. */
+/** A decision about access has a stream of its own with a single event. */
 export type AccessState = { readonly status: 'none' } | { readonly status: 'recorded' }
 
 const decide = (command: AccessCommand, access: AccessState): readonly AccessEvent[] | Rejection<AccessCode> => {

@@ -3,13 +3,13 @@ import { type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
 
-/** What is the same for all secrets of a key. */
+/** The terms that all secrets of a key share. */
 export type KeyTerms = {
   readonly scopes: readonly string[]
   readonly quota: KeyQuota | null
   readonly lifetime_days: number
 }
-/** A secret as far as it is kept: where it comes from, and what it is recognised by. */
+/** The stored part of a secret: the nonce that it is derived from and the hash that recognises it. */
 export type MintedSecret = { readonly nonce: string; readonly hash: string }
 /** `expires_at`: RFC 3339. */
 export type KeySecret = MintedSecret & { readonly expires_at: string }
@@ -23,7 +23,7 @@ export type IssueApiKey = KeyTerms &
     metadata: Annotations
     claim: Claim | null
   }
-/** The secret so far goes on for so long beside the new one. */
+/** The old secret stays valid for this long beside the new one. */
 export type RotateApiKey = MintedSecret & {
   type: 'RotateApiKey'
   at: string
@@ -36,11 +36,11 @@ export type ApiKeyCommand = IssueApiKey | RotateApiKey | RevokeApiKey
 export type ApiKeyCode = 'resource_not_found' | 'concurrent_modification'
 
 /**
- * active ─▶ revoked, which is final. While it is active it has one secret, or two for as long as a rotation overlaps. A
- * secret whose time is over is dead without a word; the key itself may get a new one all the same.
+ * active ─▶ revoked, which is final. An active key has one secret, or two while a rotation overlaps. A secret expires
+ * without an event; the key itself may get a new one afterwards.
  */
 type Issued = KeyTerms & {
-  /** The idempotency keys, hashed, of the rotations so far: none of them is carried out twice, however late it is sent again. */
+  /** The hashed idempotency keys of all rotations, so that a late repetition does not rotate again. */
   readonly rotations: PersistentSet<string>
 }
 export type ApiKeyState =
@@ -68,12 +68,12 @@ const rotate = ({ at, nonce, hash, overlap_seconds, claim }: RotateApiKey, key: 
   if (key.status === 'revoked') return reject('resource_not_found')
   if (key.current.nonce === nonce) return []
   const expires_at = after(at, key.lifetime_days * DAY_MS)
-  // No overlap lends a secret more time than it was given.
+  // An overlap never extends a secret beyond its own expiry.
   const previous_until = earlier(after(at, overlap_seconds * SECOND_MS), key.current.expires_at)
   return [{ type: 'ApiKeyRotated', data: { nonce, hash, expires_at, previous_until, claim } }]
 }
 
-// What is revoked is gone for whoever would revoke it, as with an order that was deleted.
+// Revoking a revoked key is "not found", as deleting a deleted order is.
 const revoke = (key: ApiKeyState): Decision =>
   key.status === 'active' ? [{ type: 'ApiKeyRevoked', data: {} }] : reject('resource_not_found')
 
@@ -94,7 +94,7 @@ const evolve = (key: ApiKeyState, event: ApiKeyEvent): ApiKeyState => {
     const terms = { scopes, quota, lifetime_days, rotations: PersistentSet.of<string>() }
     return { status: 'active', ...terms, current: { nonce, hash, expires_at }, previous: null }
   }
-  // A stored fact is never refused; there is nothing that it could change of a key that is not, or no longer, there.
+  // `evolve` never refuses a stored event; on a key that does not exist or is revoked it has no effect.
   if (key.status !== 'active') return key
   const { status: _, current, previous: _previous, ...terms } = key
   switch (event.type) {

@@ -6,15 +6,15 @@ const quota = z.object({ requests: z.int(), window_seconds: z.int() })
 export type KeyQuota = z.output<typeof quota>
 
 /**
- * What is kept of a secret. Neither of the two is worth anything without the pepper, which no store and no database has:
- * the secret is derived from the nonce with it, and recognised by the hash with it.
+ * The stored part of a secret. It is worthless without the pepper, which neither store nor database has: the secret is
+ * derived from the nonce with the pepper, and recognised by its keyed hash.
  */
 const secret = {
-  /** Random, hexadecimal; another one for every secret. */
+  /** Random, hexadecimal; different for every secret. */
   nonce: z.string(),
   /** HMAC-SHA-256 of the secret, hexadecimal. */
   hash: z.string(),
-  /** RFC 3339. From then on the secret opens nothing. */
+  /** RFC 3339. The secret is invalid from then on. */
   expires_at: z.string(),
 }
 
@@ -22,15 +22,15 @@ export const apiKeyEvents = {
   ApiKeyIssued: z.object({
     name: z.string(),
     scopes: z.array(z.string()),
-    /** Null: the limits of every caller suffice. */
+    /** Null: the default limits apply. */
     quota: quota.nullable(),
-    /** How long each of its secrets is good for. */
+    /** The lifetime of each of its secrets. */
     lifetime_days: z.int(),
     ...secret,
     metadata: annotationsSchema,
     claim: claimSchema.nullable(),
   }),
-  /** The secret before this one goes on until `previous_until`, and any older one is at its end. */
+  /** The previous secret stays valid until `previous_until`; any older one ends now. */
   ApiKeyRotated: z.object({ ...secret, previous_until: z.string(), claim: claimSchema.nullable() }),
   ApiKeyRevoked: z.object({}),
 }

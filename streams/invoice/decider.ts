@@ -15,7 +15,7 @@ export type RaiseInvoice = {
 }
 export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string }
 export type VoidInvoice = { type: 'VoidInvoice'; reason: string | null }
-/** `immediate` counts as paid in the same decision; `deferred` holds the amount until SettlePayment or ReleasePayment. */
+/** `immediate` is paid with the same decision; `deferred` holds the amount until SettlePayment or ReleasePayment. */
 export type PayInvoice = {
   type: 'PayInvoice'
   payment_id: PaymentId
@@ -25,7 +25,7 @@ export type PayInvoice = {
 }
 export type SettlePayment = { type: 'SettlePayment'; payment_id: PaymentId }
 export type ReleasePayment = { type: 'ReleasePayment'; payment_id: PaymentId }
-/** The payment's stream has granted the refund; the invoice follows. */
+/** Sent after the payment's stream has granted the refund. */
 export type ApplyRefund = { type: 'ApplyRefund'; payment_id: PaymentId; refund_id: RefundId; amount: bigint }
 export type InvoiceCommand =
   | RaiseInvoice
@@ -38,7 +38,7 @@ export type InvoiceCommand =
 
 export type InvoiceCode = 'resource_not_found' | 'invoice_state_conflict' | 'payment_state_conflict'
 
-/** Why an invoice does not take a payment. Decided here, told to the payer by the payment's own stream. */
+/** Reasons to refuse a payment. The invoice decides; the payment's stream records the answer for the payer. */
 export type PaymentRefusal = 'payment_not_allowed' | 'payment_exceeds_due'
 
 type Allocation =
@@ -72,16 +72,16 @@ const subjectOf = (invoice: Raised) => ({
 })
 
 /**
- * Raised a second time from the same order, by a retry or by the process that finishes an interrupted request: nothing new.
- * Never from another order, which would stay invoiced by an invoice that is not its own.
+ * A second RaiseInvoice of the same order, by a retry or by fulfilment, changes nothing. Of another order it is a bug:
+ * that order would stay invoiced by an invoice that is not its own.
  */
 const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return [{ type: 'InvoiceRaised', data: terms }]
   return invoice.orderId === terms.order_id ? [] : reject('invoice_state_conflict', { order_id: invoice.orderId })
 }
 
-// Approve and void come with the version that the caller read, so a lost answer shows as a failed precondition; asked
-// again with the present version they are a new wish, which the present state does not permit.
+// Approve and void carry the version that the client read, so that a repetition after a lost answer fails its
+// precondition; with the present version it is a new request, which the present state refuses.
 const approveInvoice = ({ approved_by }: ApproveInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
   if (invoice.status !== 'draft') return reject('invoice_state_conflict', { state: invoice.status })
@@ -107,8 +107,8 @@ const applied = (invoice: Raised, payment_id: PaymentId, amount: bigint): Invoic
 }
 
 /**
- * Why the invoice, as it is, would not take this payment; undefined when it would. In order of precedence. An invoice
- * that is paid already is no case of its own: nothing is due, so every amount exceeds it.
+ * The reason to refuse this payment, in order of precedence; undefined when the invoice accepts it. A paid invoice
+ * needs no case of its own: nothing is due, so that every amount exceeds it.
  */
 export const refusalOf = (
   pay: Pick<PayInvoice, 'amount' | 'currency'>,
@@ -120,8 +120,8 @@ export const refusalOf = (
 }
 
 /**
- * Only for a payment that is claimed, so the refusal is an event too: were it only an answer, a second driver of the
- * same payment could be accepted after an amount was released, while the first one records the failure.
+ * The payment is claimed, so that a refusal is an event too. Were it only an answer, a second driver of the same
+ * payment could be accepted after an amount was released, while the first one records the failure.
  */
 const payInvoice = (pay: PayInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
@@ -179,7 +179,7 @@ const withPart = (invoice: Raised, id: PaymentId, part: Allocation): Raised => (
 })
 
 type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
-/** The payment's amount changes what it counts as: pending, paid, or neither. */
+/** Moves the payment's amount between pending, paid and neither. */
 const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
   const from = invoice.payments.get(payment_id)?.status
   return {
@@ -228,7 +228,7 @@ const evolve = (invoice: InvoiceState, event: InvoiceEvent): InvoiceState => {
       refunds: PersistentSet.of(),
     }
   }
-  // A stored fact is never refused; before the invoice was raised it has nothing to change.
+  // `evolve` never refuses a stored event; before the invoice is raised it has no effect.
   return invoice.status === 'none' ? invoice : evolveRaised(invoice, event)
 }
 

@@ -4,7 +4,7 @@ import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
-/** What every fact of an invoice says beside its own news, so that a reader needs no other event. */
+/** The members that every event of an invoice has beside its own, so that a fact can be made from one event. */
 const subject = { order_id: idSchema('ord'), currency: z.string(), amount_due: minorUnits }
 const payment = { payment_id: idSchema('pay'), amount: minorUnits }
 
@@ -19,12 +19,12 @@ export const invoiceEvents = {
   InvoiceVoided: z.object({ ...subject, reason: z.string().nullable() }),
   /** A deferred payment holds its amount until it settles or fails. */
   PaymentReserved: z.object(payment),
-  /** A claimed payment that the invoice did not take. Kept, so that asking again gets the same answer. */
+  /** A claimed payment that the invoice refused, recorded so that a retry gets the same answer. */
   PaymentRefused: z.object({ ...payment, code: z.enum(['payment_not_allowed', 'payment_exceeds_due']) }),
   PaymentReleased: z.object(payment),
-  /** The amount counts as paid: at once for an immediate payment, at settlement for a deferred one. */
+  /** The amount is paid: at once for an immediate payment, at settlement for a deferred one. */
   PaymentApplied: z.object(payment),
-  /** A part of what was paid went back to the payer. What is due does not grow again. */
+  /** A part of the paid amount went back to the payer. The due amount does not grow again. */
   RefundApplied: z.object({ ...payment, refund_id: idSchema('rfd') }),
   /** Nothing is due any more. Follows the last PaymentApplied in the same append. */
   InvoicePaid: z.object({ ...subject, amount_paid: minorUnits, payment_id: idSchema('pay') }),

@@ -13,7 +13,7 @@ const subjectOf = (id: string, { order_id, currency, amount_due }: Subject) => (
   amount_due: Number(amount_due),
 })
 
-/** What every fact of an invoice begins with. */
+/** Members of every fact of an invoice. */
 const subject = {
   invoice_id: idMember('inv', 'The invoice.'),
   order_id: idMember('ord', 'The order that it was raised from.'),

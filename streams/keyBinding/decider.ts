@@ -5,9 +5,9 @@ import type { KeyBindingEvent } from './events.ts'
 export type BindKey = { type: 'BindKey'; claim: Claim }
 
 /**
- * The key of a command whose first change is made on a stream that the key does not name: raising an invoice begins with
- * its order, renewing a secret with its API key. Two requests with one key meet here, before either changes anything. The
- * first is bound for ever; a later one finds its claim and compares.
+ * Binds the key of a command whose first append is on a stream that the key does not name: raising an invoice begins
+ * with its order, rotating a secret with its API key. Two requests with one key meet here before either changes
+ * anything. The first is bound for ever; a later one compares itself with the stored claim.
  */
 export type KeyBindingState = { readonly status: 'none' } | { readonly status: 'bound'; readonly claim: Claim }
 

@@ -3,7 +3,7 @@ import { claimSchema } from '../claim.ts'
 import type { EventOf } from '../codec.ts'
 
 export const keyBindingEvents = {
-  /** An idempotency key belongs to this request from here on. */
+  /** The idempotency key belongs to this request from now on. */
   KeyBound: z.object({ claim: claimSchema }),
 }
 export type KeyBindingEvent = EventOf<typeof keyBindingEvents>

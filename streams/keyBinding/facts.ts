@@ -1,5 +1,5 @@
 import type { FactMap } from '../facts.ts'
 import type { KeyBindingEvent } from './events.ts'
 
-/** Of no interest to subscribers: the facts are those of the command that the key belongs to. */
+/** Internal events: the command that the key belongs to has facts of its own. */
 export const keyBindingFacts: FactMap<KeyBindingEvent> = { KeyBound: 'internal' }

@@ -1,17 +1,17 @@
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
-/** An event that is held back: it is a fact, or would be one if it could be read. */
+/** A parked event that is a fact, or may be one if it cannot be decoded. */
 export type MissingFact = { readonly id: string; readonly position: bigint }
 
-/** What lies between two positions, both inclusive: how many facts, and the hash over their ids. */
+/** The facts between two positions, both inclusive: their number, and the hash of their ids. */
 export type Manifest = {
   readonly topic: string
   readonly from_position: bigint
   readonly to_position: bigint
   readonly count: number
   readonly sha256: string
-  /** Not counted, since they are held back; absent when there are none. */
+  /** Parked facts, which are not counted; absent when there are none. */
   readonly missing?: readonly MissingFact[] | undefined
 }
 
@@ -20,12 +20,12 @@ export type ManifestCommand = SealManifest
 export type ManifestCode = 'concurrent_modification'
 
 /**
- * One stream for each topic. Each manifest begins right behind the one before, the first at the beginning of the log: so
- * that they never overlap, and who has them all has no gap.
+ * One stream per topic. Each manifest begins right after the one before, the first at the beginning of the log, so that
+ * a consumer that verifies all of them has no gap.
  */
 export type ManifestState = { readonly last: Manifest | null }
 
-/** Where the next manifest begins. */
+/** The start of the next manifest. */
 export const nextPosition = ({ last }: ManifestState): bigint => (last === null ? 0n : last.to_position + 1n)
 
 const idsOf = ({ missing = [] }: Manifest): string => missing.map(({ id }) => id).join()
@@ -43,9 +43,9 @@ const seal = (
   state: ManifestState,
 ): readonly ManifestEvent[] | Rejection<ManifestCode> => {
   if (isSame(state.last, sealed)) return []
-  // Somebody else has sealed meanwhile: what was counted begins at a position that is no longer the next.
+  // Another process has sealed meanwhile: the counted range no longer begins where the next manifest has to begin.
   if (sealed.from_position !== nextPosition(state)) return reject('concurrent_modification')
-  // The log has not moved since: there is nothing that a manifest could be of.
+  // The log has not moved since; there is nothing to seal.
   if (sealed.to_position < sealed.from_position) return []
   return [{ type: 'ManifestSealed', data: sealed }]
 }

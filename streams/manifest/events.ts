@@ -4,17 +4,17 @@ import { positionSchema } from '../position.ts'
 
 export const manifestEvents = {
   /**
-   * These facts of the topic, of all tenants, lie between the two positions, both inclusive. Nothing more will ever come
-   * between them, but for those that are missing.
+   * The facts of the topic, of all tenants, between two positions, both inclusive. The range is complete but for the
+   * facts in `missing`.
    */
   ManifestSealed: z.object({
     topic: z.string(),
     from_position: positionSchema,
     to_position: positionSchema,
     count: z.int().min(0),
-    /** Hexadecimal: over the ids in the order of their positions, each followed by a line feed. */
+    /** SHA-256, hexadecimal, over the ids in the order of their positions, each followed by a line feed. */
     sha256: z.string(),
-    /** Events of the range that were held back when it was counted: they are not in the count, and may come late. */
+    /** Events of the range that were parked: they are not in the count and may follow late. */
     missing: z
       .array(z.object({ id: z.string(), position: positionSchema }))
       .readonly()

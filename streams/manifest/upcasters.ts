@@ -1,4 +1,4 @@
 import type { Upcasters } from '../codec.ts'
 
-/** Old stored shape → next shape. Every event is still at its first version. */
+/** Upcasters, from each stored version to the next. Every event is still at its first version. */
 export const manifestUpcasters: Upcasters = {}

@@ -10,7 +10,7 @@ export type ExportTerms = {
   readonly expires_at: string
 }
 
-/** What a finished file says of itself. */
+/** The description of a finished file. */
 export type FileSummary = {
   readonly row_count: number
   readonly byte_count: number
@@ -24,7 +24,7 @@ export type StartAttempt = { type: 'StartAttempt'; run: string }
 export type FailAttempt = { type: 'FailAttempt'; run: string; code: string }
 export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string }
 export type CancelOperation = { type: 'CancelOperation' }
-/** `at` is now: an operation whose time has not come stays as it is. */
+/** `at` is the present time; before its expiry the operation stays as it is. */
 export type ExpireOperation = { type: 'ExpireOperation'; at: string }
 export type OperationCommand =
   | RequestExport
@@ -36,18 +36,18 @@ export type OperationCommand =
 
 export type OperationCode = 'resource_not_found' | 'concurrent_modification'
 
-/** An error that comes again and again is a bug; trying for ever would only hide it. */
+/** Limits repeated failures, because retrying a bug for ever would hide it. */
 const FAILURES_MAX = 3
-/** Crashes leave no word, so they are counted by the attempts: whatever brings every worker down must end, too. */
+/** Limits attempts, because a crash leaves no event: an export that crashes every worker must end too. */
 const ATTEMPTS_MAX = 20
 const NO_WORD_CODE = 'internal_error'
 
 type At = { readonly terms: ExportTerms; readonly attempt: number }
 
 /**
- * pending ─▶ running ─▶ succeeded, failed or cancelled; succeeded ─▶ expired.
- * While it runs there may be many attempts, one after the other. Only the newest may end it, so that of two workers at
- * most one does, and a file is never made of the parts of two attempts. `run` is null between two attempts.
+ * pending ─▶ running ─▶ succeeded, failed or cancelled; succeeded ─▶ expired. A running operation may have several
+ * attempts, one after the other. Only the newest may end it, so that at most one of two workers does, and no file mixes
+ * two attempts. `run` is null between two attempts.
  */
 export type OperationState =
   | { readonly status: 'none' }
@@ -87,7 +87,7 @@ const complete = ({ type: _, run, ...summary }: CompleteExport, operation: Opera
   return [{ type: 'ExportCompleted', data: { ...terms, attempt, run, ...summary } }]
 }
 
-// There is no conflict in cancelling what has ended: the caller is shown how it ended.
+// Cancelling an ended operation is no conflict: the answer shows how it ended.
 const cancel = (operation: OperationState): Decision => {
   if (operation.status === 'none') return reject('resource_not_found')
   const isOpen = operation.status === 'pending' || operation.status === 'running'

@@ -12,20 +12,20 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 const request = {
   resource: z.enum(EXPORT_RESOURCES),
   format: z.enum(EXPORT_FORMATS),
-  /** By the names that the list of the resource has for them. */
+  /** Named as the filters of the list of the resource. */
   filters: z.record(z.string(), z.string()),
-  /** RFC 3339. From then on the file is no longer kept. */
+  /** RFC 3339. The file is deleted from then on. */
   expires_at: z.string(),
 }
 
 export const operationEvents = {
-  /** Accepted: from here on the export is made, whatever happens to the one who asked. */
+  /** Accepted: the export is made, whatever happens to the caller. */
   ExportRequested: z.object({ ...request, metadata: annotationsSchema, claim: claimSchema.nullable() }),
-  /** `run` is whoever is at it now; an earlier run that wakes up again is no longer. */
+  /** `run` identifies the worker's attempt; an earlier attempt that wakes up again is no longer valid. */
   OperationStarted: z.object({ attempt: z.int(), run: z.string() }),
-  /** It is tried again: `code` is the problem of this attempt. */
+  /** The attempt failed with the problem `code`, and another one follows. */
   OperationAttemptFailed: z.object({ attempt: z.int(), run: z.string(), code: z.string() }),
-  /** The file is made: the manifest. Everything up to `to_position` is in it; rows may be newer. */
+  /** The file is complete. It contains everything up to `to_position`; rows may be newer. */
   ExportCompleted: z.object({
     ...request,
     attempt: z.int(),
@@ -39,7 +39,7 @@ export const operationEvents = {
   }),
   OperationFailed: z.object({ attempt: z.int(), code: z.string() }),
   OperationCancelled: z.object({}),
-  /** What it made is no longer kept. */
+  /** The file was deleted. */
   OperationExpired: z.object({}),
 }
 export type OperationEvent = EventOf<typeof operationEvents>

@@ -51,7 +51,7 @@ type Terms = {
   readonly customer_reference: string | null
   readonly description: string | null
   readonly metadata: Annotations
-  /** Invoices that were refused under a key, and why. */
+  /** Invoices that were refused under a key, with the reasons. */
   readonly refused: PersistentMap<InvoiceId, InvoiceRefusal>
 }
 /**
@@ -75,8 +75,7 @@ const createOrder = ({ type: _, ...order }: CreateOrder, state: OrderState): Dec
   return [{ type: 'OrderCreated', data: { ...order, lines: [...order.lines], total_amount: totalOf(order.lines) } }]
 }
 
-// Lines and annotations arrive whole; comparing their text is comparing their content, since both are built by the
-// same schemas in the same order of members.
+// Both texts are made by the same schema with the same order of members, so that equal text means equal content.
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? inner.toString() : inner))
 const differs = (value: unknown, current: unknown): boolean => value !== undefined && textOf(value) !== textOf(current)
@@ -99,7 +98,7 @@ const changeOrder = (change: ChangeOrder, state: OrderState): Decision => {
   return [{ type: 'OrderChanged', data: changed }]
 }
 
-/** Why the order, as it is, gets no invoice; undefined when it does. In order of precedence. */
+/** The reason to refuse an invoice, in order of precedence; undefined when the order accepts one. */
 const refusalOf = (order: Created): Rejection<OrderCode> | undefined => {
   if (order.status === 'deleted') return reject('resource_not_found')
   if (order.status === 'invoiced') return reject('order_has_invoices', { invoice_id: order.invoice.invoice_id })
@@ -107,8 +106,8 @@ const refusalOf = (order: Created): Rejection<OrderCode> | undefined => {
 }
 
 /**
- * A command with a key comes after the key was bound, so its refusal is an event too: were it only an answer, the same
- * request could succeed once the order is open again. An order that was deleted meanwhile is a conflict to that request.
+ * With a key, a refusal is an event too, because the key is bound already: were it only an answer, the same request
+ * could succeed once the order is open again. A deleted order is a conflict for such a request.
  */
 const invoiceOrder = ({ type: _, ...terms }: InvoiceOrder, state: OrderState): Decision => {
   if (state.status === 'none') return reject('resource_not_found')
@@ -207,7 +206,7 @@ const evolve = (order: OrderState, event: OrderEvent): OrderState => {
     const { total_amount: total, claim: _, ...terms } = event.data
     return { ...terms, total, status: 'open', refused: PersistentMap.of() }
   }
-  // A stored fact is never refused; before the order was created it has nothing to change.
+  // `evolve` never refuses a stored event; before the order is created it has no effect.
   return order.status === 'none' ? order : evolveCreated(order, event)
 }
 

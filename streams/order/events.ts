@@ -12,7 +12,7 @@ export const lineSchema = z.object({
 })
 export type Line = z.output<typeof lineSchema>
 
-/** What the invoice will say, decided together with the order's change to `invoiced`. */
+/** The terms of the invoice, decided together with the order's change to `invoiced`. */
 const invoiceTermsSchema = z.object({
   invoice_id: idSchema('inv'),
   amount_due: minorUnits,
@@ -41,7 +41,9 @@ export const orderEvents = {
     total_amount: minorUnits.optional(),
   }),
   OrderInvoiced: invoiceTermsSchema,
-  /** Under a key that is bound already: a repetition of the request is refused as it was, whatever the order is by then. */
+  /**
+   * The key was bound already: a repetition of the request is refused in the same way, whatever the order is by then.
+   */
   OrderInvoiceRefused: z.object({
     invoice_id: idSchema('inv'),
     code: z.enum(['order_has_invoices', 'order_state_conflict']),

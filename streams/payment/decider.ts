@@ -14,15 +14,15 @@ export type PaymentTerms = {
 }
 
 export type InitiatePayment = PaymentTerms & { type: 'InitiatePayment'; metadata: Annotations; claim: Claim }
-/** The invoice has taken the amount: a deferred payment is now accepted, an immediate one has succeeded. */
+/** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
 export type RefusalCode = 'payment_not_allowed' | 'payment_exceeds_due' | 'payment_reference_conflict'
-/** The invoice, or the reference, has not taken the payment. Only its own driver says so. */
+/** The invoice or the reference refused the payment. Only the payment's own driver sends this. */
 export type RefusePayment = { type: 'RefusePayment'; code: RefusalCode; held_by: PaymentId | null }
-/** The settler's commands: they are only possible for a deferred payment that is accepted. */
+/** Commands of the settler, possible only for an accepted deferred payment. */
 export type SettlePayment = { type: 'SettlePayment' }
 export type FailPayment = { type: 'FailPayment'; code: string }
-/** Only for a refund that is claimed. No amount: all that is left. */
+/** For a claimed refund. Without an amount it is the whole rest. */
 export type RefundPayment = { type: 'RefundPayment'; refund_id: RefundId; amount: bigint | null; reason: string }
 export type PaymentCommand =
   | InitiatePayment
@@ -34,16 +34,16 @@ export type PaymentCommand =
 
 export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'concurrent_modification'
 
-/** The outcome of each refund: its amount, or null where it was refused. */
+/** The outcome of each refund: its amount, or null when it was refused. */
 type Refunds = PersistentMap<RefundId, bigint | null>
 
 /**
  * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, when it does not take it.
- * accepted ─▶ succeeded or failed, as the settler says. succeeded is refunded in parts, until nothing is left.
+ * accepted ─▶ succeeded or failed, as the settler decides. succeeded is refunded in parts, until nothing is left.
  *
- * Between the claim and its outcome a payment is initiated, and then only its drivers have commands for it: the invoice
- * may have taken the amount already, so a settler who ended the payment there would contradict it. Callers see initiated
- * and accepted both as pending, refused and failed both as failed.
+ * Between claim and outcome a payment is initiated, and only its drivers may send commands: the invoice may have accepted
+ * the amount already, so that a settler's verdict could contradict it. Clients see initiated and accepted as pending,
+ * refused and failed as failed.
  */
 export type PaymentState =
   | { readonly status: 'none' }
@@ -53,7 +53,7 @@ export type PaymentState =
 
 type Decision = readonly PaymentEvent[] | Rejection<PaymentCode>
 
-/** The states as callers know them. */
+/** The states as clients see them. */
 const SHOWN = {
   none: 'none',
   initiated: 'pending',
@@ -77,7 +77,7 @@ const confirm = (payment: PaymentState): Decision => {
   return [{ type, data: payment.terms }]
 }
 
-/** A deferred payment that is settled already stays so: the settler may ask again after a lost answer. */
+/** Settling a settled payment changes nothing, because the settler may repeat after a lost answer. */
 const settle = (payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   if (payment.status === 'succeeded' && payment.terms.settlement === 'deferred') return []
@@ -85,7 +85,7 @@ const settle = (payment: PaymentState): Decision => {
   return [{ type: 'PaymentSucceeded', data: payment.terms }]
 }
 
-/** What can still go back to the payer; zero unless the payment has succeeded. */
+/** The amount that can still be refunded; zero unless the payment has succeeded. */
 export const refundable = (payment: PaymentState): bigint =>
   payment.status === 'succeeded' ? payment.terms.amount - payment.refunded : 0n
 

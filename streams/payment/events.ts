@@ -14,12 +14,12 @@ const terms = {
 }
 
 export const paymentEvents = {
-  /** The claim: who asked for this payment, under which key, for what. Nothing has moved yet. */
+  /** The claim of the payment: caller, key and terms. No money has moved yet. */
   PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: claimSchema }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),
   PaymentSucceeded: z.object(terms),
-  /** `refund_amount` goes back to the payer; `refunded_amount` is the sum of all refunds, this one included. */
+  /** `refund_amount` goes back to the payer; `refunded_amount` is the sum of all refunds including this one. */
   PaymentRefunded: z.object({
     ...terms,
     refund_id: idSchema('rfd'),
@@ -27,9 +27,11 @@ export const paymentEvents = {
     refunded_amount: minorUnits,
     reason: z.string(),
   }),
-  /** A claimed refund that the payment did not grant. Kept, so that asking again gets the same answer. */
+  /** A claimed refund that the payment refused, recorded so that a retry gets the same answer. */
   RefundRefused: z.object({ refund_id: idSchema('rfd'), code: z.literal('payment_state_conflict') }),
-  /** `code` is a rejection of the contract, or the settler's own word for why it failed; `held_by` has the reference. */
+  /**
+   * `code` is a rejection of the contract or the settler's own code; `held_by` is the payment that has the reference.
+   */
   PaymentFailed: z.object({ ...terms, code: z.string(), held_by: idSchema('pay').nullable() }),
 }
 export type PaymentEvent = EventOf<typeof paymentEvents>

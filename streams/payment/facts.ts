@@ -16,7 +16,7 @@ const termsOf = (id: string, terms: PaymentTerms) => ({
   settlement: terms.settlement,
 })
 
-/** What every fact of a payment begins with. */
+/** Members of every fact of a payment. */
 const terms = {
   payment_id: idMember('pay', 'The payment.'),
   invoice_id: idMember('inv', 'The invoice that it is for.'),

@@ -13,7 +13,7 @@ export type ReferenceCommand = TakeReference | ReleaseReference
  */
 export type ReferenceState = {
   readonly holder: PaymentId | null
-  /** The refused payments, each with the one that held the reference then. */
+  /** The refused payments, each with the payment that held the reference then. */
   readonly refused: PersistentMap<PaymentId, PaymentId>
   /**
    * The payments that released it. None of them takes it again: a slow second driver of a payment that has failed in

@@ -5,9 +5,9 @@ import { idSchema } from '../ids.ts'
 export const referenceEvents = {
   /** The business reference belongs to this payment, in this tenant, for ever. */
   ReferenceTaken: z.object({ payment_id: idSchema('pay') }),
-  /** Another payment asked for it and did not get it. Kept, so that asking again gets the same answer. */
+  /** Another payment asked for the reference and was refused, recorded so that a retry gets the same answer. */
   ReferenceRefused: z.object({ payment_id: idSchema('pay'), held_by: idSchema('pay') }),
-  /** The payment was refused before it came to be, so the reference is free again. */
+  /** The payment was refused, so that the reference is free again. */
   ReferenceReleased: z.object({ payment_id: idSchema('pay') }),
 }
 export type ReferenceEvent = EventOf<typeof referenceEvents>

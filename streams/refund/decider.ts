@@ -9,7 +9,10 @@ export type RefundCommand = InitiateRefund
 
 export type RefundCode = 'concurrent_modification'
 
-/** A refund is claimed once. Whether it is granted, the payment's stream decides, where all refunds of it meet. */
+/**
+ * A refund's stream holds its claim only. The payment's stream, where all its refunds meet, decides whether it is
+ * granted.
+ */
 export type RefundState = { readonly status: 'none' } | { readonly status: 'initiated'; readonly terms: RefundTerms }
 
 const decide = (

@@ -5,10 +5,10 @@ import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
 export const refundEvents = {
-  /** The claim: who asked for this refund, under which key. What it came to is on the payment's stream. */
+  /** The claim of the refund: caller and key. Its outcome is on the payment's stream. */
   RefundInitiated: z.object({
     payment_id: idSchema('pay'),
-    /** Null: all that is left. */
+    /** Null: the whole rest. */
     amount: minorUnits.nullable(),
     reason: z.string(),
     claim: claimSchema,

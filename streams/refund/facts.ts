@@ -1,5 +1,5 @@
 import type { FactMap } from '../facts.ts'
 import type { RefundEvent } from './events.ts'
 
-/** The fact is the payment's: payment.refunded. */
+/** Internal events: the payment's stream announces payment.refunded. */
 export const refundFacts: FactMap<RefundEvent> = { RefundInitiated: 'internal' }

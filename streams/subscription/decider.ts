@@ -3,7 +3,7 @@ import { type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
-/** Where delivery begins. `from_time`: RFC 3339, or null. */
+/** The start of delivery. `from_time`: RFC 3339, or null. */
 export type DeliveryStart = { readonly from_position: bigint; readonly from_time: string | null }
 
 export type CreateSubscription = DeliveryStart & {
@@ -16,7 +16,7 @@ export type CreateSubscription = DeliveryStart & {
 }
 export type PauseSubscription = { type: 'PauseSubscription' }
 export type ResumeSubscription = { type: 'ResumeSubscription' }
-/** `to_position`: the end of the log, now. */
+/** `to_position`: the end of the log at the time of the request. */
 export type ReplaySubscription = DeliveryStart & {
   type: 'ReplaySubscription'
   to_position: bigint
@@ -42,9 +42,9 @@ export type SubscriptionCode = 'resource_not_found' | 'concurrent_modification'
  *     │ └─resume─┐         │
  *     └──stop──▶ stopped ◀─┘        each of the three ─▶ deleted, which is final
  *
- * Its holder pauses it, and may resume it whenever they like; the ledger stops it when its creator may no longer have the
- * facts, and resuming it is then for whoever found out that they may again. A replay may be asked for in any of the three,
- * and is carried out while it is active. Replays are counted; `isReplaying` is about the newest, which ends every one before it.
+ * The holder pauses and resumes. The ledger stops a subscription whose creator has lost the right to the facts, and resumes
+ * it when the right is back. A replay may be requested in each of the three states, and is delivered while the
+ * subscription is active. Replays are counted; `isReplaying` is about the newest, which ends all earlier ones.
  */
 export type SubscriptionState =
   | { readonly status: 'none' }
@@ -53,7 +53,7 @@ export type SubscriptionState =
       readonly scopes: readonly string[]
       readonly replays: number
       readonly isReplaying: boolean
-      /** The hashes of the idempotency keys that replays were asked for with. */
+      /** The hashed idempotency keys of all requested replays. */
       readonly keys: PersistentSet<string>
     }
   | { readonly status: 'deleted' }
@@ -67,14 +67,14 @@ const create = ({ type: _, types, scopes, ...terms }: CreateSubscription, { stat
     ? [{ type: 'SubscriptionCreated', data: { ...terms, types: [...types], scopes: [...scopes] } }]
     : reject('concurrent_modification')
 
-// What the ledger has stopped delivers nothing already: its holder is shown that it is stopped.
+// A subscription stopped by the ledger delivers nothing anyway; its holder sees that it is stopped.
 const pause = ({ status }: Living): Decision =>
   status === 'active' ? [{ type: 'SubscriptionPaused', data: {} }] : NOTHING
 
 const resume = ({ status }: Living): Decision =>
   status === 'active' ? NOTHING : [{ type: 'SubscriptionResumed', data: {} }]
 
-// The same key again is the same replay, whose number the one who asks finds by the key.
+// A repeated key is the same replay; its number is found by the key.
 const replay = ({ type: _, ...where }: ReplaySubscription, { replays, keys }: Living): Decision =>
   where.claim !== null && keys.has(where.claim.key_hash)
     ? NOTHING
@@ -108,7 +108,7 @@ const decide = (command: SubscriptionCommand, state: SubscriptionState): Decisio
 const evolve = (subscription: SubscriptionState, event: SubscriptionEvent): SubscriptionState => {
   if (event.type === 'SubscriptionCreated')
     return { status: 'active', scopes: event.data.scopes, replays: 0, isReplaying: false, keys: PersistentSet.of() }
-  // A stored fact is never refused; there is nothing that it could change of what is not, or no longer, there.
+  // `evolve` never refuses a stored event; on a subscription that does not exist or is deleted it has no effect.
   if (subscription.status === 'none' || subscription.status === 'deleted') return subscription
   switch (event.type) {
     case 'SubscriptionPaused':

@@ -3,7 +3,7 @@ import { annotationsSchema, claimSchema } from '../claim.ts'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** Where the facts begin: those at this position of the log or behind it that were decided at this time or later. */
+/** The start: facts at this position of the log or after it, decided at this time or later. */
 const start = {
   from_position: positionSchema,
   /** RFC 3339; null for any time. */
@@ -15,25 +15,27 @@ export const subscriptionEvents = {
     /** Types of facts, each once. */
     types: z.array(z.string()),
     ...start,
-    /** The Kafka user who may read the topic; null where somebody else sees to that. */
+    /** The Kafka user that may read the topic; null when access is managed elsewhere. */
     principal: z.string().nullable(),
-    /** What its creator may do, and must go on being allowed to do, for facts to be delivered. */
+    /** The scopes of its creator, which the creator must keep for facts to be delivered. */
     scopes: z.array(z.string()),
     metadata: annotationsSchema,
     claim: claimSchema.nullable(),
   }),
   SubscriptionPaused: z.object({}),
   SubscriptionResumed: z.object({}),
-  /** From here on the facts are delivered again from another place. `to_position` is how far the log went at that time. */
+  /** The facts are delivered again from another place. `to_position` is the end of the log at that time. */
   SubscriptionReplayed: z.object({
     replay: z.int(),
     ...start,
     to_position: positionSchema,
     claim: claimSchema.nullable(),
   }),
-  /** Everything up to `to_position` was delivered again, or is parked. */
+  /** Everything up to `to_position` is delivered again, or parked. */
   SubscriptionReplayCompleted: z.object({ replay: z.int() }),
-  /** Its creator may no longer have what it delivers. `reason` is `tenant_suspended` or `scope_revoked`, or one to come. */
+  /**
+   * Its creator has lost the right to the facts. `reason` is `tenant_suspended`, `scope_revoked`, or a later addition.
+   */
   SubscriptionStopped: z.object({ reason: z.string() }),
   SubscriptionDeleted: z.object({}),
 }

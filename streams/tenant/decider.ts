@@ -8,10 +8,10 @@ export type RevokeScope = { type: 'RevokeScope'; subject: string; scope: string;
 export type RestoreScope = { type: 'RestoreScope'; subject: string; scope: string; reason: string }
 export type TenantCommand = SuspendTenant | ReinstateTenant | RevokeScope | RestoreScope
 
-/** An operator's word is never refused: said twice, it is said once. */
+/** An operator's command is never refused; repeating it changes nothing. */
 export type TenantCode = never
 
-/** How the tenant stands here, whatever its issuer says of it. `revoked` holds the scopes of each subject. */
+/** The status of the tenant, independent of its issuer. `revoked` holds the scopes of each subject. */
 export type TenantState = {
   readonly isSuspended: boolean
   readonly revoked: PersistentMap<string, PersistentSet<string>>

@@ -1,7 +1,7 @@
 import type { FactMap } from '../facts.ts'
 import type { TenantEvent } from './events.ts'
 
-/** How a tenant stands is between it and the operators. */
+/** Internal events: a tenant's status concerns the tenant and the operators alone. */
 export const tenantFacts: FactMap<TenantEvent> = {
   TenantSuspended: 'internal',
   TenantReinstated: 'internal',

@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an answer without effect is given from the cache',
     file: 'src/commands/handle.ts',
-    find: `        if (guessed) continue
+    find: `        if (isCached) continue
 `,
     replace: ``,
   },
