@@ -1,12 +1,12 @@
 import { fold } from '../../projections/projection.ts'
 import type { Claim } from '../../streams/claim.ts'
-import type { AnyEvent, Rejection } from '../../streams/decider.ts'
+import type { Rejection } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { Entity, Kind } from './entities.ts'
-import { differingPointers } from './identifiers.ts'
 import type { Handled, Ledger, Request } from './handle.ts'
 import { handle } from './handle.ts'
+import { claimIn, keyConflict, type KeyConflict } from './idempotency.ts'
 
 /** The outcome of a creating command that may carry an idempotency key. */
 export type Created<R, Code extends string = string> =
@@ -18,36 +18,10 @@ export type Created<R, Code extends string = string> =
       readonly recordedFor?: string
       readonly replayed?: true
     }
-  | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
-  | { readonly kind: 'key_expired'; readonly id: string }
+  | KeyConflict
   /** A concurrent request with the key is about to claim it; nothing is durable yet. */
   | { readonly kind: 'claiming' }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
-
-/** Why a request may not use its key: another request has it, or the first use is too long ago. */
-export type KeyConflict = Extract<Created<never>, { kind: 'key_reused' | 'key_expired' }>
-
-/** The claim that the first event of a stream carries; undefined where the stream began without a key. */
-export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefined => {
-  const data = history[0]?.event.data
-  return data && 'claim' in data ? ((data.claim as Claim | null) ?? undefined) : undefined
-}
-
-/**
- * The conflict of a key that was used before; undefined when this is the same request again, in time: then its effect is
- * that of the first request as well.
- */
-export const keyConflict = (
-  { world, noteEffect }: Ledger,
-  id: string,
-  claim: Claim,
-  recorded: Claim | undefined,
-): KeyConflict | undefined => {
-  if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
-    return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
-  noteEffect()
-  return Date.parse(recorded.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
-}
 
 /** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
 export const rowUntil = <K extends Kind>(

@@ -11,7 +11,7 @@ import {
 } from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { claimIn } from './creation.ts'
+import { claimIn } from './idempotency.ts'
 import {
   apiKeyEntity,
   invoiceEntity,

@@ -6,7 +6,7 @@ import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order
 import { type Created, replay } from './creation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
-import { bindKey, boundKeyConflict } from './keyBindings.ts'
+import { bindKey, boundKeyConflict } from './idempotency.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
 export type NewInvoice = {

@@ -4,9 +4,10 @@ import { payments } from '../../projections/payments/projection.ts'
 import type { Claim } from '../../streams/claim.ts'
 import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
-import { refundable } from '../../streams/payment/index.ts'
+import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import { claimIn, type Created, keyConflict } from './creation.ts'
+import type { Created } from './creation.ts'
+import { claimIn, keyConflict } from './idempotency.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 
@@ -23,10 +24,9 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
   const { id, claim, payment_id, amount, reason } = asked
   const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
   const visible = row?.tenant_id === context.tenant
-  const left = refundable(state)
-  if (!visible || left === 0n || (amount ?? left) > left) {
+  if (!visible || grantedRefund(state, amount) === undefined) {
     const refusal = visible
-      ? reject('payment_state_conflict', { state: row.state, refundable: left })
+      ? reject('payment_state_conflict', { state: row.state, refundable: refundable(state) })
       : reject('resource_not_found')
     // A used key is answered as the first time, whatever is left now.
     return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }

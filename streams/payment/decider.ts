@@ -89,14 +89,20 @@ const settle = (payment: PaymentState): Decision => {
 export const refundable = (payment: PaymentState): bigint =>
   payment.status === 'succeeded' ? payment.terms.amount - payment.refunded : 0n
 
+/** The amount that a refund gives back, the whole rest when `amount` is null; undefined when the payment refuses it. */
+export const grantedRefund = (payment: PaymentState, amount: bigint | null): bigint | undefined => {
+  const left = refundable(payment)
+  const granted = amount ?? left
+  return granted === 0n || granted > left ? undefined : granted
+}
+
 const refund = ({ refund_id, amount, reason }: RefundPayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   // A refund is claimed only after the payment has succeeded, and a succeeded payment stays so.
   if (payment.status !== 'succeeded') return conflict(payment)
   if (payment.refunds.has(refund_id)) return []
-  const left = refundable(payment)
-  const refund_amount = amount ?? left
-  if (refund_amount === 0n || refund_amount > left)
+  const refund_amount = grantedRefund(payment, amount)
+  if (refund_amount === undefined)
     return [{ type: 'RefundRefused', data: { refund_id, code: 'payment_state_conflict' } }]
   const refunded_amount = payment.refunded + refund_amount
   return [{ type: 'PaymentRefunded', data: { ...payment.terms, refund_id, refund_amount, refunded_amount, reason } }]

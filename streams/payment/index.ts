@@ -14,5 +14,5 @@ export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, Paym
 }
 
 export type * from './decider.ts'
-export { refundable } from './decider.ts'
+export { grantedRefund, refundable } from './decider.ts'
 export type * from './events.ts'

@@ -112,7 +112,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the fingerprint of a key is ignored',
-    file: 'src/commands/creation.ts',
+    file: 'src/commands/idempotency.ts',
     find: `recorded.fingerprint !== claim.fingerprint`,
     replace: `false`,
   },
@@ -196,8 +196,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a refund may exceed what was paid',
     file: 'streams/payment/decider.ts',
-    find: `  if (refund_amount === 0n || refund_amount > left)`,
-    replace: `  if (refund_amount === 0n)`,
+    find: `granted === 0n || granted > left ? undefined : granted`,
+    replace: `granted === 0n ? undefined : granted`,
   },
   {
     name: 'a refund is granted twice',

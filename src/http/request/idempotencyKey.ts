@@ -1,6 +1,6 @@
 import type { Ledger } from '../../commands/handle.ts'
 import { claimOf, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
-import { bindKey } from '../../commands/keyBindings.ts'
+import { bindKey } from '../../commands/idempotency.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import type { Claim } from '../../../streams/claim.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Claim } from '../../../../streams/claim.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { keyConflict } from '../../../commands/creation.ts'
+import { keyConflict } from '../../../commands/idempotency.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf } from '../../../commands/subscriptions.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
