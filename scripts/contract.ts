@@ -2,8 +2,8 @@ import { openApiOf } from '../src/http/contract/openapi.ts'
 import { routes } from '../src/http/endpoints.ts'
 
 /**
- * `node scripts/contract.ts` prints the contract as the service serves it at /openapi.json, without a service: for diffs,
- * generators and CI. Exit code 1, and a sentence for each, when a reference in it leads nowhere.
+ * `node scripts/contract.ts` prints openapi.json without starting the service, for diffs, generators and CI. Exit code
+ * 1, with one sentence per violation, if a reference in it cannot be resolved.
  */
 
 const document: unknown = openApiOf(routes)

@@ -8,7 +8,7 @@ import { doctorCommand } from './ledger/doctor.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
-import { tell } from './ledger/print.ts'
+import { printNotice } from './ledger/print.ts'
 import { projectionsCommand } from './ledger/projections.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { subscriptionsCommand } from './ledger/subscriptions.ts'
@@ -41,21 +41,21 @@ const ledger = new Command('ledger')
       '\nWith npm:  npm run -s ledger -- doctor',
   )
   .showSuggestionAfterError()
-  // What stands behind a subcommand is the subcommand's, also where its parent has an option of that name.
+  // Options after a subcommand belong to the subcommand, even if the parent has an option of the same name.
   .enablePositionalOptions()
 
-/** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
+/** StartupError and Unavailable are printed as a sentence; other errors are bugs and keep their stack. */
 const sentenceOf = (error: unknown): string => {
   if (error instanceof StartupError) return error.message
   if (error instanceof Unavailable) return `${error.message} See npm run ledger -- doctor.`
   return error instanceof Error ? String(error.stack) : String(error)
 }
 
-// Whoever reads our output may have seen enough: `… | head`.
+// The reader of stdout may stop early, as in `… | head`.
 process.stdout.on('error', () => process.exit(0))
 try {
   await ledger.parseAsync()
 } catch (error) {
-  tell(sentenceOf(error))
+  printNotice(sentenceOf(error))
   process.exitCode = 1
 }

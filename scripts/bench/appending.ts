@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { inFlight, type Side } from './measure.ts'
 
-/** As large as the first event of a payment, claim and metadata included. */
+/** The size of the first event of a payment, including its idempotency record and metadata. */
 const DATA = { invoice_id: 'inv_', amount: 100, currency: 'USD', padding: 'x'.repeat(380) }
 const METADATA = { tenant: 'bench', subject: 'bench', padding: 'x'.repeat(220) }
 
 export type Appending = { readonly side: Side; readonly close: () => Promise<void> }
 
-/** Single events to new streams through the service's own client, `lanes` under way at any time. */
+/** Appends of single events to new streams through the service's own client, with `lanes` appends in flight. */
 export const appending = (eventStoreUrl: string, lanes: number): Appending => {
   const store = openEventStore({ connectionString: eventStoreUrl })
   const appendOne = async (): Promise<void> => {

@@ -1,19 +1,19 @@
 import { appending } from './appending.ts'
-import { inTurns, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
+import { compareSides, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
 import { singleInserts } from './pgbench.ts'
 
 const LANES = 64
 const WARM_SECONDS = 2
 const GOAL = { atLeast: 0.4 }
 
-const run: Measure['run'] = async (stage, { seconds }) => {
-  const { databaseUrl, eventStoreUrl } = await stage.parts()
-  const inserts = await singleInserts(databaseUrl, stage.file('insert.sql'))
+const run: Measure['run'] = async (harness, { seconds }) => {
+  const { databaseUrl, eventStoreUrl } = await harness.stores()
+  const inserts = await singleInserts(databaseUrl, harness.file('insert.sql'))
   const { side, close } = appending(eventStoreUrl, LANES)
   try {
     await side(WARM_SECONDS)
-    stage.say(`appends, ${LANES} in flight`)
-    const sample = await inTurns(seconds, side, inserts.side)
+    harness.log(`appends, ${LANES} in flight`)
+    const sample = await compareSides(seconds, side, inserts.side)
     return [
       rowOf({
         measure: `append, ${LANES} in flight`,
@@ -31,7 +31,7 @@ const run: Measure['run'] = async (stage, { seconds }) => {
 
 export const appends: Measure = {
   name: 'append',
-  what:
+  description:
     'Single events appended to new streams of the embedded event store through its adapter, 64 in flight, against ' +
     'single-row inserts by 64 clients of pgbench into the same Postgres server.',
   run,

@@ -1,31 +1,32 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { Client } from 'pg'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { requestOf } from './load.ts'
-import type { ServiceOnStage } from './stage.ts'
+import type { RunningService } from './harness.ts'
 
-/** The caller of the benchmarks: one tenant that prepares invoices through the API and pays them in parts. */
+/** The client of the benchmarks: one tenant that prepares invoices through the API and pays them in parts. */
 
 const AUDIENCE = 'payment-ledger'
 const TENANT = 'bench'
-/** How many payments one invoice is paid by: neither a stream that everybody waits for, nor an invoice per payment. */
+/** The number of payments per invoice: enough to amortize the invoice, few enough that its stream is not contended. */
 export const PARTS_PER_INVOICE = 20
 const PART_AMOUNT = 100
-const PREPARING_AT_ONCE = 32
+const PREPARING_CONCURRENCY = 32
 
 export type Caller = {
-  /** Header lines. */
+  /** Header lines, without line ends. */
   readonly headers: readonly string[]
   /** Approved invoices, each to be paid in `PARTS_PER_INVOICE` parts. */
   readonly invoices: (count: number) => Promise<string[]>
 }
 
-export const callerOf = async ({ addresses, dataDir }: ServiceOnStage): Promise<Caller> => {
+export const callerOf = async ({ addresses, dataDir }: RunningService): Promise<Caller> => {
   const { issuer, api } = addresses
-  const who = { tenant: TENANT, subject: 'bench', scopes: SCOPES, user: true }
-  const token = await mintDevToken({ dataDir, issuer, audience: AUDIENCE, ...who })
+  const claims = { tenant: TENANT, subject: 'bench', scopes: SCOPES, user: true }
+  const token = await mintDevToken({ dataDir, issuer, audience: AUDIENCE, ...claims })
   const post = async (path: string, body: object, headers: Readonly<Record<string, string>> = {}) => {
     const response = await fetch(`${api}${path}`, {
       method: 'POST',
@@ -44,15 +45,8 @@ export const callerOf = async ({ addresses, dataDir }: ServiceOnStage): Promise<
     return id
   }
   const invoices = async (count: number): Promise<string[]> => {
-    const made: string[] = []
-    const lane = async (): Promise<void> => {
-      while (made.length < count) {
-        const place = made.push('') - 1
-        made[place] = await invoice()
-      }
-    }
-    await Promise.all(Array.from({ length: PREPARING_AT_ONCE }, lane))
-    return made
+    const limit = pLimit(PREPARING_CONCURRENCY)
+    return Promise.all(Array.from({ length: count }, () => limit(invoice)))
   }
   return { headers: [`authorization: Bearer ${token}`], invoices }
 }
@@ -63,7 +57,7 @@ export const paymentRequest = (headers: readonly string[], invoice_id: string): 
   return requestOf('POST', '/payments', [...headers, `idempotency-key: ${randomUUID()}`], JSON.stringify(body))
 }
 
-/** Each connection pays one invoice after the other, so that no two wait for the same one. */
+/** Each connection pays its own invoice, so that no two connections contend for one stream. */
 export const payingRequests = (headers: readonly string[], invoices: string[], connections: number) => {
   const current = Array.from({ length: connections }, () => ({ invoice: '', left: 0 }))
   return (connection: number): string | undefined => {
@@ -80,16 +74,16 @@ export const payingRequests = (headers: readonly string[], invoices: string[], c
   }
 }
 
-const SETTLED_POLL_MS = 100
-const SETTLED_MAX_MS = 60_000
+const FEEDS_POLL_MS = 100
+const FEEDS_MAX_MS = 60_000
 
-/** Waits until every feed of the service has caught up: what one measure left behind must not slow the next one down. */
-export const settled = async ({ addresses }: ServiceOnStage): Promise<void> => {
+/** Waits until every feed of the service has caught up, so that one measurement does not slow the next one down. */
+export const waitForFeeds = async ({ addresses }: RunningService): Promise<void> => {
   const client = new Client({ connectionString: addresses.postgres })
   await client.connect()
   try {
-    const deadline = performance.now() + SETTLED_MAX_MS
-    for (let before = ''; performance.now() < deadline; await sleep(SETTLED_POLL_MS)) {
+    const deadline = performance.now() + FEEDS_MAX_MS
+    for (let before = ''; performance.now() < deadline; await sleep(FEEDS_POLL_MS)) {
       const { rows } = await client.query('select name, position::text from checkpoints order by name')
       const now = JSON.stringify(rows)
       if (now === before) return

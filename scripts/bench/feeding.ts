@@ -5,24 +5,23 @@ import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
+import type { StoreAddresses } from './harness.ts'
 
-/** Nothing is ever parked here, so that nothing is read again. */
-export const nothingParked = { readStream: () => Readable.from([]) }
-
-export type Addresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
+/** A store without dead letters: benchmarks park nothing. */
+export const noDeadLetters = { readStream: () => Readable.from([]) }
 
 const STATEMENT_TIMEOUT_MS = 60_000
 
-/** The database of the stage, with the service's tables in it. */
-export const openTables = async ({ databaseUrl }: Addresses): Promise<Database> => {
+/** The database of the harness, with the tables of the service. */
+export const openTables = async ({ databaseUrl }: StoreAddresses): Promise<Database> => {
   const database = openDatabase({ connectionString: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
   await createTables(database)
   return database
 }
 
-/** Runs the feeds, as the service does, until each has taken in the last event of the log. Seconds. */
-export const untilCaughtUp = async (
-  addresses: Addresses,
+/** Runs the feeds as the service does, until each has processed the last event of the log. Returns seconds. */
+export const runUntilCaughtUp = async (
+  addresses: StoreAddresses,
   database: Database,
   feeds: readonly Feed[],
 ): Promise<number> => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import pLimit from 'p-limit'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { type Context, createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
@@ -8,15 +9,15 @@ import { pay } from '../../src/commands/payments.ts'
 import type { EventStore, ExpectedRevision, NewEvent, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import { PARTS_PER_INVOICE } from './caller.ts'
-import type { Stage } from './stage.ts'
+import type { Harness } from './harness.ts'
 
 /**
- * A log as the service writes it: its own commands, run against a store in memory that remembers every append, which are
+ * A log as the service writes it: the service's own commands run against a recording store in memory, whose appends are
  * then sent to the event store in the same order.
  */
 
 const PART_AMOUNT = 100
-const UNDER_WAY_MAX = 500
+const APPENDS_IN_FLIGHT_MAX = 500
 const CALLERS = 64
 const WAIT_MS = 10_000
 
@@ -59,7 +60,7 @@ const contextOf = (): Context => ({
   at: new Date().toISOString(),
 })
 
-/** An order, its approved invoice and the payments that pay it in full, as the API would make them. */
+/** One order, its approved invoice and the payments that pay it in full, as the API would create them. */
 const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> => {
   const order_id = randomId('ord', ledger.world)
   const invoice_id = randomId('inv', ledger.world)
@@ -85,15 +86,13 @@ const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> 
 const makeHistory = async (payments: number, secret: Uint8Array): Promise<Append[]> => {
   const { store, appends } = recordingStore()
   const ledger = createLedger(store, realWorld())
-  let left = Math.ceil(payments / PARTS_PER_INVOICE)
-  const caller = async (): Promise<void> => {
-    while (left-- > 0) await payOneInvoice(ledger, secret)
-  }
-  await Promise.all(Array.from({ length: CALLERS }, caller))
+  const limit = pLimit(CALLERS)
+  const invoices = Array.from({ length: Math.ceil(payments / PARTS_PER_INVOICE) })
+  await Promise.all(invoices.map(() => limit(payOneInvoice, ledger, secret)))
   return appends
 }
 
-// Appends to one stream follow each other, those to different streams need not; a window keeps both sides' memory small.
+// Appends to one stream follow each other; those to different streams run concurrently.
 const send = async (store: EventStore, appends: readonly Append[]): Promise<void> => {
   const last = new Map<string, Promise<void>>()
   const one = async ({ stream, events, expected }: Append, before: Promise<void> | undefined): Promise<void> => {
@@ -101,34 +100,35 @@ const send = async (store: EventStore, appends: readonly Append[]): Promise<void
     const appended = await store.append(stream, events, expected)
     if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
   }
-  const window: Promise<void>[] = []
-  for (const append of appends) {
-    const sent = one(append, last.get(append.stream))
-    last.set(append.stream, sent)
-    if (window.push(sent) >= UNDER_WAY_MAX) await window.shift()
-  }
-  await Promise.all(window)
+  const limit = pLimit(APPENDS_IN_FLIGHT_MAX)
+  await Promise.all(
+    appends.map(append => {
+      const sent = limit(one, append, last.get(append.stream))
+      last.set(append.stream, sent)
+      return sent
+    }),
+  )
 }
 
-/** How many events there are now, in all and of the categories that are projected. */
+/** The number of events, in total and of the projected categories. */
 export type History = { readonly events: number; readonly projected: number }
 
-const histories = new WeakMap<Stage, Promise<History>>()
+const histories = new WeakMap<Harness, Promise<History>>()
 
-const write = async (stage: Stage, payments: number): Promise<History> => {
-  const { eventStoreUrl } = await stage.parts()
+const write = async (harness: Harness, payments: number): Promise<History> => {
+  const { eventStoreUrl } = await harness.stores()
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: 30_000 })
-  stage.say(`making the events of ${payments} payments`)
+  harness.log(`making the events of ${payments} payments`)
   const appends = await makeHistory(payments, await createLedger(store, realWorld()).idSecret())
-  stage.say(`appending ${appends.length} times`)
+  harness.log(`appending ${appends.length} times`)
   await send(store, appends).finally(() => store.close())
   const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
   return { events: count(appends), projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))) }
 }
 
-/** Fills the event store of the stage, once. */
-export const historyOn = (stage: Stage, payments: number): Promise<History> => {
-  const written = histories.get(stage) ?? write(stage, payments)
-  histories.set(stage, written)
+/** Fills the event store of the harness once; later calls return the same history. */
+export const historyOn = (harness: Harness, payments: number): Promise<History> => {
+  const written = histories.get(harness) ?? write(harness, payments)
+  histories.set(harness, written)
   return written
 }

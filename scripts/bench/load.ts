@@ -2,17 +2,17 @@ import { connect, type Socket } from 'node:net'
 import type { Sample } from './measure.ts'
 
 /**
- * A load generator that costs as little as possible, since it shares the machine with what it measures: HTTP/1.1 over
- * sockets that are kept, one request under way on each, answers read by their Content-Length.
+ * A load generator with little CPU cost, since it shares the machine with the server under test: HTTP/1.1 over
+ * persistent sockets, one request in flight on each, responses delimited by Content-Length.
  */
 export type Load = {
   /** `http://127.0.0.1:8080` */
   readonly base: string
   readonly connections: number
   readonly seconds: number
-  /** The next request of a connection, whole; undefined when it has no more to ask. */
+  /** The next complete request of a connection; undefined when it has none left. */
   readonly next: (connection: number) => string | undefined
-  /** Any other status ends the run: a benchmark whose requests fail measures nothing. */
+  /** The expected status. Any other one ends the run, since a benchmark of failing requests measures nothing. */
   readonly status: number
 }
 
@@ -20,14 +20,14 @@ const HEAD_END = '\r\n\r\n'
 const STATUS_AT = 9
 const LENGTH = /\r\ncontent-length: (\d+)/i
 
-/** The whole request, headers and body. `headers` are lines without their line ends. */
+/** The complete request with headers and body. `headers` are lines without line ends. */
 export const requestOf = (method: string, path: string, headers: readonly string[], body = ''): string => {
   const length =
     method === 'GET' ? [] : ['content-type: application/json', `content-length: ${Buffer.byteLength(body)}`]
   return `${[`${method} ${path} HTTP/1.1`, 'host: localhost', ...headers, ...length].join('\r\n')}${HEAD_END}${body}`
 }
 
-/** Runs until the time is over or no connection has anything more to ask. Throws on the first unexpected answer. */
+/** Runs until the time is over or no connection has another request. Throws on the first unexpected response. */
 export const load = async ({ base, connections, seconds, next, status }: Load): Promise<Sample> => {
   const { hostname, port } = new URL(base)
   const latenciesMs: number[] = []
@@ -64,7 +64,7 @@ export const load = async ({ base, connections, seconds, next, status }: Load): 
   }
 }
 
-// One byte is one character here, so that lengths can be compared without decoding.
+// In latin1 one character is one byte, so that lengths can be compared without decoding.
 const open = (host: string, port: number): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port, noDelay: true }, () => resolve(socket.setEncoding('latin1')))

@@ -1,4 +1,4 @@
-/** `npm run bench`: the service against the least that the same work could cost, all on this machine and in one run. */
+/** `npm run bench`: compares the service with minimal reference implementations on the same machine, in one run. */
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, release } from 'node:os'
@@ -10,7 +10,7 @@ import { payments } from './payments.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
-import { openStage } from './stage.ts'
+import { createHarness } from './harness.ts'
 import { tableOf } from './table.ts'
 
 const MEASURES: readonly Measure[] = [payments, reads, appends, rebuild, publish]
@@ -32,7 +32,7 @@ const named = (text: string): string[] => {
   throw new InvalidArgumentError(`One of ${MEASURES.map(({ name }) => name).join(', ')}.`)
 }
 
-const described = MEASURES.map(({ name, what }) => `  ${name.padEnd(9)} ${what}`).join('\n')
+const described = MEASURES.map(({ name, description: what }) => `  ${name.padEnd(9)} ${what}`).join('\n')
 
 const options = (): Options =>
   new Command('bench')
@@ -63,22 +63,22 @@ const save = async (file: string, report: object): Promise<void> => {
 
 const main = async ({ only, seconds, payments, json }: Options): Promise<void> => {
   const begun = performance.now()
-  const say = (line: string): void => {
+  const log = (line: string): void => {
     process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(0).padStart(4)} s  ${line}\n`)
   }
-  const stage = await openStage(say)
+  const harness = await createHarness(log)
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
-      say('ending what was started')
-      void stage.end().finally(() => process.exit(130))
+      log('ending what was started')
+      void harness.stop().finally(() => process.exit(130))
     })
   const rows: Row[] = []
   try {
     for (const measure of MEASURES)
       if (only === undefined || only.includes(measure.name))
-        rows.push(...(await measure.run(stage, { seconds, payments })))
+        rows.push(...(await measure.run(harness, { seconds, payments })))
   } finally {
-    await stage.end()
+    await harness.stop()
   }
   process.stdout.write(`${tableOf(rows)}\n`)
   await save(json, { at: new Date().toISOString(), machine: machine(), seconds, payments, rows })

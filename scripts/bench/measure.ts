@@ -1,9 +1,9 @@
-import type { Stage } from './stage.ts'
+import type { Harness } from './harness.ts'
 
-/** What one side did in some seconds: how often, and how long each took. */
+/** The sample of one side: its operations, its duration, and the latency of each operation. */
 export type Sample = { readonly count: number; readonly seconds: number; readonly latenciesMs: readonly number[] }
 
-/** One line of the table. */
+/** One row of the table. */
 export type Row = {
   readonly measure: string
   readonly ours: number
@@ -11,7 +11,7 @@ export type Row = {
   readonly unit: string
   /** Ours divided by the reference. */
   readonly ratio: number
-  /** Of the ratio unless the unit says otherwise; absent where a figure is only shown. */
+  /** A limit for the ratio. Absent for figures without a goal. */
   readonly goal?: Goal
   readonly met?: boolean
   readonly note?: string
@@ -20,27 +20,27 @@ export type Row = {
 export type Goal = { readonly atLeast: number } | { readonly atMost: number }
 
 export type Size = {
-  /** For each side of a comparison. */
+  /** The duration of each side of a comparison. */
   readonly seconds: number
-  /** How many payments a rebuild has to go through. */
+  /** The number of payments in the log of a rebuild. */
   readonly payments: number
 }
 
 export type Measure = {
-  /** For `--only`. */
+  /** The name for `--only`. */
   readonly name: string
-  /** What it does, in a sentence, for `--help`. */
-  readonly what: string
-  readonly run: (stage: Stage, size: Size) => Promise<Row[]>
+  /** One sentence for `--help`. */
+  readonly description: string
+  readonly run: (harness: Harness, size: Size) => Promise<Row[]>
 }
 
-/** The machine is shared, so the sides take turns: a slow moment then hits both. */
+/** Both sides alternate in rounds, so that other load on the machine affects both. */
 const ROUNDS = 2
 
 export type Side = (seconds: number) => Promise<Sample>
 
-/** Runs both sides in turns, each for `seconds` in all. */
-export const inTurns = async (
+/** Runs both sides in alternation, each for `seconds` in total. */
+export const compareSides = async (
   seconds: number,
   ours: Side,
   reference: Side,
@@ -51,12 +51,12 @@ export const inTurns = async (
     samples.push({ ours: await ours(seconds / ROUNDS), reference: second })
   }
   return {
-    ours: merged(samples.map(sample => sample.ours)),
-    reference: merged(samples.map(sample => sample.reference)),
+    ours: mergeSamples(samples.map(sample => sample.ours)),
+    reference: mergeSamples(samples.map(sample => sample.reference)),
   }
 }
 
-const merged = (samples: readonly Sample[]): Sample => ({
+const mergeSamples = (samples: readonly Sample[]): Sample => ({
   count: samples.reduce((sum, { count }) => sum + count, 0),
   seconds: samples.reduce((sum, { seconds }) => sum + seconds, 0),
   latenciesMs: samples.flatMap(({ latenciesMs }) => latenciesMs),
@@ -64,7 +64,7 @@ const merged = (samples: readonly Sample[]): Sample => ({
 
 export const perSecond = ({ count, seconds }: Sample): number => count / seconds
 
-/** The value that this share of the latencies does not exceed; `share` from 0 to 1. */
+/** The latency percentile at `share`, from 0 to 1. */
 export const percentile = ({ latenciesMs }: Sample, share: number): number => {
   const sorted = Float64Array.from(latenciesMs).sort()
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
@@ -79,11 +79,11 @@ export const rowOf = (figures: Figures): Row => {
   return { ...figures, ratio, ...(figures.goal && { met: isMet(ratio, figures.goal) }) }
 }
 
-/** Latencies for a note: `p50 3.1 ms, p99 9.8 ms`. */
+/** Latencies for a note, such as `p50 3.1 ms, p99 9.8 ms`. */
 export const latencyNote = (sample: Sample): string =>
   `p50 ${percentile(sample, 0.5).toFixed(1)} ms, p99 ${percentile(sample, 0.99).toFixed(1)} ms`
 
-/** Keeps `lanes` pieces of work under way until the time is over; each piece is one count. */
+/** Keeps `lanes` operations in flight until the time is over. */
 export const inFlight = async (lanes: number, seconds: number, work: () => Promise<void>): Promise<Sample> => {
   const latenciesMs: number[] = []
   const begun = performance.now()

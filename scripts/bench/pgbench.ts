@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { Client, Pool } from 'pg'
 import { inFlight, type Sample, type Side } from './measure.ts'
 
-/** The reference for everything durable: a single-row insert, each in a transaction of its own, by 64 clients. */
+/** The reference for durable writes: single-row inserts, each in its own transaction, by 64 clients. */
 
 const CLIENTS = 64
 const THREADS = 2
@@ -15,7 +15,7 @@ const run = promisify(execFile)
 
 const TABLE = 'create table if not exists bench_rows (id bigserial primary key, body text not null)'
 
-/** Debian's pgbench of any version; undefined where there is none. */
+/** Debian's pgbench of any version; undefined if it is not installed. */
 const findPgbench = async (): Promise<string | undefined> => {
   const versions = await readdir(DEBIAN).catch(() => [])
   const places = ['pgbench', ...versions.map(version => `${DEBIAN}/${version}/bin/pgbench`)]
@@ -32,7 +32,7 @@ const findPgbench = async (): Promise<string | undefined> => {
 
 export type SingleInserts = { readonly side: Side; readonly by: string }
 
-/** `body`: about as large as an event with its metadata. `file`: where the script for pgbench may be written. */
+/** `body` has the size of an event with its metadata. `file` is the path for the script of pgbench. */
 export const singleInserts = async (databaseUrl: string, file: string): Promise<SingleInserts> => {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()

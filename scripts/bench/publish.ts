@@ -3,7 +3,8 @@ import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { realWorld } from '../../src/world.ts'
 import type { Database, FactBus, FactMessage } from '../../src/ports.ts'
-import { nothingParked, openTables, untilCaughtUp, type Addresses } from './feeding.ts'
+import { noDeadLetters, openTables, runUntilCaughtUp } from './feeding.ts'
+import type { StoreAddresses } from './harness.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
@@ -14,13 +15,15 @@ const ALL_REPLICAS = -1
 
 const quiet = { info: () => undefined, warn: () => undefined, debug: () => undefined }
 
-const fromTheLog = async (addresses: Addresses, database: Database, bus: FactBus): Promise<number> => {
+const fromTheLog = async (addresses: StoreAddresses, database: Database, bus: FactBus): Promise<number> => {
   await database.sql(`delete from checkpoints where name = 'publisher'`)
-  return untilCaughtUp(addresses, database, [publisherOf({ database, bus, store: nothingParked, world: realWorld() })])
+  return runUntilCaughtUp(addresses, database, [
+    publisherOf({ database, bus, store: noDeadLetters, world: realWorld() }),
+  ])
 }
 
-/** What the publisher sends, found out by letting it send to nobody. */
-const messagesIn = async (addresses: Addresses, database: Database): Promise<FactMessage[]> => {
+/** The messages of the publisher, recorded by a bus that sends nothing. */
+const messagesIn = async (addresses: StoreAddresses, database: Database): Promise<FactMessage[]> => {
   const messages: FactMessage[] = []
   const nobody: FactBus = {
     ensureTopics: async () => undefined,
@@ -37,7 +40,7 @@ const byTopic = (messages: readonly FactMessage[]) =>
     messages: some.map(({ key, value, headers }) => ({ key, value, headers })),
   }))
 
-/** The same messages, the same acknowledgements, one request after the other: only without a log to read from. */
+/** Sends the same messages with the same acknowledgements, but from memory instead of the log. */
 const raw = async (brokers: readonly string[], messages: readonly FactMessage[]): Promise<number> => {
   const kafka = new Kafka({ brokers: [...brokers], clientId: 'bench', logLevel: logLevel.NOTHING })
   const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner })
@@ -52,11 +55,11 @@ const raw = async (brokers: readonly string[], messages: readonly FactMessage[])
   }
 }
 
-const run: Measure['run'] = async (stage, { payments }) => {
-  const brokers = await stage.kafka()
+const run: Measure['run'] = async (harness, { payments }) => {
+  const brokers = await harness.kafka()
   if (brokers === undefined) return []
-  const addresses = await stage.parts()
-  await historyOn(stage, payments)
+  const addresses = await harness.stores()
+  await historyOn(harness, payments)
   const database = await openTables(addresses)
   const bus = openFactBus({ brokers, clientId: 'bench', logger: quiet })
   try {
@@ -66,7 +69,7 @@ const run: Measure['run'] = async (stage, { payments }) => {
     await fromTheLog(addresses, database, bus)
     await raw(brokers, messages)
     for (let round = 1; round <= ROUNDS; round++) {
-      stage.say(`publishing ${messages.length} facts, ${round} of ${ROUNDS}`)
+      harness.log(`publishing ${messages.length} facts, ${round} of ${ROUNDS}`)
       ours += await fromTheLog(addresses, database, bus)
       reference += await raw(brokers, messages)
     }
@@ -81,7 +84,7 @@ const run: Measure['run'] = async (stage, { payments }) => {
 
 export const publish: Measure = {
   name: 'publish',
-  what:
+  description:
     'The publisher from position zero of a log to a real Kafka broker, against a raw kafkajs producer that sends the same ' +
     'messages from memory with the same acknowledgements. Needs Java and Maven.',
   run,

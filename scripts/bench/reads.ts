@@ -1,15 +1,15 @@
-import { callerOf, PARTS_PER_INVOICE, paymentRequest, settled } from './caller.ts'
+import { callerOf, PARTS_PER_INVOICE, paymentRequest, waitForFeeds } from './caller.ts'
 import { load, requestOf } from './load.ts'
-import { inTurns, latencyNote, type Measure, perSecond, rowOf, type Side } from './measure.ts'
-import type { ServiceOnStage } from './stage.ts'
+import { compareSides, latencyNote, type Measure, perSecond, rowOf, type Side } from './measure.ts'
+import type { RunningService } from './harness.ts'
 
 const CONNECTIONS = 64
 const INVOICES = 50
 const WARM_SECONDS = 2
 const GOAL = { atLeast: 0.6 }
 
-/** The ids of payments that the service made a moment ago. */
-const paid = async ({ addresses }: ServiceOnStage, headers: readonly string[], invoices: readonly string[]) => {
+/** The ids of newly created payments. */
+const paid = async ({ addresses }: RunningService, headers: readonly string[], invoices: readonly string[]) => {
   const ids: string[] = []
   for (const invoice of invoices.flatMap(id => Array.from({ length: PARTS_PER_INVOICE }, () => id))) {
     const [head = '', body = ''] = paymentRequest(headers, invoice).split('\r\n\r\n')
@@ -27,13 +27,13 @@ const paid = async ({ addresses }: ServiceOnStage, headers: readonly string[], i
   return ids
 }
 
-const run: Measure['run'] = async (stage, { seconds }) => {
-  const service = await stage.service()
-  const bare = await stage.bare()
+const run: Measure['run'] = async (harness, { seconds }) => {
+  const service = await harness.service()
+  const bare = await harness.bareExpress()
   const { headers, invoices } = await callerOf(service)
-  stage.say(`making ${INVOICES * PARTS_PER_INVOICE} payments to read`)
+  harness.log(`making ${INVOICES * PARTS_PER_INVOICE} payments to read`)
   const ids = await paid(service, headers, await invoices(INVOICES))
-  await settled(service)
+  await waitForFeeds(service)
   let turn = 0
   const next = (): string => requestOf('GET', `/payments/${ids[turn++ % ids.length]}`, headers)
   const reading =
@@ -42,8 +42,8 @@ const run: Measure['run'] = async (stage, { seconds }) => {
       load({ base, connections: CONNECTIONS, seconds: each, next, status: 200 })
   await reading(bare)(WARM_SECONDS)
   await reading(service.addresses.api)(WARM_SECONDS)
-  stage.say('GET by id')
-  const sample = await inTurns(seconds, reading(service.addresses.api), reading(bare))
+  harness.log('GET by id')
+  const sample = await compareSides(seconds, reading(service.addresses.api), reading(bare))
   return [
     rowOf({
       measure: `GET /payments/{id}, ${CONNECTIONS} connections`,
@@ -58,7 +58,7 @@ const run: Measure['run'] = async (stage, { seconds }) => {
 
 export const reads: Measure = {
   name: 'reads',
-  what:
+  description:
     'GET /payments/{id} at 64 connections over 1,000 payments, against bare Express that verifies a JWT and selects the ' +
     'same row by its primary key with node-postgres.',
   run,

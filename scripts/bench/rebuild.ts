@@ -3,7 +3,7 @@ import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
-import { nothingParked, openTables, untilCaughtUp } from './feeding.ts'
+import { noDeadLetters, openTables, runUntilCaughtUp } from './feeding.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
@@ -18,12 +18,12 @@ const empty = async ({ sql }: Database): Promise<void> => {
 }
 
 const feedsOf = (database: Database) => [
-  projectorOf({ database, store: nothingParked, world: realWorld() }, readModels, (name, error) => {
+  projectorOf({ database, store: noDeadLetters, world: realWorld() }, readModels, (name, error) => {
     throw new Error(`The read model ${name} was left behind.`, { cause: error })
   }),
 ]
 
-/** The server writes and reads the files itself, which is the fastest that COPY can be. */
+/** The files are on the server's own disk, which is the fastest form of COPY. */
 const filesOf = async ({ sql }: Database): Promise<Map<string, string>> => {
   const [row] = await sql<{ data_directory: string }>('show data_directory')
   return new Map(TABLES.map(table => [table, `${row?.data_directory}/bench-${table}.copy`]))
@@ -35,18 +35,18 @@ const copyAll = async ({ sql }: Database, direction: 'to' | 'from', files: Map<s
   return (performance.now() - begun) / 1000
 }
 
-const run: Measure['run'] = async (stage, { payments }) => {
-  const addresses = await stage.parts()
-  const { projected } = await historyOn(stage, payments)
+const run: Measure['run'] = async (harness, { payments }) => {
+  const addresses = await harness.stores()
+  const { projected } = await historyOn(harness, payments)
   const database = await openTables(addresses)
   try {
     let ours = 0
     let copied = 0
     const files = await filesOf(database)
     for (let round = 1; round <= ROUNDS; round++) {
-      stage.say(`rebuild ${round} of ${ROUNDS}`)
+      harness.log(`rebuild ${round} of ${ROUNDS}`)
       await empty(database)
-      ours += await untilCaughtUp(addresses, database, feedsOf(database))
+      ours += await runUntilCaughtUp(addresses, database, feedsOf(database))
       await copyAll(database, 'to', files)
       await empty(database)
       copied += await copyAll(database, 'from', files)
@@ -71,7 +71,7 @@ const run: Measure['run'] = async (stage, { payments }) => {
 
 export const rebuild: Measure = {
   name: 'rebuild',
-  what:
+  description:
     "The projector's feeds from position zero into empty tables, over a log that the service's own commands made, against " +
     'COPY of the resulting rows into the same tables; counted in events of the projected categories.',
   run,

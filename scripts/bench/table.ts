@@ -19,7 +19,7 @@ const cellsOf = ({ measure, ours, reference, unit, ratio, goal, met }: Row): str
   met === undefined ? '–' : met ? 'yes' : 'NO',
 ]
 
-/** The table for people, and under it what each line compares. */
+/** The table, followed by an explanation of each row. */
 export const tableOf = (rows: readonly Row[]): string => {
   const cells = [[...COLUMNS], ...rows.map(cellsOf)]
   const widths = COLUMNS.map((_, column) => Math.max(...cells.map(line => line[column]?.length ?? 0)))

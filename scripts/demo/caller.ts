@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { DemoFailure } from './failure.ts'
 
-/** One request. Everything that the demo sends may be sent again: it is a read, has a key, or names what it changes. */
+/**
+ * One request. Every request of the demo is safe to repeat: it is a read, has an idempotency key, or names the change.
+ */
 export type Request = {
   readonly method: 'GET' | 'POST'
   readonly path: string
@@ -16,11 +18,11 @@ export type Answer = {
   readonly body: unknown
   readonly etag: string
   readonly location: string | undefined
-  /** The service says that it has answered this very request before. */
+  /** The Idempotent-Replayed header of the response. */
   readonly replayed: boolean
 }
 
-/** Answers of any status but those that say "again, please", which are asked again. */
+/** Resolves to the final response; retryable statuses are retried before. */
 export type Call = (request: Request) => Promise<Answer>
 
 export type CallerOptions = {
@@ -29,22 +31,22 @@ export type CallerOptions = {
   readonly signal: AbortSignal
 }
 
-/** Longer than a rate limit's minute, so that two runs after each other only take longer. */
-const PATIENCE_MS = 75_000
+/** Longer than the minute of a rate limit, so that consecutive runs succeed, only later. */
+const RETRY_MAX_MS = 75_000
 const REQUEST_MAX_MS = 15_000
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5_000
 
 const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
 
-/** The code of a problem document, and its words for people. */
+/** The code and detail of a problem document. */
 export const problemIn = ({ body }: Answer): { code: string; detail: string } => {
   const parsed = problemSchema.safeParse(body)
   if (!parsed.success) return { code: 'no problem document', detail: '' }
   return { code: parsed.data.code, detail: parsed.data.detail ?? '' }
 }
 
-/** Throws a DemoFailure when the answer is not of the given status and shape. */
+/** Returns the body of a successful response. Throws a DemoFailure for any other status or shape. */
 export const expectBody = <T>({ method, path }: Request, answer: Answer, schema: z.ZodType<T>): T => {
   const { code, detail } = problemIn(answer)
   if (answer.status >= 300)
@@ -54,10 +56,10 @@ export const expectBody = <T>({ method, path }: Request, answer: Answer, schema:
   throw new DemoFailure(`${method} ${path} was answered with a body that the contract does not have.`, parsed.error)
 }
 
-const AGAIN: ReadonlySet<number> = new Set([202, 429, 502, 503, 504])
+const RETRIED_STATUSES: ReadonlySet<number> = new Set([202, 429, 502, 503, 504])
 
-const isToBeAsked = (answer: Answer): boolean =>
-  AGAIN.has(answer.status) || (answer.status === 409 && problemIn(answer).code === 'idempotency_in_progress')
+const isRetried = (answer: Answer): boolean =>
+  RETRIED_STATUSES.has(answer.status) || (answer.status === 409 && problemIn(answer).code === 'idempotency_in_progress')
 
 const readAnswer = async (response: Response): Promise<Answer> => ({
   status: response.status,
@@ -71,7 +73,7 @@ type Attempt = { readonly answer: Answer; readonly retryAfterMs: number | undefi
 
 const SECOND_MS = 1_000
 
-const attempt = async ({ api, token, signal }: CallerOptions, request: Request): Promise<Attempt> => {
+const sendOnce = async ({ api, token, signal }: CallerOptions, request: Request): Promise<Attempt> => {
   const { method, path, body, idempotencyKey, ifMatch } = request
   const headers = {
     authorization: `Bearer ${await token()}`,
@@ -101,16 +103,16 @@ const explain = (tried: Attempt): string => {
 }
 
 /**
- * Speaks to the API as one caller. A lost answer, a busy or a healing service is asked again, with the same key, for as
- * long as a minute and a bit; then a DemoFailure says what it answered last.
+ * A client of the API with one identity. Lost responses and retryable statuses are retried with the same key until
+ * RETRY_MAX_MS; then a DemoFailure gives the last response.
  */
 export const createCaller =
   (options: CallerOptions): Call =>
   async request => {
-    const givenUpAtMs = performance.now() + PATIENCE_MS
+    const givenUpAtMs = performance.now() + RETRY_MAX_MS
     for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
-      const tried = await attempt(options, request)
-      if ('answer' in tried && !isToBeAsked(tried.answer)) return tried.answer
+      const tried = await sendOnce(options, request)
+      if ('answer' in tried && !isRetried(tried.answer)) return tried.answer
       const waitMs = ('answer' in tried ? tried.retryAfterMs : undefined) ?? pauseMs
       if (performance.now() + waitMs >= givenUpAtMs)
         throw new DemoFailure(`${request.method} ${request.path} had ${explain(tried)}, for more than a minute.`)

@@ -3,7 +3,7 @@ import type { Config } from '../../src/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createCaller } from './caller.ts'
 import { DemoFailure } from './failure.ts'
-import type { Callers } from './play.ts'
+import type { Callers } from './runner.ts'
 import { renewing } from './tokens.ts'
 
 export const TENANT = 'chinook'
@@ -23,7 +23,7 @@ const CLERK = {
 }
 const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoices:read'] }
 
-/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure beside an outside one. */
+/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure for an external issuer. */
 export const callersOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Callers => {
   if (issuer !== `${api}/oauth`)
     throw new DemoFailure(

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { type Call, expectBody, type Request } from './caller.ts'
-import type { Played } from './play.ts'
+import type { InvoiceRun } from './runner.ts'
 
-/** The published facts, as GET /events tells them, from the tenant's first one on. */
+/** A reader of the published facts at GET /events, from the tenant's first fact on. */
 
 const factSchema = z.object({
   id: z.string(),
@@ -26,12 +26,12 @@ const pageSchema = z.object({
 const PAGE = 100
 
 export type FactReader = {
-  /** In the order of their arrival, each once. */
+  /** Distinct facts in the order of their arrival. */
   readonly facts: readonly Fact[]
-  /** How many came with an id that had come before. */
+  /** The number of facts whose id had arrived before. */
   readonly duplicates: number
-  /** Reads on from where it stopped, to the present end. */
-  readonly readOn: () => Promise<void>
+  /** Reads from the last cursor to the present end. */
+  readonly readToEnd: () => Promise<void>
 }
 
 export const createFactReader = (call: Call): FactReader => {
@@ -49,7 +49,7 @@ export const createFactReader = (call: Call): FactReader => {
     get duplicates() {
       return duplicates
     },
-    readOn: async () => {
+    readToEnd: async () => {
       for (let hasMore = true; hasMore; ) {
         const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === undefined ? {} : { cursor }) })
         const request: Request = { method: 'GET', path: `/events?${query.toString()}` }
@@ -64,7 +64,7 @@ export const createFactReader = (call: Call): FactReader => {
 
 const nameOf = (type: string, subject: string): string => `${type} of ${subject}`
 
-const announcedBy = ({ planned, orderId, invoiceId, paymentIds }: Played): string[] => {
+const announcedBy = ({ planned, orderId, invoiceId, paymentIds }: InvoiceRun): string[] => {
   const paid = planned.payments.reduce((sum, { amount }) => sum + amount, 0n)
   return [
     nameOf('order.created', orderId),
@@ -75,8 +75,8 @@ const announcedBy = ({ planned, orderId, invoiceId, paymentIds }: Played): strin
   ]
 }
 
-/** The facts that what was played must have caused and that have not arrived yet: `invoice.paid of inv_…`. */
-export const missingFacts = (played: readonly Played[], facts: readonly Fact[]): readonly string[] => {
+/** The facts that the runs must have caused and that have not arrived yet, such as `invoice.paid of inv_…`. */
+export const missingFacts = (runs: readonly InvoiceRun[], facts: readonly Fact[]): readonly string[] => {
   const arrived = new Set(facts.map(({ type, subject }) => nameOf(type, subject)))
-  return played.flatMap(announcedBy).filter(name => !arrived.has(name))
+  return runs.flatMap(announcedBy).filter(name => !arrived.has(name))
 }

@@ -1,4 +1,4 @@
-/** Why the demo cannot go on, or what is wrong with the books: one sentence for the person at the terminal, no stack. */
+/** A failure of the demo that the person at the terminal can act on: one sentence, printed without a stack. */
 export class DemoFailure extends Error {
   constructor(sentence: string, cause?: unknown) {
     super(sentence, { cause })

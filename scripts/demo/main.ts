@@ -5,12 +5,12 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { callersOf, TENANT } from './callers.ts'
 import { DemoFailure } from './failure.ts'
-import { perform } from './perform.ts'
+import { runDemo } from './run.ts'
 import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
-import { say, sayNext, sayResults, sayWhere } from './say.ts'
+import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
 import { findOrStart } from './service.ts'
 
-/** `npm run demo`: a music shop's invoices through the API, and whether the books balance in the end. */
+/** `npm run demo`: sends the invoices of a music shop through the API and reconciles the results. */
 
 type Options = { readonly keep: boolean; readonly limit?: number }
 
@@ -26,7 +26,7 @@ const invoiceCount = (text: string): number => {
 const readOptions = (): Options =>
   new Command('demo')
     .description(
-      'Plays the invoices of the Chinook sample database through the API: orders, invoices, approvals, ' +
+      'Sends the invoices of the Chinook sample database through the API: orders, invoices, approvals, ' +
         'payments, retries on purpose. Then compares what was planned with what the lists and the published facts say.',
     )
     .option('--keep', 'leave the service running afterwards', false)
@@ -34,13 +34,13 @@ const readOptions = (): Options =>
     .addHelpText(
       'after',
       '\nUses the service of LEDGER_DATA_DIR (.data) if it runs; else starts it, on PORT or any free one, and stops\n' +
-        'it again. Twice is once: a second run sends the same keys, and nothing is paid again.\n' +
+        'it again. A second run sends the same keys, so nothing is paid again.\n' +
         'Exit code 1 when any sum is not as expected.',
     )
     .parse()
     .opts<Options>()
 
-/** Aborts at Ctrl-C and its like; the reason is the exit code that shells expect then. */
+/** Aborts on SIGINT, SIGTERM and SIGHUP; the reason is the exit code that shells expect. */
 const stopSignal = (): AbortSignal => {
   const stop = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
@@ -58,34 +58,34 @@ const readPlan = async (limit?: number): Promise<readonly PlannedInvoice[]> => {
 
 const seconds = (fromMs: number): string => `${((performance.now() - fromMs) / 1_000).toFixed(1)} s`
 
-/** True when every sum is as expected. */
+/** Resolves to true when every sum is as planned. */
 const demo = async (config: Config, options: Options, signal: AbortSignal): Promise<boolean> => {
   const startedAtMs = performance.now()
   const plan = await readPlan(options.limit)
-  say(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
-  // Nobody needs to know beforehand where a service is that ends with the demo: any free port will do.
+  printLine(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
+  // A service that ends with the demo needs no known port.
   const port = options.keep || config.port !== PORT_DEFAULT ? config.port : 0
-  const onStarting = (): void => say(`No service runs on ${config.dataDir}: starting one.`)
+  const onStarting = (): void => printLine(`No service runs on ${config.dataDir}: starting one.`)
   const service = await findOrStart(config, { port, signal, onStarting })
   const stays = (): boolean => !service.startedHere || (options.keep && !signal.aborted)
   try {
-    sayWhere(service, config)
-    const playedFromMs = performance.now()
-    const results = await perform(callersOf(config, service.addresses, signal), plan)
-    const wrong = sayResults(results)
+    printAddresses(service, config)
+    const runFromMs = performance.now()
+    const results = await runDemo(callersOf(config, service.addresses, signal), plan)
+    const wrong = printResults(results)
     for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
-    say(`took ${seconds(playedFromMs)}, ${seconds(startedAtMs)} with the start`)
-    say()
-    if (stays()) sayNext(service.addresses, config, results)
-    else say('The service ends with the demo. To look around in what it made: npm run demo -- --keep')
+    printLine(`took ${seconds(runFromMs)}, ${seconds(startedAtMs)} with the start`)
+    printLine()
+    if (stays()) printNextSteps(service.addresses, config, results)
+    else printLine('The service ends with the demo. To look around in what it made: npm run demo -- --keep')
     return wrong.length === 0
   } finally {
     if (!stays()) await service.stop()
   }
 }
 
-/** What a person can act on is a sentence; anything else is a bug, and keeps its stack. */
-const sentenceOf = (error: unknown): string => {
+/** DemoFailure and StartupError are printed as a sentence; other errors are bugs and keep their stack. */
+const messageOf = (error: unknown): string => {
   if (error instanceof DemoFailure || error instanceof StartupError) return error.message
   return error instanceof Error ? String(error.stack) : String(error)
 }
@@ -96,8 +96,8 @@ try {
   const balanced = await demo(readConfig(), options, signal)
   process.exitCode = balanced ? 0 : 1
 } catch (error) {
-  if (!signal.aborted) process.stderr.write(`${sentenceOf(error)}\n`)
+  if (!signal.aborted) process.stderr.write(`${messageOf(error)}\n`)
   process.exitCode = 1
 }
-// What may still be open, a connection kept alive say, is of no interest any more.
+// Open handles, such as keep-alive connections, must not delay the exit.
 process.exit(signal.aborted ? Number(signal.reason) : process.exitCode)

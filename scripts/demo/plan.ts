@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { minorUnitsOf } from './money.ts'
 
-/** Who orders what and pays how: pure, so that every run of the demo asks for the very same things. */
+/** The plan of orders and payments: a pure function of the sample data, so that every run sends the same requests. */
 
 export const CURRENCY = 'USD'
 
@@ -23,7 +23,7 @@ export const sourceSchema = z
   .min(1)
 export type SourceInvoice = z.output<typeof sourceSchema>[number]
 
-/** `at_once`: the same request twice, side by side. `later`: once more when everything else is done. */
+/** `at_once` sends the same request twice concurrently; `later` repeats it after all others. */
 export type Retry = 'none' | 'at_once' | 'later'
 
 export type PlannedPayment = {
@@ -36,7 +36,7 @@ export type PlannedPayment = {
 }
 
 export type PlannedInvoice = {
-  /** `chinook-17`: what every key and reference of the invoice begins with. */
+  /** `chinook-17`: the prefix of every key and reference of the invoice. */
   readonly name: string
   readonly order: {
     readonly customer_reference: string
@@ -48,14 +48,14 @@ export type PlannedInvoice = {
   /** Minor units. */
   readonly total: bigint
   readonly payments: readonly PlannedPayment[]
-  /** What goes back of the first payment, in minor units; zero for most. */
+  /** Minor units refunded of the first payment; zero for most invoices. */
   readonly refund: bigint
 }
 
 const KINDS_OF_PAYERS = 20
 const IN_TWO_PARTS: ReadonlySet<number> = new Set([2, 11, 16])
 
-/** Of twenty invoices one is left open, one is paid by half, three are paid in two parts, and the others at once. */
+/** Of twenty invoices one stays unpaid, one is half paid, three are paid in two parts, the others in one payment. */
 const partsOf = (invoice: number, total: bigint): readonly bigint[] => {
   const payer = invoice % KINDS_OF_PAYERS
   const half = total / 2n
@@ -64,7 +64,7 @@ const partsOf = (invoice: number, total: bigint): readonly bigint[] => {
   return IN_TWO_PARTS.has(payer) ? [half, total - half] : [total]
 }
 
-/** Of twenty payers one gets all of it back and one gets half. */
+/** Of twenty invoices one is refunded in full and one by half. */
 const refundOf = (invoice: number, total: bigint): bigint => {
   const payer = invoice % KINDS_OF_PAYERS
   if (payer === 4) return total
@@ -99,7 +99,7 @@ const totalOf = (source: SourceInvoice): bigint => {
   return total
 }
 
-/** The same plan for the same invoices, always: the keys and the requests of a second run are those of the first. */
+/** Deterministic: a second run sends the same keys and requests as the first. */
 export const planOf = (sources: readonly SourceInvoice[]): readonly PlannedInvoice[] => {
   let payments = 0
   return sources.map(source => {
@@ -122,12 +122,12 @@ export const planOf = (sources: readonly SourceInvoice[]): readonly PlannedInvoi
   })
 }
 
-/** The sums of some books, amounts in minor units: as planned, as the lists say, as the facts say. */
+/** Counts and amounts in minor units: as planned, by the lists, or by the facts. */
 export type Sums = {
   readonly orders: number
   readonly invoices: number
   readonly payments: number
-  /** Invoices of which nothing is due any more. */
+  /** Invoices that are paid in full. */
   readonly settled: number
   readonly refunds: number
   readonly invoiced: bigint
@@ -138,7 +138,7 @@ export type Sums = {
 
 const paidOf = ({ payments }: PlannedInvoice): bigint => payments.reduce((sum, { amount }) => sum + amount, 0n)
 
-/** What the books must say in the end. */
+/** The planned sums. */
 export const sumsOf = (plan: readonly PlannedInvoice[]): Sums => {
   const invoiced = plan.reduce((sum, { total }) => sum + total, 0n)
   const paid = plan.reduce((sum, planned) => sum + paidOf(planned), 0n)

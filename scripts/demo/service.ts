@@ -13,7 +13,7 @@ import { DemoFailure } from './failure.ts'
 export type DemoService = {
   readonly addresses: Addresses
   readonly startedHere: boolean
-  /** Ends what was started here, in good order; does nothing to a service that was there before. */
+  /** Stops the service gracefully if the demo started it; else does nothing. */
   readonly stop: () => Promise<void>
 }
 
@@ -22,21 +22,21 @@ const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
 const POLL_MS = 100
 const LAST_WORDS_LINES = 20
-/** The demo asks in seconds what its callers would ask in days. */
+/** Limits far above the defaults, since the demo sends in seconds what clients would send in days. */
 const RATE_LIMITS = 'default=600000/60,payments=60000/60'
 const OUTPUT_FILE = 'demo-service.log'
 
 const manifestSchema = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) })
 
-/** Just what `npm start` runs, without npm, which does not pass signals on in time. */
+/** The command of `npm start` without npm, which does not forward signals in time. */
 const startArguments = async (): Promise<readonly string[]> => {
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
   return manifestSchema.parse(manifest).scripts.start.split(' ').slice(1)
 }
 
 /**
- * A process group of its own, so that Ctrl-C reaches the demo alone, and its output in a file, so that it can live on
- * after the demo.
+ * The service gets its own process group, so that Ctrl-C reaches the demo only, and a file for its output, so that it
+ * can outlive the demo.
  */
 const spawnService = async (config: Config, port: number): Promise<ChildProcess> => {
   const { dataDir } = config
@@ -63,7 +63,7 @@ const lastWords = async (dataDir: string): Promise<string> => {
   return said.trim().split('\n').slice(-LAST_WORDS_LINES).join('\n')
 }
 
-/** Its address file is the last thing before `ready`. One that a killed service left behind names another pid. */
+/** The service writes its address file just before `ready`. A file left by a killed service has another pid. */
 const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: AbortSignal): Promise<Addresses> => {
   const givenUpAtMs = performance.now() + START_MAX_MS
   for (;;) {
@@ -86,7 +86,7 @@ const stop = async (child: ChildProcess): Promise<void> => {
 
 export type StartOptions = { readonly port: number; readonly signal: AbortSignal; readonly onStarting: () => void }
 
-/** The service of the data directory: the one that runs, or one that is started here. Throws a DemoFailure. */
+/** The service of the data directory, started if it does not run. Throws a DemoFailure. */
 export const findOrStart = async (config: Config, options: StartOptions): Promise<DemoService> => {
   const running = await readAddresses(config.dataDir)
   if (running) return { addresses: running, startedHere: false, stop: async () => undefined }

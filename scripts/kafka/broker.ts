@@ -7,34 +7,34 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { CannotStart, codeOf } from './cannotStart.ts'
+import { StartupError, systemCode } from '../../src/startupError.ts'
 import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
 import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
 
 export type KafkaOptions = {
-  /** Of the plain listener; 0, the default, takes a free one. */
+  /** The port of the plaintext listener; 0, the default, takes a free one. */
   readonly port?: number
   readonly dataDir: string
-  /** Where clients of the plain listener are sent in place of it: a proxy that leads there. */
+  /** The advertised port of the plaintext listener, for a proxy in front of it. */
   readonly advertisedPort?: number
-  /** Adds a SASL/PLAIN listener and makes ACLs count. `users` are passwords by name, added to the usual ones. */
+  /** Adds a SASL/PLAIN listener and enables ACLs. `users` are passwords by name, in addition to the default users. */
   readonly sasl?: { readonly port?: number; readonly users?: Users } | undefined
-  /** Where the jars are kept; by default the ignored .data/kafka-libs of the repository. */
+  /** The folder of the jars; .data/kafka-libs of the repository by default. */
   readonly libsDir?: string
-  /** Hears about slow steps. */
-  readonly say?: (line: string) => void
+  /** Receives a line for each slow step. */
+  readonly log?: (line: string) => void
 }
 
 export type Kafka = {
   readonly brokers: readonly string[]
   readonly sasl?: { readonly mechanism: 'plain'; readonly brokers: readonly string[]; readonly users: Users }
   readonly pid: number
-  /** Resolves when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended, for any reason. */
   readonly ended: Promise<void>
-  /** Shuts the broker down and waits for its end; kills it when it takes longer than a named grace. */
+  /** Shuts the broker down and waits for its end; kills it after STOP_GRACE_MS. */
   stop(): Promise<void>
-  /** Ends it as a power cut would. */
+  /** Kills the process, as a power failure would. */
   kill(): Promise<void>
 }
 
@@ -50,12 +50,14 @@ const LOCKED = 'Failed to acquire lock'
 
 const run = promisify(execFile)
 
-const refusal = (port: number, error: unknown): CannotStart =>
-  codeOf(error) === 'EADDRINUSE'
-    ? new CannotStart(`Port ${port} of 127.0.0.1 is in use; end what listens there, or choose another one with --port.`)
-    : new CannotStart(`Port ${port} of 127.0.0.1 cannot be used: ${String(error)}`)
+const refusal = (port: number, error: unknown): StartupError =>
+  systemCode(error) === 'EADDRINUSE'
+    ? new StartupError(
+        `Port ${port} of 127.0.0.1 is in use; end what listens there, or choose another one with --port.`,
+      )
+    : new StartupError(`Port ${port} of 127.0.0.1 cannot be used: ${String(error)}`)
 
-/** Holds all ports at once while it looks, so that no two of them come out equal, and a taken one is told early. */
+/** Holds all ports at the same time, so that no two are equal and a used port is reported before the start. */
 const reserve = async (wanted: readonly number[]): Promise<number[]> => {
   const servers = wanted.map(() => createServer())
   try {
@@ -87,8 +89,8 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 /**
- * Formats the storage of a new node. The folder becomes final by a rename, so that a start killed in the middle leaves
- * nothing that looks formatted: the next start begins anew.
+ * Formats the storage of a new node in a temporary folder and renames it, so that an interrupted start leaves nothing
+ * that looks formatted.
  */
 const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promise<void> => {
   const final = join(dataDir, LOG_DIR)
@@ -98,12 +100,12 @@ const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promi
   const settings = join(dataDir, 'format.properties')
   await writeFile(settings, serverProperties(ports, fresh, undefined))
   const clusterId = randomBytes(CLUSTER_ID_BYTES).toString('base64url')
-  // As one word: an id may begin with a hyphen.
+  // One argument, because an id may begin with a hyphen.
   const format = ['kafka.tools.StorageTool', 'format', '--standalone', `--cluster-id=${clusterId}`, '-c', settings]
-  // The tool prints every setting it knows: all of it is kept back unless it fails.
+  // The tool prints all its settings, so its output is shown only if it fails.
   const tool = run('java', ['-cp', classpathOf(libsDir), ...format], { cwd: dataDir, maxBuffer: OUTPUT_MAX_BYTES })
   await tool.catch((error: unknown) => {
-    throw new CannotStart(`Kafka could not format ${dataDir}: ${String(error).split('\n').at(-1)}`, error)
+    throw new StartupError(`Kafka could not format ${dataDir}: ${String(error).split('\n').at(-1)}`, error)
   })
   await rename(join(dataDir, fresh), final)
   await rm(settings)
@@ -111,10 +113,10 @@ const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promi
 
 const hasEnded = (jvm: ChildProcess): boolean => jvm.exitCode !== null || jvm.signalCode !== null
 
-const causeOfDeath = (log: string, dataDir: string): CannotStart => {
-  if (log.includes(LOCKED)) return new CannotStart(`Another broker runs on ${dataDir}; give another --data-dir.`)
+const causeOfDeath = (log: string, dataDir: string): StartupError => {
+  if (log.includes(LOCKED)) return new StartupError(`Another broker runs on ${dataDir}; give another --data-dir.`)
   const reason = /^Caused by: (.+)$/m.exec(log)?.[1] ?? /^(?:\S+Exception|\S+Error): .+$/m.exec(log)?.[0]
-  return new CannotStart(`Kafka ended while it started: ${reason ?? 'no reason given'} (see ${join(dataDir, LOG)}).`)
+  return new StartupError(`Kafka ended while it started: ${reason ?? 'no reason given'} (see ${join(dataDir, LOG)}).`)
 }
 
 const awaitStarted = async (jvm: ChildProcess, dataDir: string): Promise<void> => {
@@ -126,7 +128,7 @@ const awaitStarted = async (jvm: ChildProcess, dataDir: string): Promise<void> =
     if (ended) throw causeOfDeath(log, dataDir)
     if (Date.now() > deadline) {
       jvm.kill('SIGKILL')
-      throw new CannotStart(`Kafka did not start within ${START_TIMEOUT_MS / 1000} s (see ${join(dataDir, LOG)}).`)
+      throw new StartupError(`Kafka did not start within ${START_TIMEOUT_MS / 1000} s (see ${join(dataDir, LOG)}).`)
     }
     await delay(START_POLL_MS)
   }
@@ -139,13 +141,13 @@ const openFolder = async (path: string): Promise<string> => {
     await access(dataDir, constants.W_OK)
     return dataDir
   } catch (error) {
-    throw new CannotStart(`The data directory ${dataDir} cannot be written: ${codeOf(error)}.`, error)
+    throw new StartupError(`The data directory ${dataDir} cannot be written: ${systemCode(error)}.`, error)
   }
 }
 
 /**
- * Starts a real Kafka node (KRaft, one process) on 127.0.0.1 and resolves when it takes requests. The data in `dataDir`
- * survive restarts and kills. Throws CannotStart, one sentence, when Java, Maven, a port or the folder is not to be had.
+ * Starts an Apache Kafka node (KRaft, one process) on 127.0.0.1 and resolves when it accepts requests. The data in
+ * `dataDir` survives restarts and kills. Throws a StartupError if Java, Maven, a port or the folder is not available.
  */
 export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
   const libsDir = resolve(options.libsDir ?? LIBS)
@@ -153,7 +155,7 @@ export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
   const dataDir = await openFolder(options.dataDir)
   await clearLeftover(dataDir)
   const ports = await portsFor(options)
-  await ensureJars(libsDir, options.say ?? (() => undefined))
+  await ensureJars(libsDir, options.log ?? (() => undefined))
   const users = options.sasl === undefined ? undefined : await usersOf(dataDir, options.sasl.users ?? {})
   await formatOnce(dataDir, libsDir, ports)
   await writeFile(join(dataDir, PROPERTIES), serverProperties(ports, LOG_DIR, users), { mode: 0o600 })

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { CannotStart, codeOf } from './cannotStart.ts'
+import { StartupError, systemCode } from '../../src/startupError.ts'
 
 type Manifest = { readonly pom: string; readonly jars: Readonly<Record<string, string>> }
 
@@ -17,7 +17,7 @@ const WAY_OUT = 'install both (apt-get install default-jre-headless maven), or s
 
 const run = promisify(execFile)
 
-/** The major version of the `java` on the PATH (17), or undefined when there is none that runs. */
+/** The major version of the `java` on the PATH (17), or undefined if none runs. */
 export const javaMajor = async (): Promise<number | undefined> => {
   try {
     const { stderr, stdout } = await run('java', ['-version'])
@@ -37,12 +37,12 @@ export const hasMaven = async (): Promise<boolean> => {
   }
 }
 
-/** Throws CannotStart, with the way out, unless a Java that can run the broker is on the PATH. */
+/** Throws a StartupError with instructions unless a suitable Java is on the PATH. */
 export const requireJava = async (): Promise<void> => {
   const major = await javaMajor()
-  if (major === undefined) throw new CannotStart(`Kafka needs java and mvn, and java is not on the PATH: ${WAY_OUT}.`)
+  if (major === undefined) throw new StartupError(`Kafka needs java and mvn, and java is not on the PATH: ${WAY_OUT}.`)
   if (major < JAVA_MAJOR_MIN) {
-    throw new CannotStart(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
+    throw new StartupError(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
   }
 }
 
@@ -54,7 +54,7 @@ const manifestOf = async (libsDir: string): Promise<Manifest> => {
   return { pom: sha256(await readFile(POM)), jars: Object.fromEntries(hashes) }
 }
 
-/** Whether the folder holds exactly what was fetched for the present pom: a torn or altered jar is found here. */
+/** Whether the folder holds exactly the jars of the present pom, by hash, so that torn or altered jars are found. */
 const intact = async (libsDir: string): Promise<boolean> => {
   try {
     const recorded = await readFile(join(libsDir, MANIFEST), 'utf8')
@@ -69,22 +69,22 @@ const resolveInto = async (folder: string): Promise<void> => {
   try {
     await run('mvn', ['-q', '-B', '-f', POM, ...goal], { timeout: MAVEN_TIMEOUT_MS, maxBuffer: OUTPUT_MAX_BYTES })
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') {
-      throw new CannotStart(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
+    if (systemCode(error) === 'ENOENT') {
+      throw new StartupError(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
     }
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
     const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error)
-    throw new CannotStart(`Maven could not fetch the jars of Kafka: ${reason}`, error)
+    throw new StartupError(`Maven could not fetch the jars of Kafka: ${reason}`, error)
   }
 }
 
 /**
- * Makes `libsDir` hold the jars of pom.xml: at once when they are there and whole, else by Maven. The folder becomes
- * final by a rename, so that neither a start that was killed nor one that runs beside this one leaves half a set.
+ * Puts the jars of pom.xml into `libsDir`, by Maven unless they are complete. The folder becomes final by a rename, so
+ * that neither a killed start nor a concurrent one leaves half a set.
  */
-export const ensureJars = async (libsDir: string, say: (line: string) => void): Promise<void> => {
+export const ensureJars = async (libsDir: string, log: (line: string) => void): Promise<void> => {
   if (await intact(libsDir)) return
-  say('Fetching Apache Kafka with Maven (43 MB, once) …')
+  log('Fetching Apache Kafka with Maven (43 MB, once) …')
   const fresh = `${libsDir}.${randomUUID()}`
   try {
     await mkdir(dirname(libsDir), { recursive: true })

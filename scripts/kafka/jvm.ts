@@ -4,7 +4,7 @@ import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { CannotStart } from './cannotStart.ts'
+import { StartupError } from '../../src/startupError.ts'
 
 const run = promisify(execFile)
 
@@ -15,9 +15,9 @@ const LEFTOVER_GRACE_MS = 20_000
 const LEFTOVER_POLL_MS = 100
 
 /**
- * Becomes the JVM, and leaves a watcher beside it that ends the JVM when this script dies, kill -9 included: then
- * the pipe on stdin closes without the line that an orderly end writes. The JVM is in a process group of its own, so
- * that Ctrl-C reaches only the script, which stops the broker and waits for it.
+ * The script replaces itself with the JVM and leaves a watcher process that ends the JVM when the parent dies, even by
+ * SIGKILL: then the pipe on stdin closes without the line that an orderly stop writes. The JVM has its own process
+ * group, so that Ctrl-C reaches only the parent, which stops the broker and waits for it.
  */
 const GUARDED = 'exec 3<&0; (read -r over <&3 || kill -TERM $$) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
 
@@ -29,7 +29,7 @@ const MEMORY = ['-Xmx512m', '-XX:+UseSerialGC']
 
 export const classpathOf = (libsDir: string): string => join(libsDir, '*')
 
-/** Starts the broker on the settings in `dataDir`; what it logs goes to kafka.log there. */
+/** Starts the broker with the settings in `dataDir`; its log goes to kafka.log there. */
 export const startJvm = async (dataDir: string, libsDir: string): Promise<ChildProcess> => {
   const log = await open(join(dataDir, LOG), 'w')
   try {
@@ -49,18 +49,18 @@ export const startJvm = async (dataDir: string, libsDir: string): Promise<ChildP
   }
 }
 
-/** The parent's pid of the broker `pid` of this folder, or undefined when that process is gone or another program. */
+/** The parent pid of the broker `pid` of this folder; undefined if that process is gone or is another program. */
 const parentOfBroker = async (pid: number, dataDir: string): Promise<number | undefined> => {
   try {
     const { stdout } = await run('ps', ['-ww', '-o', 'ppid=,args=', '-p', String(pid)])
     return stdout.includes(join(dataDir, PROPERTIES)) ? Number.parseInt(stdout, 10) : undefined
   } catch {
-    // Without `ps` the lock that Kafka itself keeps on its logs still refuses a second broker.
+    // Without `ps`, Kafka's own lock on its log directory still refuses a second broker.
     return undefined
   }
 }
 
-/** It may have ended since we looked. */
+/** The process may have ended since the check. */
 const signalGently = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(pid, signal)
@@ -68,8 +68,8 @@ const signalGently = (pid: number, signal: NodeJS.Signals): void => {
 }
 
 /**
- * Clears what an earlier start left on this folder. A broker whose script lives is somebody's: CannotStart. One whose
- * script was killed is on its way out already: it is awaited, and killed when it takes too long.
+ * Clears the leftover of an earlier start in this folder. Throws a StartupError if a broker with a living parent runs
+ * there. A broker whose parent was killed is ending already: it is awaited, and killed when it takes too long.
  */
 export const clearLeftover = async (dataDir: string): Promise<void> => {
   const recorded = await readFile(join(dataDir, PID), 'utf8').catch(() => '')
@@ -80,7 +80,7 @@ export const clearLeftover = async (dataDir: string): Promise<void> => {
     const parent = await parentOfBroker(pid, dataDir)
     if (parent === undefined) return
     if (parent === script)
-      throw new CannotStart(`Another broker (pid ${pid}) runs on ${dataDir}; give another --data-dir.`)
+      throw new StartupError(`Another broker (pid ${pid}) runs on ${dataDir}; give another --data-dir.`)
     signalGently(pid, Date.now() < deadline ? 'SIGTERM' : 'SIGKILL')
     await delay(LEFTOVER_POLL_MS)
   }

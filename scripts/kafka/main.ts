@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { type Kafka, startKafka } from './broker.ts'
-import { CannotStart } from './cannotStart.ts'
+import { StartupError } from '../../src/startupError.ts'
 import { parseUser } from './settings.ts'
 
 type Options = { port: number; saslPort: number; sasl: boolean; dataDir: string; user: Record<string, string> }
 
 const PORT_MAX = 65_535
 
-const say = (line: string): void => {
+const printNotice = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
@@ -40,16 +40,21 @@ const options = (): Options =>
 
 const announce = (kafka: Kafka): void => {
   const { sasl } = kafka
-  for (const [name, password] of Object.entries(sasl?.users ?? {})) say(`user ${name}:${password}`)
+  for (const [name, password] of Object.entries(sasl?.users ?? {})) printNotice(`user ${name}:${password}`)
   const lines = [...kafka.brokers, ...(sasl?.brokers ?? []).map(address => `sasl ${address}`), 'ready']
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
 const serve = async ({ port, sasl, saslPort, dataDir, user: users }: Options): Promise<void> => {
-  const kafka = await startKafka({ port, dataDir, sasl: sasl ? { port: saslPort, users } : undefined, say })
+  const kafka = await startKafka({
+    port,
+    dataDir,
+    sasl: sasl ? { port: saslPort, users } : undefined,
+    log: printNotice,
+  })
   let asked = false
   const stop = (): void => {
-    // The second Ctrl-C is from somebody who has stopped being patient.
+    // A second Ctrl-C kills the broker.
     void (asked ? kafka.kill() : kafka.stop())
     asked = true
   }
@@ -57,13 +62,13 @@ const serve = async ({ port, sasl, saslPort, dataDir, user: users }: Options): P
   process.on('SIGTERM', stop)
   announce(kafka)
   await kafka.ended
-  if (!asked) throw new CannotStart(`Kafka ended by itself (see kafka.log in ${dataDir}).`)
+  if (!asked) throw new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)
 }
 
 try {
   await serve(options())
 } catch (error) {
-  if (!(error instanceof CannotStart)) throw error
-  say(error.message)
+  if (!(error instanceof StartupError)) throw error
+  printNotice(error.message)
   process.exitCode = 1
 }

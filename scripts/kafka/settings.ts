@@ -1,34 +1,34 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CannotStart } from './cannotStart.ts'
+import { StartupError } from '../../src/startupError.ts'
 
 export type Users = Readonly<Record<string, string>>
 export type Ports = {
   readonly plain: number
   readonly controller: number
   readonly sasl?: number
-  /** Where clients of the plain listener are sent, when something stands in between. */
+  /** The advertised port, if a proxy is in front of the plaintext listener. */
   readonly advertised?: number
 }
 
-/** The broker's super user; everybody else may do only what an ACL grants. */
+/** The super user of the broker; other users may do only what an ACL grants. */
 export const SUPER_USER = 'ledger'
 export const TEST_USERS = ['alice', 'bob'] as const
 
 const PASSWORD_BYTES = 18
 const USERS_FILE = 'users.json'
-/** What needs no escaping, neither in a properties file nor inside a quoted JAAS option. */
+/** Characters that need no escaping in a properties file or in a quoted JAAS option. */
 const USER_NAME = /^[A-Za-z0-9._-]{1,64}$/
 const USER_PASSWORD = /^[!#-[\]-~]{1,128}$/
 
-/** Reads `name:password`; throws CannotStart when it is anything else. */
+/** Parses `name:password`. Throws a StartupError for anything else. */
 export const parseUser = (text: string): readonly [string, string] => {
   const colon = text.indexOf(':')
   const name = text.slice(0, colon)
   const password = text.slice(colon + 1)
   if (colon < 0 || !USER_NAME.test(name) || !USER_PASSWORD.test(password)) {
-    throw new CannotStart('--user takes name:password, both visible ASCII without quotes and backslashes.')
+    throw new StartupError('--user takes name:password, both visible ASCII without quotes and backslashes.')
   }
   return [name, password]
 }
@@ -39,7 +39,7 @@ const savedUsers = async (file: string): Promise<Users> => {
   return Object.fromEntries(pairs)
 }
 
-/** The given users, those of earlier starts on this folder, and a new password for each usual one that is missing. */
+/** The given users, those of earlier starts in this folder, and a new password for each default user without one. */
 export const usersOf = async (dataDir: string, given: Users): Promise<Users> => {
   for (const [name, password] of Object.entries(given)) parseUser(`${name}:${password}`)
   const file = join(dataDir, USERS_FILE)
@@ -57,7 +57,7 @@ const common = (ports: Ports): Record<string, string> => ({
   'inter.broker.listener.name': 'PLAINTEXT',
   'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT',
   'auto.create.topics.enable': 'false',
-  // One node: whatever is replicated by default can be held once only.
+  // A single node can hold only one replica.
   'default.replication.factor': '1',
   'min.insync.replicas': '1',
   'offsets.topic.replication.factor': '1',
@@ -67,7 +67,8 @@ const common = (ports: Ports): Record<string, string> => ({
   'share.coordinator.state.topic.replication.factor': '1',
   'share.coordinator.state.topic.min.isr': '1',
   'group.initial.rebalance.delay.ms': '0',
-  // After a kill the node is let in again only when its earlier life counts as over: 9 s by default.
+  // Shortens the wait after a kill: the controller accepts the node again only when its former session has expired, 9 s
+  // by default.
   'broker.heartbeat.interval.ms': '500',
   'broker.session.timeout.ms': '3000',
 })
@@ -85,8 +86,8 @@ const withUsers = (users: Users): Record<string, string> => {
 }
 
 /**
- * The text of server.properties. `logDir` is relative to the folder in which the broker runs, since a path with a
- * comma would be two paths. The plain listener is the operator's door (super user, loopback only).
+ * The text of server.properties. `logDir` is relative to the broker's working directory, because a comma in a path
+ * would separate two paths. The plaintext listener is for the operator (super user, loopback only).
  */
 export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]

@@ -5,10 +5,10 @@ import { fetchWhenAvailable } from '../../src/retryAfter.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './givenToken.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** Requests of the command line to the API of the service that is meant. */
+/** Requests of the command line to the API. */
 
 export type CallerOptions = TokenOptions & { readonly tenant?: string; readonly subject: string }
-/** Resolves to the answer's document. Throws a StartupError that says what the service says. */
+/** Resolves to the document of the response. Throws a StartupError with the problem's detail. */
 export type ApiCaller = (
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
@@ -33,7 +33,9 @@ const sentenceOf = (status: number, document: unknown): string => {
   return `${told.join(' ')} (${code}, correlation id ${correlation_id})`
 }
 
-/** A token for the caller: theirs, or a short one of the embedded issuer. Throws a StartupError when neither can be had. */
+/**
+ * The caller's own token, or a short-lived one of the embedded issuer. Throws a StartupError if neither is possible.
+ */
 const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promise<string> => {
   const { tenant, subject } = options
   const given = await givenToken(options)
@@ -48,7 +50,7 @@ const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promi
   return mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false })
 }
 
-/** `scopes`: what a token must permit that is made for this. Throws a StartupError when there is no service to talk to. */
+/** `scopes` are those of a token that is minted for the call. Throws a StartupError if no service is known. */
 export const callerOf = async (options: CallerOptions, scopes: readonly string[]): Promise<ApiCaller> => {
   const { config, addresses } = await findConnections()
   const { api } = addresses

@@ -22,7 +22,7 @@ const proofOf = (client: DevClient): keyof typeof PROOFS => {
   return 'jwks' in client ? 'private_key_jwt' : 'client_secret'
 }
 
-/** A client as it may be shown: never with its secret. */
+/** The public members of a client, without its secret. */
 const shown = (client: DevClient) => ({
   client_id: client.client_id,
   name: client.name ?? null,

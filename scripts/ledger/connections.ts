@@ -2,10 +2,13 @@ import { type Addresses, readAddresses } from '../../src/addresses.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
 
-/** Where everything is: of the service that runs on the data directory, else as configured. */
+/**
+ * The addresses of the ledger's services: those of the service that runs in the data directory, else the configured
+ * ones.
+ */
 export type Connections = {
   readonly config: Config
-  /** The service that runs on the data directory; undefined when none does. */
+  /** The service that runs in the data directory; undefined if none does. */
   readonly running: Addresses | undefined
   readonly addresses: KnownAddresses
 }
@@ -13,7 +16,7 @@ export type Connections = {
 export type KnownAddresses = { readonly [Part in Exclude<keyof Addresses, 'pids'>]: string | null }
 
 const configuredAddresses = (config: Config): KnownAddresses => ({
-  // Beside real parts only, the service writes no address file; then it is where PORT says.
+  // A service with external dependencies only writes no address file; then it is at PORT.
   api: isConfigured(config) ? `http://localhost:${config.port}` : null,
   event_store: config.eventStoreUrl ?? null,
   postgres: config.databaseUrl ?? null,
@@ -21,7 +24,7 @@ const configuredAddresses = (config: Config): KnownAddresses => ({
   issuer: config.issuer ?? null,
 })
 
-/** Whether any real part is named in the environment. */
+/** Whether the environment names any external dependency. */
 const isConfigured = ({ eventStoreUrl, databaseUrl, kafka, issuer }: Config): boolean =>
   [eventStoreUrl, databaseUrl, kafka, issuer].some(setting => setting !== undefined)
 
@@ -39,9 +42,9 @@ export const findConnections = async (): Promise<Connections> => {
   return { config, running, addresses }
 }
 
-/** What to do when there is nothing to talk to. */
+/** Instructions for the case that no service is known. */
 export const howToStart = (dataDir: string): string =>
   `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`
 
-/** A connection string as it may be shown. */
+/** The connection string without its password, for display. */
 export const withoutPassword = (address: string): string => address.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')

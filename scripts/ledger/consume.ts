@@ -8,27 +8,27 @@ import { type Api, createApi } from './consume/api.ts'
 import { type Copy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
-import { progressOf, sayConsumed, sayVerified } from './consume/say.ts'
+import { progressOf, printConsumed, printVerified } from './consume/output.ts'
 import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { TOKEN_SETTING } from './givenToken.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** A subscriber in small, to be read and copied: keeps every fact once, survives its own death, and proves it. */
+/** An example subscriber: stores every fact once, survives a kill at any moment, and can prove that it is complete. */
 
 type Common = { readonly copy: string; readonly api?: string; readonly tenant?: string; readonly json: boolean }
 type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: string[]; readonly follow: boolean }
 
 const SUBJECT = 'ledger-consume'
-const PATIENCE_MS = 60_000
+const RETRY_MAX_MS = 60_000
 
-/** Aborts at Ctrl-C and its like. What is being written is written to its end all the same. */
+/** Aborts on SIGINT, SIGTERM and SIGHUP. A write in progress is completed first. */
 const stopSignal = (): AbortSignal => {
   const stop = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop.abort())
   return stop.signal
 }
 
-/** A token that was given, or as many as are needed of the embedded issuer. */
+/** The given token, or tokens of the embedded issuer, renewed as needed. */
 const tokensFor = async (tenant: string | undefined): Promise<() => Promise<string>> => {
   const given = process.env[TOKEN_SETTING] ?? ''
   if (given !== '') return async () => given
@@ -45,12 +45,12 @@ const openApi = async ({ api, tenant }: Common, signal: AbortSignal, patienceMs:
   const { config, addresses } = await findConnections()
   const address = api ?? addresses.api
   if (address === null) throw new StartupError(howToStart(config.dataDir))
-  return createApi({ api: address, token: await tokensFor(tenant), signal, patienceMs })
+  return createApi({ api: address, token: await tokensFor(tenant), signal, retryMaxMs: patienceMs })
 }
 
 const overHttp = async (options: Options, copy: Copy, signal: AbortSignal): Promise<void> => {
   const { follow } = options
-  const api = await openApi(options, signal, follow ? Number.POSITIVE_INFINITY : PATIENCE_MS)
+  const api = await openApi(options, signal, follow ? Number.POSITIVE_INFINITY : RETRY_MAX_MS)
   await consumeHttp({ api, copy, follow, signal, onProgress: progressOf(copy) })
 }
 
@@ -65,7 +65,7 @@ const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
   const stray = topic?.find(name => !MANIFEST_TOPICS.includes(name))
   if (stray !== undefined)
     throw new StartupError(`There is no topic ${JSON.stringify(stray)}: ${MANIFEST_TOPICS.join(', ')}.`)
-  // Without the manifests there would be nothing to prove the copy by.
+  // The manifests are needed to verify the copy.
   return topic && (from === 'kafka' ? [...topic, MANIFESTS_TOPIC] : topic)
 }
 
@@ -81,7 +81,7 @@ const consume = async (options: Options): Promise<void> => {
   } finally {
     await copy.close()
   }
-  sayConsumed(copy, folder, options.json)
+  printConsumed(copy, folder, options.json)
   if (copy.counts.late > 0) process.exitCode = 1
 }
 
@@ -90,12 +90,12 @@ const verify = async (options: Common): Promise<void> => {
   const signal = stopSignal()
   const state = await readState(folder)
   const ownFacts = async () => (tenant === undefined ? undefined : { api: await api(), tenant })
-  const api = (): Promise<Api> => openApi(options, signal, PATIENCE_MS)
+  const api = (): Promise<Api> => openApi(options, signal, RETRY_MAX_MS)
   const verified =
     state.from === 'http'
       ? await verifyOverHttp(folder, state, await api())
       : await verifyByManifests(folder, state, await ownFacts())
-  sayVerified(verified, json)
+  printVerified(verified, json)
   process.exitCode = verified.ok ? 0 : 1
 }
 
@@ -119,7 +119,7 @@ const verifyCommand = common(new Command('verify').requiredOption(COPY, COPY_IS)
   )
   .action(verify)
 
-// Not a required option here: it would be required of `verify` a second time, in front of that word.
+// Not a required option of commander, which would require it before the word `verify` too.
 export const consumeCommand = common(new Command('consume').option(COPY, COPY_IS))
   .description('Keeps a copy of the published facts: each once, in order per key, from where it stopped.')
   .enablePositionalOptions()

@@ -17,7 +17,7 @@ import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** Facts that could not be delivered, and what an operator does about them. */
+/** `dead-letters`: lists the facts that could not be delivered, and retries or discards them for the operator. */
 
 const WAIT_MAX_MS = 30_000
 const POLL_MS = 200
@@ -84,14 +84,14 @@ type Order = {
   readonly position?: bigint
 }
 
-/** On record before it is done: who let go of a fact must be found later. */
+/** The audit record is written before the action, so that no discarded fact is without one. */
 const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact): Promise<void> =>
   withLedger(storeUrl, ledger => {
     const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
     return recordAccess(ledger, command, operatorContext(tenant_id))
   })
 
-/** What is left of the key when the active process has done what was asked, or is not there to do it. */
+/** The remaining rows of the key, after the active process has executed the request or the wait is over. */
 const settled = async ({ sql }: Database, { delivery, key, position }: Order) => {
   const until = performance.now() + WAIT_MAX_MS
   for (;;) {

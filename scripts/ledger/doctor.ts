@@ -7,12 +7,12 @@ import { type Check, finding } from './doctor/finding.ts'
 import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
 import { checkParked } from './doctor/parked.ts'
-import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/parts.ts'
+import { checkApi, checkIssuer, checkKafka, checkPostgres, checkStore } from './doctor/dependencies.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart, type KnownAddresses, type Connections } from './connections.ts'
 
-/** What `--json` prints. */
+/** The document of `--json`. */
 type Diagnosis = Machine & {
   readonly ok: boolean
   readonly at: string
@@ -26,7 +26,7 @@ type Examined = { readonly checks: readonly Check[]; readonly feeds: readonly Fe
 const unknown = (check: string, setting: string): Check =>
   finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
 
-/** The store and the database, and then, if both answer, how the feeds between them stand. */
+/** Checks of the event store and of the database and, if both respond, of the feeds between them. */
 const examineStores = async ({ running, addresses }: Connections): Promise<Examined> => {
   const { event_store, postgres, kafka } = addresses
   const store = event_store === null ? undefined : openEventStore({ connectionString: event_store })
@@ -53,7 +53,7 @@ const examineStores = async ({ running, addresses }: Connections): Promise<Exami
   }
 }
 
-const examineParts = async (connections: Connections): Promise<Examined> => {
+const examineDependencies = async (connections: Connections): Promise<Examined> => {
   const { config, addresses } = connections
   const { api, kafka, issuer } = addresses
   const [reached, stores, brokers, keys] = await Promise.all([
@@ -72,7 +72,7 @@ const examine = async (): Promise<Diagnosis> => {
   const nothingThere = Object.values(addresses).every(address => address === null)
   const parts = nothingThere
     ? { checks: [finding('service', 'It does not run.', howToStart(config.dataDir))], feeds: [] }
-    : await examineParts(connections)
+    : await examineDependencies(connections)
   const all = [...checks, ...parts.checks]
   const isWell = all.every(({ status }) => status !== 'finding')
   return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: parts.feeds }

@@ -2,9 +2,9 @@ import { text } from 'node:stream/consumers'
 import { StartupError } from '../../src/startupError.ts'
 import { findConnections } from './connections.ts'
 
-/** What the commands about the embedded issuer share. */
+/** Shared functions of the commands for the embedded issuer. */
 
-/** The data directory whose issuer is meant. Throws a StartupError when an outside issuer has the users and the clients. */
+/** The data directory of the embedded issuer. Throws a StartupError if OIDC_ISSUER names an external one. */
 export const issuerDirectory = async (): Promise<string> => {
   const { config } = await findConnections()
   if (config.issuer === undefined) return config.dataDir
@@ -13,10 +13,10 @@ export const issuerDirectory = async (): Promise<string> => {
   )
 }
 
-/** `--scope "a b"` as it is stored: each once, in the order that it was given. */
+/** `--scope "a b"` in its stored form: without duplicates, in the given order. */
 export const scopesOf = (given: string): string => [...new Set(given.split(/\s+/).filter(Boolean))].join(' ')
 
-/** The first line of what is piped in: a secret on the command line would be seen by everybody on the machine. */
+/** The first line of stdin. Secrets are not taken from the command line, which every user of the machine can read. */
 export const lineFromStdin = async (what: 'password' | 'token'): Promise<string> => {
   if (process.stdin.isTTY)
     throw new StartupError(`Pipe the ${what} in: printf %s "$${what.toUpperCase()}" | npm run -s ledger -- …`)

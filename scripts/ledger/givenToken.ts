@@ -2,12 +2,12 @@ import { Option } from 'commander'
 import { StartupError } from '../../src/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
-/** In the environment: whatever stands in a command line can be read by everybody on the machine. */
+/** The environment variable of the token, since every user of the machine can read a command line. */
 export const TOKEN_SETTING = 'LEDGER_TOKEN'
 
 export type TokenOptions = { readonly token?: string; readonly tokenStdin?: boolean }
 
-/** The caller's own token, from a pipe or from the environment; undefined when there is none. */
+/** The caller's own token, from stdin or from the environment; undefined if there is none. */
 export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
   if (token !== undefined)
     throw new StartupError(
@@ -18,13 +18,13 @@ export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<s
   return given === '' ? undefined : given
 }
 
-/** Of every command that calls the API. `scope`: what the token must permit. */
+/** Options of every command that calls the API. `scope` is the scope that the token needs. */
 export const tokenOptions = (scope: string): readonly [Option, Option] => [
   new Option(
     '--token-stdin',
     `read an access token with the scope ${scope} from a pipe, in place of --tenant and --subject; or put it into ` +
       TOKEN_SETTING,
   ),
-  // Refused, and not unknown, so that it can be said what to do instead.
+  // Known but refused, so that the error can say what to do instead.
   new Option('--token <token>').hideHelp(),
 ]

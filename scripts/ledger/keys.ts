@@ -5,12 +5,12 @@ import { READ_SCOPES } from '../../src/identity/principal.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { type ApiCaller, type CallerOptions, callerOf } from './apiCaller.ts'
 import { tokenOptions } from './givenToken.ts'
-import { print, printJson, tell } from './print.ts'
+import { print, printJson, printNotice } from './print.ts'
 import { aligned } from './table.ts'
 
 /**
- * API keys, through the API like everybody else's requests: only the service has the pepper, and there is one way in which
- * a key is issued, authorized and put on record.
+ * `keys`: API keys through the API, because only the service has the pepper, and because issuance is authorized and
+ * audited in one place.
  */
 
 const keySchema = z.looseObject({
@@ -41,7 +41,7 @@ const wholeNumber = (name: string) => (text: string) => {
   return Number(text)
 }
 
-/** `10000/86400`: requests in seconds. */
+/** Parses `10000/86400`: requests per seconds. */
 const quotaOf = (text: string) => {
   const [, requests, seconds] = /^(\d{1,10})\/(\d{1,7})$/.exec(text) ?? []
   if (seconds === undefined) throw new StartupError('--quota is written requests/seconds: 10000/86400.')
@@ -67,11 +67,11 @@ const list = async (options: Output & { readonly state?: string }): Promise<void
   for (const line of aligned([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])) print(line)
 }
 
-/** The key goes to stdout, alone, so that it can go from there to where it is kept; what is to be known of it does not. */
+/** Only the secret goes to stdout, so that it can be piped to a secret store; the other members go to stderr. */
 const printSecret = ({ secret, ...key }: IssuedKey, { json }: Output, more: string): void => {
   if (json) return printJson({ ...key, secret })
   print(secret)
-  tell(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
+  printNotice(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
 }
 
 type Issue = Output & {

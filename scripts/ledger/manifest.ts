@@ -12,12 +12,15 @@ import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** Seals what the analysts' topics have had since their last manifest, without waiting for the hour to end. */
+/** `manifest`: seals the facts since the last manifest without waiting for the end of the hour. */
 
 type Options = { readonly topic?: string; readonly json: boolean }
 
 const AUTHORITY = 'operator'
-/** What was committed before the command should be in its manifest. A projector that is further behind is not waited for. */
+/**
+ * The wait for the projector, so that events committed before the command are included. A projector that is further
+ * behind is not awaited.
+ */
 const CATCH_UP_MAX_MS = 2_000
 const POLL_MS = 50
 

@@ -4,7 +4,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Context, createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { realWorld } from '../../src/world.ts'
 
-/** A command given at the command line: by whoever is logged in on this machine, in the name of nobody else. */
+/** The context of a command from the command line: its subject is the operating system's user. */
 export const operatorContext = (tenant: string): Context => ({
   tenant,
   subject: userInfo().username,
@@ -15,7 +15,7 @@ export const operatorContext = (tenant: string): Context => ({
   at: new Date(realWorld().now()).toISOString(),
 })
 
-/** Opens the ledger on the store of this connection string for as long as the work takes. */
+/** Opens the ledger on this event store while `work` runs. */
 export const withLedger = async <T>(connectionString: string, work: (ledger: Ledger) => Promise<T>): Promise<T> => {
   const store = openEventStore({ connectionString })
   try {

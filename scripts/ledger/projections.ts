@@ -6,40 +6,44 @@ import { startParts } from '../../src/embedded/parts.ts'
 import { StartupError } from '../../src/startupError.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
-import { print, printJson, tell } from './print.ts'
+import { print, printJson, printNotice } from './print.ts'
 import { findConnections } from './connections.ts'
 
-/** The read models as a whole. */
+/** `projections`: commands for all read models. */
 
 type Options = { readonly json: boolean; readonly toThisLog: boolean }
 
-/** The names under which processes take turns at the feeds. */
-const TURNS = ['projector', 'worker', 'publisher', 'subscriptions']
-const TURN_MAX_MS = 5_000
+/** The names of the leases under which processes run the feeds. */
+const LEASES = ['projector', 'worker', 'publisher', 'subscriptions']
+const LEASE_MAX_MS = 5_000
 const RUNNING = 'A service runs on this database. End every instance of it first.'
 
-/** Starts what the service would bring itself, since a service that refuses its log does not run. */
+/** Starts the embedded Postgres if needed, since a service that refuses its log does not run. */
 const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   const { config, running } = await findConnections()
   if (running !== undefined) throw new StartupError(RUNNING)
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const directory = await openDataDirectory(config.dataDir)
   releasers.add(() => directory.release())
-  const failed = (reason: Error): void => tell(reason.message)
+  const failed = (reason: Error): void => printNotice(reason.message)
   const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
   const parts = await startParts(wanted)
   releasers.add(parts.stop)
   return parts.databaseUrl ?? ''
 }
 
-/** Does the work while no process can run any feed. */
-const alone = async (database: Database, names: readonly string[], work: () => Promise<void>): Promise<void> => {
+/** Does the work while holding every lease, so that no process can run a feed. */
+const holdingLeases = async (
+  database: Database,
+  names: readonly string[],
+  work: () => Promise<void>,
+): Promise<void> => {
   const [name, ...others] = names
   if (name === undefined) return work()
   let isHeld = false
-  await database.exclusively(name, AbortSignal.timeout(TURN_MAX_MS), async () => {
+  await database.exclusively(name, AbortSignal.timeout(LEASE_MAX_MS), async () => {
     isHeld = true
-    await alone(database, others, work)
+    await holdingLeases(database, others, work)
   })
   if (!isHeld) throw new StartupError(RUNNING)
 }
@@ -47,12 +51,12 @@ const alone = async (database: Database, names: readonly string[], work: () => P
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
     throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
-  const releasers = createReleasers(error => tell(String(error)))
+  const releasers = createReleasers(error => printNotice(String(error)))
   try {
     const connectionString = await databaseUrlOf(releasers)
     const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })
     releasers.add(() => database.close())
-    await alone(database, TURNS, () => database.transaction(forgetLog))
+    await holdingLeases(database, LEASES, () => database.transaction(forgetLog))
   } finally {
     await releasers.release()
   }

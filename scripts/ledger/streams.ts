@@ -9,27 +9,27 @@ import { aggregates } from '../../streams/index.ts'
 import { print, printJson, printLines } from './print.ts'
 import { findConnections, howToStart, withoutPassword } from './connections.ts'
 
-/** What an auditor reads: the stored event itself, not what this build would make of it. */
+/** One event as an auditor reads it: the stored form, without upcasting. */
 type Entry = {
   readonly revision: bigint
   readonly position: bigint
   readonly event_id: string
   readonly type: string
   readonly schema_version: number | null
-  /** When it was decided, by the clock of the service; `stored_at` by that of the store. */
+  /** The time of the decision by the clock of the service; `stored_at` is by the clock of the store. */
   readonly at: string
   readonly stored_at: string
   readonly tenant: string | null
   readonly subject: string | null
   readonly client: string | null
-  /** The scope, or the process, by whose right. */
+  /** The scope of the caller, or the name of the process manager. */
   readonly authority: string | null
   readonly correlation_id: string | null
   readonly causation_id: string | null
   readonly data: JsonObject
 }
 
-/** Every member may be missing: an event that this service did not write must be shown too, and above all. */
+/** Every member may be absent, because events that this service did not write must be shown too. */
 const text = z.string().nullable().catch(null).default(null)
 const metadataSchema = z.object({
   tenant: text,
@@ -61,7 +61,7 @@ const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: Sto
 
 const AGGREGATES = Object.values(aggregates)
 
-/** The stream that an id belongs to. Throws a StartupError for what is no id of any aggregate. */
+/** The stream of an id. Throws a StartupError if no aggregate has ids of this form. */
 const streamNamed = (id: string): string => {
   const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)

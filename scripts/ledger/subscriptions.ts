@@ -7,7 +7,7 @@ import { tokenOptions } from './givenToken.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
-/** Subscriptions, through the API like everybody else's requests: there is one way in which they are authorized. */
+/** `subscriptions`: commands through the API, which authorizes them. */
 
 const subscriptionSchema = z.looseObject({
   id: z.string(),
@@ -29,11 +29,11 @@ const operationSchema = z.looseObject({ id: z.string(), state: z.string() })
 
 type Output = CallerOptions & { readonly json: boolean }
 
-/** Who creates, resumes or replays must be allowed to read what is delivered. */
+/** Creating, resuming and replaying need the read scopes of the delivered facts. */
 const SCOPES = ['events:subscribe', 'orders:read', 'invoices:read', 'payments:read', 'exports:read']
 const PAGE_LIMIT = 100
 
-/** `beginning`, `now`, a position of the log, or a time. */
+/** Parses `beginning`, `now`, a position of the log, or a time. */
 const placeOf = (text: string) => {
   if (text === 'beginning' || text === 'now') return text
   if (/^\d{1,19}$/.test(text)) return { position: text }

@@ -1,14 +1,14 @@
-import { visible } from './print.ts'
+import { escaped } from './print.ts'
 
 const GAP = '  '
 
-/** Columns as wide as their widest cell; the first to the left, the others to the side that is asked for. */
+/** Pads columns to their widest cell; the first is aligned left, the others as given. */
 export const aligned = (
   texts: readonly (readonly string[])[],
   others: 'left' | 'right' = 'left',
 ): readonly string[] => {
-  // As wide as it is shown: no cell may look like another line.
-  const rows = texts.map(row => row.map(visible))
+  // Escaped before measuring, so that no cell can imitate another line.
+  const rows = texts.map(row => row.map(escaped))
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
   const cell = (text: string, column: number): string => {
     const width = widths[column] ?? 0

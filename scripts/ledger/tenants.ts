@@ -7,12 +7,12 @@ import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** The operators' word on tenants and their subjects, whatever the issuer says of them. */
+/** `tenants`: suspension of tenants and revocation of scopes by the operator. */
 
 type Options = { readonly reason: string; readonly json: boolean }
 type RightOptions = Options & { readonly subject: string; readonly scope: string }
 
-const say = async (tenant: string, command: TenantCommand, { json }: Options): Promise<void> => {
+const changeTenant = async (tenant: string, command: TenantCommand, { json }: Options): Promise<void> => {
   if (!TENANT_PATTERN.test(tenant))
     throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
   const { config, addresses } = await findConnections()
@@ -55,26 +55,35 @@ export const tenantsCommand = new Command('tenants')
   .description('Suspends tenants and takes scopes from subjects, whatever their credentials say.')
   .addCommand(
     subcommand('suspend', 'Nobody of the tenant may do anything; streams and subscriptions of it end.').action(
-      (tenant: string, options: Options) => say(tenant, { type: 'SuspendTenant', reason: options.reason }, options),
+      (tenant: string, options: Options) =>
+        changeTenant(tenant, { type: 'SuspendTenant', reason: options.reason }, options),
     ),
   )
   .addCommand(
     subcommand('reinstate', 'Takes the suspension back.').action((tenant: string, options: Options) =>
-      say(tenant, { type: 'ReinstateTenant', reason: options.reason }, options),
+      changeTenant(tenant, { type: 'ReinstateTenant', reason: options.reason }, options),
     ),
   )
   .addCommand(
     ofSubject('revoke-scope', 'The subject may no longer do what the scope permits.').action(
       (tenant: string, options: RightOptions) => {
         const { subject, reason } = options
-        return say(tenant, { type: 'RevokeScope', subject, scope: checkedScope(options.scope), reason }, options)
+        return changeTenant(
+          tenant,
+          { type: 'RevokeScope', subject, scope: checkedScope(options.scope), reason },
+          options,
+        )
       },
     ),
   )
   .addCommand(
     ofSubject('restore-scope', 'Gives back what was revoked.').action((tenant: string, options: RightOptions) => {
       const { subject, reason } = options
-      return say(tenant, { type: 'RestoreScope', subject, scope: checkedScope(options.scope), reason }, options)
+      return changeTenant(
+        tenant,
+        { type: 'RestoreScope', subject, scope: checkedScope(options.scope), reason },
+        options,
+      )
     }),
   )
   .addHelpText(

@@ -19,8 +19,8 @@ const list = async ({ json }: Json): Promise<void> => {
   for (const line of aligned(users.map(user => [user.username, user.tenant, since(user.password_set_at)]))) print(line)
 }
 
-/** A password that its owner typed is not printed; one that was made here is told this once. */
-const tell = (username: string, password: string, { json, passwordStdin }: Typed): void => {
+/** A piped-in password is not printed; a generated one is printed once. */
+const printPassword = (username: string, password: string, { json, passwordStdin }: Typed): void => {
   const told = passwordStdin ? {} : { password }
   if (json) return printJson({ username, ...told })
   print(passwordStdin ? `${username} has the password that was piped in.` : `password of ${username}  ${password}`)
@@ -31,11 +31,11 @@ const given = async ({ passwordStdin }: Typed): Promise<string | undefined> =>
 
 const add = async (username: string, options: Typed & { readonly tenant: string; readonly scope: string }) => {
   const user = { username, tenant: options.tenant, scope: scopesOf(options.scope) }
-  tell(username, await addUser(await issuerDirectory(), user, await given(options)), options)
+  printPassword(username, await addUser(await issuerDirectory(), user, await given(options)), options)
 }
 
 const changePassword = async (username: string, options: Typed): Promise<void> =>
-  tell(username, await setPassword(await issuerDirectory(), username, await given(options)), options)
+  printPassword(username, await setPassword(await issuerDirectory(), username, await given(options)), options)
 
 const remove = async (username: string, { json }: Json): Promise<void> => {
   await removeUser(await issuerDirectory(), username)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Client, clientOf, eventually } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
-import { ledger } from '../scripts/ledger/kit.ts'
+import { ledger } from '../scripts/ledger/fixtures.ts'
 
 const COUNTS_WITHIN_MS = 5_000
 

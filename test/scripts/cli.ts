@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** A script run as its own process, as a person runs it. */
+/** Runs a script as its own process, as a person at a terminal would. */
 
 export type Ended = { readonly code: number | NodeJS.Signals; readonly stdout: string; readonly stderr: string }
 export type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly ended: Promise<Ended> }
 
-/** The settings of whoever runs the tests must not reach the script. */
+/** Settings of the test run itself, which must not reach the script. */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set([
   'EVENTSTORE_URL',
   'DATABASE_URL',
@@ -21,7 +21,7 @@ const environment = (env: Readonly<Record<string, string>>): NodeJS.ProcessEnv =
   ...env,
 })
 
-/** `script` below scripts/; `typed` is all that comes in by stdin. */
+/** `script` is relative to scripts/; `typed` is the whole of stdin. */
 export const start = (
   script: string,
   args: readonly string[],
@@ -33,7 +33,7 @@ export const start = (
     env: environment(env),
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  // A script that does not read may be gone before it is all written.
+  // A script that does not read stdin may end before everything is written.
   child.stdin.on('error', () => undefined).end(typed)
   let stdout = ''
   let stderr = ''

@@ -42,11 +42,11 @@ describe('npm run demo', function () {
   const endService = async ({ pids }: Addresses): Promise<void> => {
     expect(pids['service']).to.be.above(1)
     process.kill(Number(pids['service']), 'SIGTERM')
-    // The lock is free when the service, and with it everything that it started, is gone.
+    // The lock is released after the service and its child processes have ended.
     await (await openDataDirectory(dataDir, { waitMs: 30_000 })).release()
   }
 
-  it('starts the service, plays, balances the books, and stops what it started', async () => {
+  it('starts the service, runs the plan, reconciles the sums, and stops what it started', async () => {
     const { code, stdout, stderr } = await demo()
     expect(code, stderr).to.equal(0)
     expect(stderr).to.include(`${LIMIT}/${LIMIT} invoices`)
@@ -57,7 +57,7 @@ describe('npm run demo', function () {
     await (await openDataDirectory(dataDir)).release()
   })
 
-  it('ends with the same sums on the same data and pays nothing twice; --keep leaves the service', async () => {
+  it('is idempotent on the same data: same sums, no second payment; --keep leaves the service running', async () => {
     const { code, stdout, stderr } = await demo('--keep')
     kept = await readAddresses(dataDir)
     expect(code, stderr).to.equal(0)
@@ -69,14 +69,14 @@ describe('npm run demo', function () {
     expect(new Set(references).size).to.equal(sums.payments)
   })
 
-  it('plays on the service that runs already, and leaves it running', async () => {
+  it('uses a service that runs already, and leaves it running', async () => {
     const { code, stdout, stderr } = await demo()
     expect(code, stderr).to.equal(0)
     expect(stdout).to.include('The service was running already.').and.to.include(SUMS_LINE)
     expect((await fetch(`${keptService().api}/livez`)).status).to.equal(200)
   })
 
-  it('fails with a sentence for each sum that somebody else has changed', async () => {
+  it('fails with a sentence for each sum that another client has changed', async () => {
     const client = await clientAs('somebody', 'payments:write', 'invoices:read')
     const open = (await client.get('/invoices?state=approved')).body.items[0]
     const paid = { invoice_id: open.id, amount: 1, currency: 'USD' }
@@ -101,7 +101,7 @@ describe('npm run demo', function () {
     await (await openDataDirectory(dataDir)).release()
   })
 
-  it('says in a sentence why the service cannot start', async () => {
+  it('prints one sentence when the service cannot start', async () => {
     const file = join(dataDir, 'a-file')
     await writeFile(file, '')
     const { code, stderr } = await run('demo/main.ts', [], { LEDGER_DATA_DIR: file })
@@ -109,7 +109,7 @@ describe('npm run demo', function () {
     expect(stderr).to.equal(`The data directory ${file} is not a directory (EEXIST).\n`)
   })
 
-  it('explains itself, and refuses a limit that is none', async () => {
+  it('has a help text, and refuses an invalid limit', async () => {
     expect((await run('demo/main.ts', ['--help'], {})).stdout)
       .to.include('--keep')
       .and.to.include('--limit')

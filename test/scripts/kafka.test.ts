@@ -17,9 +17,9 @@ const POLL_MS = 50
 
 type Running = { readonly process: ChildProcess; readonly out: () => string; readonly err: () => string }
 
-/** `node` alone is on the PATH when `bare`. */
-const run = (args: readonly string[], bare = false): Running => {
-  const env = bare ? { PATH: dirname(process.execPath) } : process.env
+/** With `onlyNode` only `node` is on the PATH. */
+const run = (args: readonly string[], onlyNode = false): Running => {
+  const env = onlyNode ? { PATH: dirname(process.execPath) } : process.env
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const said = { out: '', err: '' }
   child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()))
@@ -46,7 +46,7 @@ const ready = (broker: Running): Promise<void> =>
     return broker.out().endsWith('ready\n')
   })
 
-/** A zombie is dead: in a container nobody may come to collect an orphan. */
+/** A zombie counts as ended, since a container may have no init process that reaps orphans. */
 const isAlive = (pid: number): boolean => {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
   return stdout.trim() !== '' && !stdout.startsWith('Z')
@@ -91,7 +91,7 @@ describe('npm run kafka', function () {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('says what is missing and the way out when there is no Java', async () => {
+  it('reports missing Java with instructions', async () => {
     const broker = run(['--port', '0', '--data-dir', dataDir], true)
     expect(await ended(broker)).to.equal(1)
     expect(broker.err()).to.equal(
@@ -101,7 +101,7 @@ describe('npm run kafka', function () {
     expect(broker.out()).to.equal('')
   })
 
-  it('refuses a port that is none', async () => {
+  it('refuses an invalid port', async () => {
     const broker = run(['--port', '70000'])
     expect(await ended(broker)).to.equal(1)
     expect(broker.err()).to.contain('A port is a number from 0 to 65535.')
@@ -109,7 +109,7 @@ describe('npm run kafka', function () {
 
   if (kafkaKind !== 'real') return
 
-  it('prints its addresses, then ready; ends in good order at SIGTERM; has its data and users again', async () => {
+  it('prints its addresses, then ready; stops gracefully at SIGTERM; keeps its data and users', async () => {
     const first = start('--sasl', '--user', 'carol:s3cret')
     await ready(first)
     expect(first.out()).to.match(/^127\.0\.0\.1:\d+\nsasl 127\.0\.0\.1:\d+\nready\n$/)
@@ -132,7 +132,7 @@ describe('npm run kafka', function () {
     expect(await publishOne(second, 'kept')).to.deep.equal(['v', 'v'])
   })
 
-  it('refuses in one sentence a folder and a port in use, and leaves their owner alone', async () => {
+  it('refuses a folder and a port in use with one sentence, and leaves their owner running', async () => {
     const first = start()
     await ready(first)
     const same = start()
@@ -146,7 +146,7 @@ describe('npm run kafka', function () {
     expect(await publishOne(first, 'undisturbed')).to.deep.equal(['v'])
   })
 
-  it('leaves no JVM behind when it is killed, and starts at once on the same folder', async () => {
+  it('leaves no JVM behind when it is killed, and starts again at once in the same folder', async () => {
     const first = start()
     await ready(first)
     await publishOne(first, 'kept')
@@ -162,7 +162,7 @@ describe('npm run kafka', function () {
     await until('the JVM was gone', () => !isAlive(next), GONE_MS)
   })
 
-  it('says so, and ends with code 1, when the broker dies', async () => {
+  it('reports the end of the broker, and exits with code 1', async () => {
     const broker = start()
     await ready(broker)
     process.kill(await jvmOf(dataDir), 'SIGKILL')
@@ -170,7 +170,7 @@ describe('npm run kafka', function () {
     expect(broker.err()).to.contain('Kafka ended by itself')
   })
 
-  it('begins anew when a first start was killed while it formatted', async () => {
+  it('starts anew after a first start was killed while it formatted the storage', async () => {
     await mkdir(join(dataDir, 'log.new'), { recursive: true })
     await writeFile(join(dataDir, 'log.new', 'meta.properties'), 'version=1\ncluster.id=half')
     const broker = start()

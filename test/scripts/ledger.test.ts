@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { aligned } from '../../scripts/ledger/table.ts'
 import { clientOf } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
-import { emptyFolder, ledger, tidyUp } from './ledger/kit.ts'
+import { emptyFolder, ledger, tidyUp } from './ledger/fixtures.ts'
 
 const TENANT = 'operators'
 
@@ -16,7 +16,7 @@ describe('npm run ledger', function () {
   })
   after(tidyUp)
 
-  it('explains each command, and that it takes --json', async () => {
+  it('has a help text for each command, which mentions --json', async () => {
     for (const command of [['doctor'], ['streams', 'show'], ['token']]) {
       const { code, stdout } = await ledger([...command, '--help'])
       expect(code).to.equal(0)
@@ -27,19 +27,19 @@ describe('npm run ledger', function () {
     expect((await ledger(['--help'])).stdout).to.match(/doctor[^]*keys[^]*streams[^]*token/)
   })
 
-  it('refuses a command that there is not, and names the one that may be meant', async () => {
+  it('refuses an unknown command, and suggests a similar one', async () => {
     const { code, stdout, stderr } = await ledger(['docter'])
     expect([code, stdout]).to.deep.equal([1, ''])
     expect(stderr).to.include('doctor')
   })
 
-  it('says in a sentence which setting is wrong', async () => {
+  it('reports an invalid setting in one sentence', async () => {
     const { code, stderr } = await ledger(['doctor'], service.dataDir, { PORT: 'x' })
     expect(code).to.equal(1)
     expect(stderr).to.equal('PORT is not usable: a port number.\n')
   })
 
-  it('says in a sentence that the address file cannot be read', async () => {
+  it('reports an unreadable address file in one sentence', async () => {
     const folder = await emptyFolder()
     await writeFile(join(folder, 'addresses.json'), '{"api":')
     const { code, stderr } = await ledger(['doctor'], folder)
@@ -50,21 +50,21 @@ describe('npm run ledger', function () {
   describe('token', () => {
     const args = ['token', '--tenant', TENANT, '--subject', 'me', '--scope', 'orders:read']
 
-    it('prints a token that the API takes, alone', async () => {
+    it('prints only a token, which the API accepts', async () => {
       const { stdout, stderr } = await ledger(args)
       expect(stderr).to.equal('')
       expect(stdout).to.match(/^\S+\n$/)
       expect((await clientOf(service.api, stdout.trim()).get('/orders')).status).to.equal(200)
     })
 
-    it('prints it as JSON, with how long it is good for', async () => {
+    it('prints it as JSON with its lifetime', async () => {
       const workload = JSON.parse((await ledger([...args, '--json'])).stdout)
       expect(workload).to.include({ token_type: 'Bearer', expires_in: 300, scope: 'orders:read' })
       expect((await clientOf(service.api, workload.access_token).get('/orders')).status).to.equal(200)
       expect(JSON.parse((await ledger([...args, '--user', '--json'])).stdout).expires_in).to.equal(900)
     })
 
-    it('refuses a scope that there is not', async () => {
+    it('refuses an unknown scope', async () => {
       const { code, stdout, stderr } = await ledger([...args.slice(0, -1), 'orders:own'])
       expect({ code, stdout, stderr }).to.deep.equal({
         code: 1,

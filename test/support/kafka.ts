@@ -61,7 +61,7 @@ const stops: (() => Promise<void>)[] = []
 const startReal = async (): Promise<KafkaForTests> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
   stops.push(() => rm(dataDir, { recursive: true, force: true }))
-  const kafka = await startKafka({ dataDir, sasl: {}, say: line => process.stdout.write(`${line}\n`) })
+  const kafka = await startKafka({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
   return kafka
 }

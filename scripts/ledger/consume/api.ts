@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { StartupError } from '../../../src/startupError.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
-/** The two endpoints that a subscriber needs, asked again for as long as the service says "again, please". */
+/** The two endpoints that a subscriber needs, with retries of retryable statuses. */
 
 const pageSchema = z.object({
   items: z.array(factSchema),
@@ -14,13 +14,16 @@ export type Page = z.output<typeof pageSchema>
 const manifestSchema = z.object({ items: z.tuple([z.object({ count: z.int(), sha256: z.string() })]) })
 const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
 
-/** Where a page begins: behind a cursor, or at a position. */
+/** The start of a page: after a cursor, or at a position. */
 export type Start = { readonly cursor: string } | { readonly from_position: string }
 
 export type Api = {
   readonly page: (start: Start) => Promise<Page>
   readonly manifest: (topic: string, range: Range) => Promise<Digest>
-  /** The facts of the tenant in the range, in the order of their arrival: one that came late stands behind the range. */
+  /**
+   * The facts of the tenant in the range, in the order of their arrival. A fact that was delivered late has a place
+   * after the range.
+   */
   readonly facts: (range: Range) => AsyncIterable<Fact>
 }
 
@@ -28,11 +31,11 @@ export type ApiOptions = {
   readonly api: string
   readonly token: () => Promise<string>
   readonly signal: AbortSignal
-  /** How long an answer is waited for that does not come; for ever when the consumer follows. */
-  readonly patienceMs: number
+  /** The time limit for retries; infinite for a consumer that follows. */
+  readonly retryMaxMs: number
 }
 
-/** The service no longer knows, or never knew, the cursor: one goes on from the position instead. */
+/** The service does not know the cursor (any more). Reading continues from the position instead. */
 export class CursorLost extends Error {
   constructor() {
     super('The cursor is too old.')
@@ -45,11 +48,11 @@ const REQUEST_MAX_MS = 60_000
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5_000
 const SECOND_MS = 1_000
-const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-type Tried = { readonly answer: unknown } | { readonly why: string; readonly retryAfterMs: number | undefined }
+type Attempt = { readonly answer: unknown } | { readonly why: string; readonly retryAfterMs: number | undefined }
 
-const attempt = async ({ api, token, signal }: ApiOptions, path: string): Promise<Tried> => {
+const sendOnce = async ({ api, token, signal }: ApiOptions, path: string): Promise<Attempt> => {
   const authorization = `Bearer ${await token()}`
   const within = AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MAX_MS)])
   let response: Response
@@ -66,7 +69,7 @@ const attempt = async ({ api, token, signal }: ApiOptions, path: string): Promis
   const { code, detail = '' } = problem.success ? problem.data : { code: 'no problem document' }
   if (code === 'cursor_expired' || code === 'cursor_invalid') throw new CursorLost()
   const why = `${response.status} ${code}. ${detail}`.trim()
-  if (!AGAIN.has(response.status)) throw new StartupError(`GET ${path} was answered ${why}`)
+  if (!RETRIED_STATUSES.has(response.status)) throw new StartupError(`GET ${path} was answered ${why}`)
   const seconds = response.headers.get('retry-after')
   return { why, retryAfterMs: seconds === null ? undefined : Number(seconds) * SECOND_MS }
 }
@@ -74,9 +77,9 @@ const attempt = async ({ api, token, signal }: ApiOptions, path: string): Promis
 const createGet =
   (options: ApiOptions) =>
   async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
-    const givenUpAtMs = performance.now() + options.patienceMs
+    const givenUpAtMs = performance.now() + options.retryMaxMs
     for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
-      const tried = await attempt(options, path)
+      const tried = await sendOnce(options, path)
       if ('answer' in tried) {
         const parsed = schema.safeParse(tried.answer)
         if (parsed.success) return parsed.data

@@ -7,41 +7,40 @@ import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
 import { factLines, keepWholeLines } from './lines.ts'
 
 /**
- * The subscriber's own copy: a folder with a file of lines for each topic, and a file that says how far it has come.
+ * The subscriber's copy: a folder with a JSON lines file for each topic, and a file with its progress.
  *
- *   facts ──▶ written and synced ──▶ state.json, replaced in one step ──▶ (Kafka) the offset is committed
+ * facts ──▶ written and synced ──▶ state.json, replaced in one step ──▶ (Kafka) the offset is committed
  *
- * Whatever ends the process in between, the facts come again, and those that are there are passed over: what counts is
- * that the place to go on from never gets ahead of what is written. A line that was cut short is dropped, since its fact
- * comes again.
+ * Progress is stored after the facts, so that it is never ahead of them: after a crash at any point the facts come
+ * again and known ones are skipped. A truncated last line is removed, since its fact comes again.
  */
 
 const stateSchema = z.object({
   from: z.enum(['http', 'kafka']),
   topics: z.array(z.string()),
-  /** Of GET /events; null before the first page, and for Kafka, which keeps its own. */
+  /** The cursor of GET /events; null before the first page, and for Kafka, which stores offsets itself. */
   cursor: z.string().nullable(),
-  /** Every fact up to here has been written; -1 before the first page. */
+  /** Every fact up to this position has been written; -1 before the first page. */
   position: z.string().regex(/^(?:-1|\d{1,20})$/),
-  /** The consumer group that is this copy's alone. */
+  /** The consumer group, which only this copy uses. */
   group: z.string(),
 })
 export type State = z.output<typeof stateSchema>
 
 export type Counts = {
-  /** Facts that were new. */
+  /** New facts. */
   taken: number
-  /** Facts that were there already. */
+  /** Facts that the copy had already. */
   repeated: number
-  /** Facts that came behind a later one of their key, which must not happen. */
+  /** Facts that came after a later one of their key, which is a defect of the ledger. */
   late: number
 }
 
 export type Copy = {
   readonly state: () => State
   readonly counts: Readonly<Counts>
-  /** Writes those that are new, and then where to go on. Never two at a time. */
-  readonly take: (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>) => Promise<void>
+  /** Writes the new facts, then the progress. Calls must not overlap. */
+  readonly write: (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -50,7 +49,7 @@ export type CopyOf = Pick<State, 'from'> & { readonly topics: readonly string[] 
 const STATE = 'state.json'
 export const fileOf = (folder: string, topic: string): string => join(folder, `${topic}.jsonl`)
 
-/** The state of a copy that is there. Throws a StartupError for a folder that holds none. */
+/** The state of an existing copy. Throws a StartupError if the folder has none. */
 export const readState = async (folder: string): Promise<State> => {
   const text = await readFile(join(folder, STATE), 'utf8').catch((error: unknown) => {
     throw systemCode(error) === 'ENOENT' ? new StartupError(`There is no copy in ${folder}.`) : error
@@ -74,15 +73,15 @@ const writeState = async (folder: string, state: State): Promise<void> => {
   await rename(`${path}.new`, path)
 }
 
-const isThere = (folder: string): Promise<boolean> =>
+const stateExists = (folder: string): Promise<boolean> =>
   readFile(join(folder, STATE)).then(
     () => true,
     () => false,
   )
 
-const begin = async (folder: string, { from, topics }: CopyOf, all: readonly string[]): Promise<State> => {
+const openState = async (folder: string, { from, topics }: CopyOf, all: readonly string[]): Promise<State> => {
   const wanted = [...new Set(topics ?? all)]
-  if (!(await isThere(folder))) {
+  if (!(await stateExists(folder))) {
     const state: State = { from, topics: wanted, cursor: null, position: '-1', group: `ledger-consume-${randomUUID()}` }
     await writeState(folder, state)
     return state
@@ -94,47 +93,55 @@ const begin = async (folder: string, { from, topics }: CopyOf, all: readonly str
   return state
 }
 
-/** Opens the copy in the folder, or begins it, of `all` topics when none are named. Reads what is there. */
-export const openCopy = async (folder: string, of: CopyOf, all: readonly string[]): Promise<Copy> => {
-  await mkdir(folder, { recursive: true })
-  let state = await begin(folder, of, all)
-  const counts: Counts = { taken: 0, repeated: 0, late: 0 }
-  const seen = new Set<string>()
-  const newest = new Map<string, string>()
+/** Reads the facts of the copy, and opens the file of each topic for appending. */
+const openFiles = async (folder: string, topics: readonly string[], onFact: (fact: Fact) => void) => {
   const files = new Map<string, FileHandle>()
-
-  const remember = (fact: Fact): void => {
-    seen.add(identityOf(fact))
-    const last = newest.get(fact.partitionkey)
-    if (last === undefined || last < fact.sequence) newest.set(fact.partitionkey, fact.sequence)
-  }
-  for (const topic of state.topics) {
+  for (const topic of topics) {
     const path = fileOf(folder, topic)
     await keepWholeLines(path)
     for await (const { value } of factLines(path)) {
       const fact = factSchema.safeParse(value)
-      if (fact.success) remember(fact.data)
+      if (fact.success) onFact(fact.data)
     }
     files.set(topic, await open(path, 'a'))
   }
+  return files
+}
 
-  /** Whether the fact is to be written. Within a key sequences only grow, so that nothing has to be sorted. */
-  const isNew = (fact: Fact): boolean => {
+const createIndex = () => {
+  const counts: Counts = { taken: 0, repeated: 0, late: 0 }
+  const seen = new Set<string>()
+  const newest = new Map<string, string>()
+  const add = (fact: Fact): void => {
+    seen.add(identityOf(fact))
+    const last = newest.get(fact.partitionkey)
+    if (last === undefined || last < fact.sequence) newest.set(fact.partitionkey, fact.sequence)
+  }
+  /** Whether the fact is to be written. Sequences only grow within a key, so nothing has to be sorted. */
+  const addIfNew = (fact: Fact): boolean => {
     if (seen.has(identityOf(fact))) {
       counts.repeated += 1
       return false
     }
     if ((newest.get(fact.partitionkey) ?? '') > fact.sequence) counts.late += 1
     counts.taken += 1
-    remember(fact)
+    add(fact)
     return true
   }
+  return { counts, add, addIfNew }
+}
 
+/** Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. */
+export const openCopy = async (folder: string, of: CopyOf, all: readonly string[]): Promise<Copy> => {
+  await mkdir(folder, { recursive: true })
+  let state = await openState(folder, of, all)
+  const { counts, add, addIfNew } = createIndex()
+  const files = await openFiles(folder, state.topics, add)
   return {
     state: () => state,
     counts,
-    take: async (facts, progress) => {
-      const fresh = facts.filter(fact => files.has(topicOf(fact)) && isNew(fact))
+    write: async (facts, progress) => {
+      const fresh = facts.filter(fact => files.has(topicOf(fact)) && addIfNew(fact))
       for (const [topic, ofTopic] of Map.groupBy(fresh, topicOf)) {
         const file = files.get(topic)
         await file?.appendFile(ofTopic.map(fact => `${JSON.stringify(fact)}\n`).join(''))

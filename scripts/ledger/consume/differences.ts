@@ -1,13 +1,13 @@
 import type { Api } from './api.ts'
 import { digestOf, type Entry, entryOf, identityOf, inOrder, isSame, type Range, topicOf, within } from './fact.ts'
 
-/** What a copy lacks and what it has too much, found by asking for the manifests of ever smaller ranges. */
+/** The difference between a copy and the ledger, found by comparing the manifests of ever smaller ranges. */
 
 export type Surplus = Entry & { readonly why: 'twice' | 'unknown to the ledger' }
 export type Differences = { readonly missing: readonly Entry[]; readonly surplus: readonly Surplus[] }
 
 const NONE: Differences = { missing: [], surplus: [] }
-/** So few are listed rather than halved further. */
+/** Ranges with at most so many facts are listed, not halved further. */
 const LISTED_MAX = 50
 
 const join = (a: Differences, b: Differences): Differences => ({
@@ -15,7 +15,7 @@ const join = (a: Differences, b: Differences): Differences => ({
   surplus: [...a.surplus, ...b.surplus],
 })
 
-/** Both in order. An id that is there twice is surplus the second time. */
+/** Both arguments are in order. The second occurrence of an id is surplus. */
 const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences => {
   const open = new Map(wanted.map(entry => [identityOf(entry), entry]))
   const known = new Set(open.keys())
@@ -28,7 +28,9 @@ const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences =
   return { missing: [...open.values()], surplus }
 }
 
-/** As many as the manifest says: whoever has them all need not read on to the end of the log. */
+/**
+ * At most `count` entries, the number in the manifest: with all of them found, the rest of the log need not be read.
+ */
 const list = async (api: Api, topic: string, range: Range, count: number): Promise<readonly Entry[]> => {
   const entries: Entry[] = []
   for await (const fact of api.facts(range)) {
@@ -39,8 +41,8 @@ const list = async (api: Api, topic: string, range: Range, count: number): Promi
 }
 
 /**
- * `entries` are the copy's own of the topic, of the tenant that the token is for, in order. A range whose count and hash
- * agree needs no further look; one that does not is halved, until it is small enough to be listed.
+ * `entries` are the copy's facts of the topic and of the token's tenant, in order. A range with equal count and hash is
+ * complete; another one is halved until it is small enough to be listed.
  */
 export const differencesIn = async (
   api: Api,

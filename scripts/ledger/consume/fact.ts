@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { topicOfSubject } from '../../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 
-/** A fact as it arrives: a CloudEvent. What this consumer does not need to know of it is kept all the same. */
+/** A fact as a CloudEvent. Attributes that this consumer does not use are stored too. */
 export const factSchema = z.looseObject({
   id: z.string().min(1),
   source: z.string().min(1),
@@ -17,12 +17,12 @@ export const factSchema = z.looseObject({
 })
 export type Fact = z.output<typeof factSchema>
 
-/** What names a fact wherever it is met: the same in Kafka and over HTTP, the first time and the tenth. */
+/** The identity of a fact: the same in Kafka and over HTTP, at every delivery (CloudEvents: source and id). */
 export const identityOf = ({ source, id }: Pick<Fact, 'source' | 'id'>): string => `${source} ${id}`
 
 export const topicOf = ({ subject }: Pick<Fact, 'subject'>): string => topicOfSubject(subject) ?? MANIFESTS_TOPIC
 
-/** Of a fact all that a proof needs. */
+/** The members of a fact that a proof needs. */
 export type Entry = Pick<Fact, 'id' | 'source' | 'type' | 'subject' | 'tenantid'> & { readonly position: bigint }
 
 export const entryOf = ({ id, source, type, subject, tenantid, position }: Fact): Entry => ({
@@ -40,7 +40,7 @@ export type Digest = { readonly count: number; readonly sha256: string }
 const before = (a: Entry, b: Entry): number => (a.position < b.position ? -1 : a.position > b.position ? 1 : 0)
 export const inOrder = (entries: readonly Entry[]): readonly Entry[] => entries.toSorted(before)
 
-/** The first index whose position is at least this one. */
+/** The first index whose position is at least `position`. */
 const indexOf = (entries: readonly Entry[], position: bigint): number => {
   let low = 0
   for (let high = entries.length; low < high; ) {
@@ -51,11 +51,11 @@ const indexOf = (entries: readonly Entry[], position: bigint): number => {
   return low
 }
 
-/** Those of the range, from entries that are in order. */
+/** The entries within the range; `entries` are in order. */
 export const within = (entries: readonly Entry[], { from, to }: Range): readonly Entry[] =>
   entries.slice(indexOf(entries, from), indexOf(entries, to + 1n))
 
-/** What a manifest says, made of one's own copy: the ids in the order of their positions, each followed by a line feed. */
+/** The digest of a manifest, computed from the copy: the ids in the order of their positions, each with a line feed. */
 export const digestOf = (entries: readonly Entry[]): Digest => {
   const hash = createHash('sha256')
   for (const { id } of entries) hash.update(`${id}\n`)

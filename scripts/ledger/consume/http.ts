@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Api, CursorLost, type Page, type Start } from './api.ts'
 import type { Copy } from './copy.ts'
 
-/** Reads GET /events page by page into the copy, from where the copy is. */
+/** Reads GET /events page by page into the copy, starting at its progress. */
 
 const POLL_MS = 1_000
 
@@ -11,19 +11,19 @@ export type HttpConsumer = {
   readonly copy: Copy
   readonly follow: boolean
   readonly signal: AbortSignal
-  /** Told after each page that is written. */
+  /** Called after each written page. */
   readonly onProgress: () => void
 }
 
-/** Every fact up to here has been seen: at the tail that is as far as the service itself knew. */
+/** The position up to which every fact has been seen. On the last page that is the position the service had reached. */
 const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before: string): string => {
-  // A fact that came late has an earlier position than those before it.
+  // A fact that was delivered late has an earlier position than those before it.
   const seen = [before, ...items.map(({ position }) => position)].map(BigInt).reduce((a, b) => (a > b ? a : b))
   const known = BigInt(as_of_position)
   return (has_more || seen > known ? seen : known).toString()
 }
 
-/** A cursor lives for some days. Who comes back later goes on from the position, which lives for ever. */
+/** Cursors expire after some days; positions do not, so a consumer that returns later continues from its position. */
 const nextPage = async (api: Api, { cursor, position }: { cursor: string | null; position: string }): Promise<Page> => {
   const start: Start = { from_position: (BigInt(position) + 1n).toString() }
   if (cursor === null) return await api.page(start)
@@ -35,12 +35,12 @@ const nextPage = async (api: Api, { cursor, position }: { cursor: string | null;
   }
 }
 
-/** Until there is no more; with `follow` until the signal. What was begun to be written is written to its end. */
+/** Reads until the end, or with `follow` until the signal. A write in progress is completed. */
 export const consumeHttp = async ({ api, copy, follow, signal, onProgress }: HttpConsumer): Promise<void> => {
   while (!signal.aborted) {
     const page = await nextPage(api, copy.state())
     const position = completeTo(page, copy.state().position)
-    await copy.take(page.items, { cursor: page.page.next_cursor, position })
+    await copy.write(page.items, { cursor: page.page.next_cursor, position })
     onProgress()
     if (page.page.has_more) continue
     if (!follow) return

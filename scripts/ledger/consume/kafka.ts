@@ -5,21 +5,21 @@ import { StartupError } from '../../../src/startupError.ts'
 import type { Copy } from './copy.ts'
 import { type Fact, factSchema } from './fact.ts'
 
-/** Reads topics into the copy, in a group that is the copy's own: Kafka keeps the place, and is told of it last. */
+/** Reads Kafka topics into the copy, with a consumer group of its own. Offsets are committed after the write. */
 
 export type KafkaConsumer = {
   readonly kafka: Pick<Settings, 'brokers'> & Partial<Settings>
   readonly copy: Copy
   readonly follow: boolean
   readonly signal: AbortSignal
-  /** Told after each batch that is written. */
+  /** Called after each written batch. */
   readonly onProgress: () => void
 }
 
 const CLIENT = 'ledger-consume'
-/** How long the broker gathers before it answers a reader that is at the tail. */
+/** The broker's fetch wait for a consumer at the tail. */
 const MAX_WAIT_MS = 250
-/** So long a predecessor that was killed still holds the partitions of the group: the least that brokers allow. */
+/** The session timeout: a killed predecessor keeps its partitions for this time. The minimum that brokers accept. */
 const SESSION_MS = 6_000
 const HEARTBEAT_MS = 1_500
 
@@ -42,7 +42,7 @@ const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka => {
 
 const PREFIX = 'ce_'
 
-/** CloudEvents in the binary mode: the attributes are headers, the value is the data. The same fact as over HTTP. */
+/** A CloudEvent in binary mode: attributes are headers, the value is the data. Equal to the fact over HTTP. */
 export const factOf = ({ headers = {}, value }: Pick<KafkaMessage, 'headers' | 'value'>): Fact => {
   const named = Object.entries(headers).map(([name, header]) => [name, String(header)] as const)
   const attributes = named.flatMap(([name, text]) =>
@@ -66,10 +66,10 @@ const factsIn = ({ topic, partition, messages }: EachBatchPayload['batch']): rea
     }
   })
 
-/** What is still to be read of the topics: the end of each partition that the group has not reached. */
+/** The remaining work: the end offset of each partition that the group has not reached. */
 const endsOf = async (admin: Admin, { topics, group }: { topics: readonly string[]; group: string }) => {
   const ends = new Map<string, bigint>()
-  // The manifests first: those that are read then speak of facts that are within the ends of the other topics.
+  // Manifests first, so that the facts that they count lie before the ends of the other topics.
   for (const topic of topics.toSorted((a, b) => Number(b === MANIFESTS_TOPIC) - Number(a === MANIFESTS_TOPIC))) {
     const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] })
     const reached = new Map(committed?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]))
@@ -96,7 +96,10 @@ const remainingFor = async (client: Kafka, copy: Copy): Promise<Map<string, bigi
   }
 }
 
-/** Until the present ends of the topics; with `follow` until the signal. */
+/**
+ * Reads to the present ends of the topics, or with `follow` until the signal. Long because the callbacks of one
+ * consumer share its progress and its end.
+ */
 export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: KafkaConsumer): Promise<void> => {
   const client = clientOf(kafka)
   const remaining = await remainingFor(client, copy)
@@ -116,10 +119,10 @@ export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: 
   const takeBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload
     const { topic, partition } = batch
-    // Behind what could not be taken nothing is: its offset would be lost.
+    // After a failed batch no later one is written, since its offset would cover the failed one.
     if (isBroken || !payload.isRunning() || payload.isStale()) return
     try {
-      await copy.take(factsIn(batch))
+      await copy.write(factsIn(batch))
     } catch (error) {
       isBroken = true
       return fail(error)

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { systemCode } from '../../../src/startupError.ts'
 
-/** `value` is undefined for a line that is no JSON. */
+/** `value` is undefined for a line that is not JSON. */
 export type Line = { readonly number: number; readonly value: unknown }
 
 const parsed = (text: string): unknown => {
@@ -14,7 +14,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The lines of a file, none when there is no file. */
+/** The lines of a file; none if there is no file. */
 export async function* factLines(path: string): AsyncGenerator<Line> {
   const input = createReadStream(path)
   let number = 0
@@ -31,7 +31,7 @@ export async function* factLines(path: string): AsyncGenerator<Line> {
 const LINE_FEED = 10
 const LOOK_BACK_BYTES = 65_536
 
-/** Cuts off what stands behind the last line feed: a write that its process did not survive. */
+/** Truncates the file after its last line feed, which removes a write that its process did not complete. */
 export const keepWholeLines = async (path: string): Promise<void> => {
   const file = await open(path, 'a+')
   try {

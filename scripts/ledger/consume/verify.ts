@@ -6,17 +6,17 @@ import { type Differences, differencesIn } from './differences.ts'
 import { type Digest, digestOf, type Entry, entryOf, factSchema, inOrder, isSame, type Range, within } from './fact.ts'
 import { factLines } from './lines.ts'
 
-/** Whether a copy holds every fact, proved by count and hash; and where it does not, which ones it lacks. */
+/** Verification of a copy: counts and hashes prove that it has every fact, or show which ones it lacks. */
 
 export type RangeProof = Range & { readonly had: Digest; readonly wanted: Digest; readonly agrees: boolean }
 
 export type TopicProof = Differences & {
   readonly topic: string
-  /** In order. Of the HTTP copy one; of the Kafka copy one for each manifest. */
+  /** In order. The HTTP copy has one range, the Kafka copy one for each manifest. */
   readonly ranges: readonly RangeProof[]
-  /** What is wrong beyond single facts, in sentences. */
+  /** Defects other than missing or surplus facts, one sentence each. */
   readonly findings: readonly string[]
-  /** Facts that are in the copy, and that no range speaks of: too new, or older than what the topic still has. */
+  /** Facts of the copy outside every range: newer than the last manifest, or older than the topic's retention. */
   readonly unproved: number
 }
 
@@ -47,7 +47,7 @@ const proofOf = (had: readonly Entry[], range: Range, { count, sha256 }: Digest)
   return { ...range, had: digest, wanted, agrees: isSame(digest, wanted) }
 }
 
-/** Against GET /events/manifest: from the beginning of the log to where the copy has got. */
+/** Verification against GET /events/manifest, from the beginning of the log to the copy's position. */
 export const verifyOverHttp = async (folder: string, { topics, position }: State, api: Api): Promise<Verified> => {
   const proofs: TopicProof[] = []
   for (const topic of topics) {
@@ -88,7 +88,7 @@ const manifestsIn = async (folder: string): Promise<readonly Sealed[]> => {
   return found.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1))
 }
 
-/** Each manifest begins right behind the one before: where one is missing, nothing can be proved. */
+/** Each manifest begins directly after the one before; a gap means that facts in it cannot be verified. */
 const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
   manifests.flatMap(({ from_position }, index) => {
     const expected = (manifests[index - 1]?.to_position ?? from_position - 1n) + 1n
@@ -99,8 +99,13 @@ const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
 
 const NO_MANIFEST = 'There is no manifest of it yet: npm run ledger -- manifest, and consume again.'
 
-/** With a token what the tenant itself lacks has names; what others lack is told by the range. */
-const named = async (wrong: readonly RangeProof[], topic: string, entries: readonly Entry[], own?: OwnFacts) => {
+/** With a token, missing facts of its tenant are listed; those of other tenants are reported by range only. */
+const differencesOf = async (
+  wrong: readonly RangeProof[],
+  topic: string,
+  entries: readonly Entry[],
+  own?: OwnFacts,
+) => {
   const found: Differences[] = []
   for (const range of own === undefined ? [] : wrong) {
     const ofTenant = entries.filter(({ tenantid }) => tenantid === own?.tenant)
@@ -111,7 +116,9 @@ const named = async (wrong: readonly RangeProof[], topic: string, entries: reado
 
 const rangeOf = ({ from_position: from, to_position: to }: Sealed): Range => ({ from, to })
 
-/** The facts that a manifest counts. Those that were missing then may have come since: they are left out here too. */
+/**
+ * The facts that a manifest counts. Facts that were missing when it was sealed may have come since, and are left out.
+ */
 const countedBy = (sealed: Sealed, entries: readonly Entry[]): readonly Entry[] => {
   const missing = new Set(sealed.missing.map(({ id }) => id))
   return within(entries, rangeOf(sealed)).filter(({ id }) => !missing.has(id))
@@ -119,7 +126,7 @@ const countedBy = (sealed: Sealed, entries: readonly Entry[]): readonly Entry[] 
 
 export type OwnFacts = { readonly api: Api; readonly tenant: string }
 
-/** Against the manifests in the copy itself, which speak of all tenants; `own` gives names to what a tenant lacks. */
+/** Verification against the manifests in the copy, which cover all tenants; `own` lists what that tenant lacks. */
 export const verifyByManifests = async (folder: string, { topics }: State, own?: OwnFacts): Promise<Verified> => {
   const manifests = await manifestsIn(folder)
   const proofs: TopicProof[] = []
@@ -133,7 +140,7 @@ export const verifyByManifests = async (folder: string, { topics }: State, own?:
       topic,
       ranges,
       findings: [...findings, ...(last === undefined ? [NO_MANIFEST] : gapsIn(about))],
-      ...(await named(wrong, topic, entries, own)),
+      ...(await differencesOf(wrong, topic, entries, own)),
       unproved: entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0),
     })
   }

@@ -5,7 +5,7 @@ type Row = { readonly name: string; readonly error: string; readonly at: string 
 
 const CHECK = 'feeds that do not go on'
 
-/** Why feeds do not go on, in the words of what failed; /readyz, which anybody may read, says only that they do not. */
+/** Errors of feeds with their messages. The public /readyz says only which feeds have failed. */
 export const checkErrors = async ({ sql }: Database): Promise<Check> => {
   const [table] = await sql<{ there: boolean }>("select to_regclass('feed_errors') is not null as there")
   const rows = table?.there ? await sql<Row>('select name, error, at from feed_errors order by name') : []

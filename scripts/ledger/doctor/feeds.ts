@@ -4,31 +4,34 @@ import type { Database, EventStore } from '../../../src/ports.ts'
 import { aggregates } from '../../../streams/index.ts'
 import { type Check, finding, notUsed, ok, reasonOf } from './finding.ts'
 
-/** How far each subscriber of the log has got, counted in the events that it still has to take. */
+/** The progress of each feed, as the number of events that it still has to process. */
 
 export type FeedReport = {
   readonly name: string
-  /** Null when it has never run, -1 when it has run and taken nothing yet. */
+  /** Null if the feed has never run, -1 if it has run without processing an event. */
   readonly position: bigint | null
-  /** Events of its categories behind that position, up to the head; at most EVENTS_COUNTED_MAX are counted. */
+  /** Events of its categories after that position, up to the head; counted up to EVENTS_COUNTED_MAX. */
   readonly behind: number
-  /** Why they cannot be counted: the store refuses a reader that goes on from there, say. */
+  /** The reason if they cannot be counted, such as a position that the store rejects. */
   readonly error?: string
 }
 
 export const EVENTS_COUNTED_MAX = 1_000
-/** A feed has this long to reach what was the head when the doctor came. Longer than a process waits before it acts. */
+/**
+ * The time that a feed has to reach the head as it was at the start of the check. Longer than the wait of a process
+ * manager.
+ */
 const GRACE_MS = 5_000
 const POLL_MS = 250
 /**
- * A server with a filter tells a subscriber only now and then how far it has searched in vain: so many events of other
- * categories may lie between where it says that it is and where it really is. The embedded store tells at once.
+ * A filtered subscription reports its position only at intervals, so that a stored position may lag by this number of
+ * events of other categories. The embedded store reports at once.
  */
-const UNTOLD_EVENTS_MAX = 128
+const UNREPORTED_EVENTS_MAX = 128
 
 const EVERYTHING: readonly string[] = Object.keys(aggregates)
 
-/** The read models follow what their declaration says; what a process or the publisher follows is its own affair. */
+/** Categories of the read models, by their declaration. Process managers and the publisher choose their own. */
 const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
   ...Object.values(projections).map(({ name, category }) => [name, [category]] as const),
   ...Object.values(journals).map(({ name, categories }) => [name, categories] as const),
@@ -36,12 +39,12 @@ const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
 export const PROCESSES: readonly string[] = ['settlement', 'fulfilment']
 const PUBLISHER = 'publisher'
 
-/** The table of another build: of an older one, or of a newer one that stands beside. */
-const isForeign = (name: string): boolean => /_v\d+$/.test(name) && !DECLARED.has(name)
+/** A table of an older build, or of a newer one beside this build. */
+const isOfAnotherBuild = (name: string): boolean => /_v\d+$/.test(name) && !DECLARED.has(name)
 
 type Checkpoints = ReadonlyMap<string, bigint>
 
-/** The table is made by the first service that starts; before that no feed has run. */
+/** The table is created by the first service that starts; before that no feed has run. */
 const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
   const [found] = await sql<{ there: boolean }>(`select to_regclass('checkpoints') is not null as there`)
   if (found?.there !== true) return new Map()
@@ -49,14 +52,14 @@ const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
   return new Map(rows.map(({ name, position }) => [name, position]))
 }
 
-/** Those that must be, and after them those that are all the same. */
+/** The expected feeds, then any others with a checkpoint. */
 const namesOf = (found: Checkpoints, hasKafka: boolean): readonly string[] => [
   ...new Set([...DECLARED.keys(), ...PROCESSES, ...(hasKafka ? [PUBLISHER] : []), ...found.keys()]),
 ]
 
 type Wanted = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
 
-/** Counted and not subtracted: between the positions of one category lie those of all the others. */
+/** Counted instead of subtracted, because positions are shared by all categories. */
 const countBehind = async (store: EventStore, { after, categories, head }: Wanted): Promise<number> => {
   if (after !== undefined && after >= head) return 0
   const stop = new AbortController()
@@ -80,18 +83,25 @@ export type FeedExamination = {
   readonly store: EventStore
   readonly database: Database
   readonly hasKafka: boolean
-  /** Whether the store is the embedded one, which leaves no subscriber in the dark about where it is. */
+  /** Whether the store is the embedded one, which reports positions at once. */
   readonly isEmbedded: boolean
 }
 
-const look = async ({ store, database, hasKafka }: FeedExamination, head: bigint): Promise<readonly FeedReport[]> => {
+const readFeeds = async (
+  { store, database, hasKafka }: FeedExamination,
+  head: bigint,
+): Promise<readonly FeedReport[]> => {
   const found = await checkpointsIn(database)
   const reportOf = async (name: string): Promise<FeedReport> => {
     const after = found.get(name)
     const categories = DECLARED.get(name) ?? EVERYTHING
     const position = after ?? null
     try {
-      return { name, position, behind: isForeign(name) ? 0 : await countBehind(store, { after, categories, head }) }
+      return {
+        name,
+        position,
+        behind: isOfAnotherBuild(name) ? 0 : await countBehind(store, { after, categories, head }),
+      }
     } catch (error) {
       return { name, position, behind: 0, error: reasonOf(error) }
     }
@@ -100,7 +110,7 @@ const look = async ({ store, database, hasKafka }: FeedExamination, head: bigint
 }
 
 const toleratedOf = (name: string, { isEmbedded }: FeedExamination): number =>
-  isEmbedded || DECLARED.has(name) ? 0 : UNTOLD_EVENTS_MAX
+  isEmbedded || DECLARED.has(name) ? 0 : UNREPORTED_EVENTS_MAX
 
 const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedExamination): boolean =>
   position === null || error !== undefined || behind > toleratedOf(name, parts)
@@ -110,7 +120,7 @@ const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
   const check = `feed ${name}`
   const wayOut =
     'A service with the role of this feed must run; if one does, its log and the errors of feeds below have the reason.'
-  if (isForeign(name)) return notUsed(check, `at position ${position}, of another build`)
+  if (isOfAnotherBuild(name)) return notUsed(check, `at position ${position}, of another build`)
   if (position === null) return finding(check, 'It has never run here.', wayOut)
   if (error !== undefined)
     return finding(check, `The store does not let a reader go on from ${position}: ${error}`, wayOut)
@@ -120,16 +130,16 @@ const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
   return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, wayOut)
 }
 
-/** Every feed that there should be, or is. One that is on its way gets a moment to arrive at `head`. */
+/** Every expected or existing feed. Feeds that are behind get up to GRACE_MS to reach `head`. */
 export const examineFeeds = async (
   parts: FeedExamination,
   head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
   const givenUpAtMs = performance.now() + GRACE_MS
-  let feeds = await look(parts, head)
+  let feeds = await readFeeds(parts, head)
   while (feeds.some(feed => isBehind(feed, parts)) && performance.now() < givenUpAtMs) {
     await sleep(POLL_MS)
-    feeds = await look(parts, head)
+    feeds = await readFeeds(parts, head)
   }
   return { feeds, checks: feeds.map(feed => checkOf(feed, parts)) }
 }

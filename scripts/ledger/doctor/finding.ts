@@ -1,4 +1,4 @@
-/** The outcome of one check. A finding always says the way out. */
+/** The outcome of one check. A finding includes instructions. */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
   | { readonly check: string; readonly status: 'finding'; readonly detail: string; readonly way_out: string }
@@ -7,7 +7,7 @@ export const ok = (check: string, detail: string): Check => ({ check, status: 'o
 
 export const notUsed = (check: string, detail: string): Check => ({ check, status: 'not_used', detail })
 
-/** `detail` may end with somebody else's words, so that its full stop is put here. */
+/** `detail` may end with the text of another system, so the full stop is added here. */
 export const finding = (check: string, detail: string, way_out: string): Check => ({
   check,
   status: 'finding',
@@ -15,7 +15,7 @@ export const finding = (check: string, detail: string, way_out: string): Check =
   way_out,
 })
 
-/** The innermost reason: what the libraries wrap around it says less. */
+/** The innermost cause, which is more specific than the errors that wrap it. */
 export const reasonOf = (error: unknown): string => {
   let reason = error
   while (reason instanceof Error && reason.cause instanceof Error) reason = reason.cause
@@ -25,7 +25,7 @@ export const reasonOf = (error: unknown): string => {
 
 const CHECK_MAX_MS = 8_000
 
-/** Fails when the work takes longer than any healthy part would. */
+/** Rejects if the work takes longer than CHECK_MAX_MS. */
 export const within = async <T>(work: Promise<T>): Promise<T> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

@@ -3,7 +3,7 @@ import { type Check, finding, notUsed, ok } from './finding.ts'
 
 const CHECK = 'log'
 
-/** Whether the tables in Postgres are made from the log that the event store has. */
+/** Checks whether the tables in Postgres belong to the log in the event store. */
 export const compareLogs = async (parts: Compared): Promise<Check> => {
   const [found] = await parts.database.sql<{ there: boolean }>(
     `select to_regclass('log_identity') is not null as there`,

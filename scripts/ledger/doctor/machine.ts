@@ -2,7 +2,7 @@ import { readFile, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Check, finding, ok } from './finding.ts'
 
-/** What the service stands on: Node, its directory, the disk. */
+/** Checks of the machine: Node, the data directory, the disk. */
 
 const NODE_MAJOR_MIN = 24
 const GIB = 1024 ** 3
@@ -18,12 +18,14 @@ const isAlive = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // Somebody else's process is alive too.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }
 
-/** The pid beside the lock. The lock itself is not touched: to try it is to take it from a service that starts. */
+/**
+ * The pid file beside the lock. The lock itself is not tried, because trying would take it from a service that starts.
+ */
 const holderOf = async (dataDir: string): Promise<number | undefined> => {
   const pid = Number(await readFile(join(dataDir, 'lock.pid'), 'utf8').catch(() => ''))
   return Number.isInteger(pid) && pid > 0 && isAlive(pid) ? pid : undefined
@@ -48,7 +50,7 @@ const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
   )
 }
 
-/** Of the file system that the directory is on, or will be on. */
+/** The free space of the file system that has, or will have, the directory. */
 const freeBytesOn = async (path: string): Promise<number> => {
   try {
     const { bavail, bsize } = await statfs(path)

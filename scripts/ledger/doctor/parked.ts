@@ -4,7 +4,7 @@ import { type Check, finding, ok } from './finding.ts'
 
 const CHECK = 'dead letters'
 
-/** Whether facts wait for an operator. */
+/** Checks whether facts wait for an operator. */
 export const checkParked = async ({ sql }: Database): Promise<Check> => {
   const [found] = await sql<{ there: boolean }>(`select to_regclass('parked_facts') is not null as there`)
   const keys = found?.there === true ? await parkedSummary(sql) : []

@@ -3,7 +3,7 @@ import { decimalOf, minorUnitsOf } from '../../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
 import { sources } from './sources.ts'
 
-describe('the amounts of the demo', () => {
+describe('amounts of the demo', () => {
   for (const [decimal, currency, units] of [
     ['1.98', 'USD', 198n],
     ['0.07', 'USD', 7n],
@@ -13,7 +13,7 @@ describe('the amounts of the demo', () => {
     ['12', 'JPY', 12n],
     ['1.234', 'KWD', 1234n],
   ] as const)
-    it(`reads ${decimal} ${currency} as ${units} minor units`, () => {
+    it(`parses ${decimal} ${currency} as ${units} minor units`, () => {
       expect(minorUnitsOf(decimal, currency)).to.equal(units)
     })
 
@@ -32,7 +32,7 @@ describe('the amounts of the demo', () => {
       expect(() => minorUnitsOf(decimal, currency)).to.throw(RangeError)
     })
 
-  it('writes amounts with all digits of the minor unit', () => {
+  it('are written with all digits of the minor unit', () => {
     const written = [decimalOf(198n, 'USD'), decimalOf(7n, 'USD'), decimalOf(-50n, 'USD'), decimalOf(12n, 'JPY')]
     expect(written).to.deep.equal(['1.98', '0.07', '-0.50', '12'])
   })
@@ -41,7 +41,7 @@ describe('the amounts of the demo', () => {
 describe('the plan of the demo', () => {
   const plan = planOf(sources)
 
-  it('invoices 2328.60 USD to 412 orders, and what is paid and what is open add up to it', () => {
+  it('invoices 2328.60 USD for 412 orders, and paid plus open amounts equal that sum', () => {
     const sums = sumsOf(plan)
     expect(sums).to.include({ orders: 412, invoices: 412, invoiced: 232860n })
     expect(sums.paid + sums.open).to.equal(232860n)
@@ -49,7 +49,7 @@ describe('the plan of the demo', () => {
     expect(sums.open > 0n && sums.open < sums.paid).to.equal(true)
   })
 
-  it('has invoices paid at once, in two parts, in part and not at all, and none paid beyond its total', () => {
+  it('has invoices that are paid at once, in two parts, in part and not at all, and none overpaid', () => {
     const kinds = plan.map(({ total, payments }) => {
       const paid = payments.reduce((sum, { amount }) => sum + amount, 0n)
       expect(paid <= total && payments.every(({ amount }) => amount > 0n)).to.equal(true)
@@ -71,7 +71,7 @@ describe('the plan of the demo', () => {
     expect(retries.filter(retry => retry === 'later').length).to.be.within(45, 46)
   })
 
-  it('has one key and one reference per payment, and is the same again', () => {
+  it('has one key and one reference per payment, and is deterministic', () => {
     const payments = plan.flatMap(planned => planned.payments)
     expect(new Set(payments.map(({ key }) => key)).size).to.equal(payments.length)
     expect(new Set(payments.map(({ reference }) => reference)).size).to.equal(payments.length)
@@ -79,11 +79,11 @@ describe('the plan of the demo', () => {
     expect(planOf(sources)).to.deep.equal(plan)
   })
 
-  it('asks for the same things when only the first invoices are played', () => {
+  it('is the same for the first invoices when only these are run', () => {
     expect(planOf(sources.slice(0, 40))).to.deep.equal(plan.slice(0, 40))
   })
 
-  it('refuses an invoice whose lines and total disagree', () => {
+  it('refuses an invoice whose lines do not add up to its total', () => {
     expect(() => planOf(sources.slice(0, 1).map(first => ({ ...first, total: '1.99' })))).to.throw(
       RangeError,
       'invoice 1 ',

@@ -6,7 +6,7 @@ import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../..
 import { eventually, inParallel, newKey, pay } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { start } from '../cli.ts'
-import { emptyFolder, ledger, tidyUp } from './kit.ts'
+import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 type Fact = {
   readonly id: string
@@ -17,7 +17,7 @@ type Fact = {
 }
 type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
 
-/** Enough for several pages of a hundred. */
+/** Several pages of a hundred facts. */
 const ORDERS = 320
 const KILLS = 6
 
@@ -64,7 +64,7 @@ describe('ledger consume', function () {
     const facts = lines.flat().map(line => JSON.parse(line) as Fact)
     return facts.toSorted((a, b) => Number(a.position) - Number(b.position))
   }
-  /** Every fact once, just as it was served, and in the order of its file. */
+  /** Expects every fact once, exactly as served, in the order of its file. */
   const expectWhole = async (): Promise<void> => {
     expect(await copied()).to.deep.equal(await served())
     const positions = (await linesOf('ledger.order.v1')).map(line => Number((JSON.parse(line) as Fact).position))
@@ -78,14 +78,14 @@ describe('ledger consume', function () {
   })
   const namesOf = ({ id, type, subject, position }: Found): Found => ({ id, type, subject, position })
 
-  it('copies every fact once, as it was served, and proves it', async () => {
+  it('copies every fact once, as it was served, and verifies the copy', async () => {
     const { code, stdout } = await consume()
     expect(code).to.equal(0)
     expect(JSON.parse(stdout)).to.include({ from: 'http', taken: ORDERS + 5, repeated: 0, late: 0 })
     await expectWhole()
   })
 
-  it('goes on where it stopped', async () => {
+  it('continues where it stopped', async () => {
     await consume()
     const order = await client.post('/orders', anOrder())
     await eventually(async () => (await served()).at(-1)?.subject === order.body.id)
@@ -93,12 +93,12 @@ describe('ledger consume', function () {
     await expectWhole()
   })
 
-  it(`survives ${KILLS} kills at any moment without a gap or a repetition`, async () => {
+  it(`survives ${KILLS} kills at random moments without a gap or a duplicate`, async () => {
     const { dataDir } = await sharedService()
     for (let kill = 0; kill < KILLS; kill += 1) {
       const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow']
       const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
-      // Any time between "not yet begun" and "at the tail".
+      // The kill may come at any time between the first write and the tail.
       const isBegun = () => readFile(join(folder, 'state.json'), 'utf8').then(Boolean, () => false)
       await eventually(isBegun)
       await sleep(20 + kill * 25)
@@ -109,7 +109,7 @@ describe('ledger consume', function () {
     await expectWhole()
   })
 
-  it('takes facts that come again for what they are: a place that was not saved, a cursor that is no more', async () => {
+  it('skips facts that come again: after progress that was not saved, and after an expired cursor', async () => {
     await consume('--topic', 'ledger.order.v1')
     const path = join(folder, 'state.json')
     const state = JSON.parse(await readFile(path, 'utf8'))
@@ -121,7 +121,7 @@ describe('ledger consume', function () {
     expect((await verify()).report.ok).to.equal(true)
   })
 
-  it('drops a line that its writer did not finish, and has the fact come again', async () => {
+  it('removes an incomplete last line, and writes its fact again', async () => {
     await consume()
     const path = join(folder, 'state.json')
     const state = JSON.parse(await readFile(path, 'utf8'))
@@ -146,7 +146,7 @@ describe('ledger consume', function () {
     await expectWhole()
   })
 
-  it('copies the topics that are named, and no other', async () => {
+  it('copies only the named topics', async () => {
     const { stdout } = await consume('--topic', 'ledger.invoice.v1', '--topic', 'ledger.payment.v1')
     expect(JSON.parse(stdout)).to.include({ taken: 4 })
     const { report } = await verify()
@@ -168,7 +168,7 @@ describe('ledger consume', function () {
       await writeFile(fileOf(topic), lines.map(line => `${line}\n`).join(''))
     }
 
-    it('names the one fact that is missing, and nothing else', async () => {
+    it('lists exactly the one fact that is missing', async () => {
       await consume()
       const [lost] = (await linesOf('ledger.order.v1')).slice(123, 124).map(line => JSON.parse(line) as Fact)
       if (lost === undefined) return expect.fail('a fact')
@@ -184,7 +184,7 @@ describe('ledger consume', function () {
         .and.to.include('The copy is not complete.')
     })
 
-    it('names all that are missing, wherever they are, and a file that is gone', async () => {
+    it('lists all missing facts, wherever they are, also of a missing file', async () => {
       await consume()
       const orders = await linesOf('ledger.order.v1')
       const payments = (await linesOf('ledger.payment.v1')).map(line => JSON.parse(line) as Fact)
@@ -199,7 +199,7 @@ describe('ledger consume', function () {
       expect(surplus).to.deep.equal([])
     })
 
-    it('names what is surplus: a fact that is there twice, one that the ledger does not know', async () => {
+    it('lists surplus facts: a duplicate, and one that the ledger does not know', async () => {
       await consume()
       const [line = ''] = (await linesOf('ledger.order.v1')).slice(50, 51)
       const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
@@ -214,7 +214,7 @@ describe('ledger consume', function () {
       ])
     })
 
-    it('tells an exchanged fact although the count agrees', async () => {
+    it('detects an exchanged fact although the count is equal', async () => {
       await consume()
       const [line = ''] = (await linesOf('ledger.order.v1')).slice(10, 11)
       const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
@@ -224,7 +224,7 @@ describe('ledger consume', function () {
       expect(surplus.map(({ id }) => id)).to.deep.equal([stray.id])
     })
 
-    it('finds a line that is no fact', async () => {
+    it('reports a line that is not a fact', async () => {
       await consume()
       await appendFile(fileOf('ledger.invoice.v1'), '{"id":"x"}\n')
       const { code, report } = await verify()
@@ -235,7 +235,7 @@ describe('ledger consume', function () {
     })
   })
 
-  it('says in a sentence what it needs', async () => {
+  it('reports missing options in one sentence', async () => {
     const sentences = [
       [['consume', '--copy', folder], /^Whose facts\? --tenant .* LEDGER_TOKEN\.\n$/],
       [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
@@ -253,7 +253,7 @@ describe('ledger consume', function () {
     expect((await verify()).stderr).to.include('is not what ledger consume wrote')
   })
 
-  it('explains itself', async () => {
+  it('has a help text', async () => {
     for (const command of [['consume'], ['consume', 'verify'], ['manifest']]) {
       const { code, stdout } = await ledger([...command, '--help'])
       expect(code).to.equal(0)

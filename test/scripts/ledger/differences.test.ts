@@ -4,7 +4,7 @@ import type { Api } from '../../../scripts/ledger/consume/api.ts'
 import { differencesIn } from '../../../scripts/ledger/consume/differences.ts'
 import { digestOf, type Entry, entryOf, type Fact, inOrder, type Range } from '../../../scripts/ledger/consume/fact.ts'
 
-/** The search for what a copy lacks, over ledgers and losses drawn at random; the service is played by a list. */
+/** Property tests of the search for differences, with random ledgers and losses; a list stands in for the service. */
 
 const TOPIC = 'ledger.order.v1'
 const FACTS_MAX = 400
@@ -45,8 +45,8 @@ const serviceOf = (facts: readonly Fact[]) => {
 const positions = fc.uniqueArray(fc.nat({ max: 600 }), { maxLength: FACTS_MAX, size: 'max' })
 const ids = (entries: readonly Entry[]): string[] => entries.map(({ id }) => id).toSorted()
 
-describe('the search for what a copy lacks', () => {
-  it(`finds exactly what is missing and what is surplus, ${RUNS} times`, () =>
+describe('the search for differences of a copy', () => {
+  it(`finds exactly the missing and surplus facts, in ${RUNS} random cases`, () =>
     fc.assert(
       fc.asyncProperty(
         positions,
@@ -78,20 +78,20 @@ describe('the search for what a copy lacks', () => {
       { numRuns: RUNS },
     ))
 
-  it('comes to an end where one fact is there a hundred times', async () => {
+  it('terminates when one fact is there a hundred times', async () => {
     const { api } = serviceOf([factAt(7)])
     const entries = Array.from({ length: 100 }, () => entryOf(factAt(7)))
     const found = await differencesIn(api, TOPIC, { from: 0n, to: 1_000n }, entries)
     expect([found.missing.length, found.surplus.length]).to.deep.equal([0, 99])
   })
 
-  it('asks for little when little is missing', async () => {
+  it('makes few requests when little is missing', async () => {
     const facts = Array.from({ length: 10_000 }, (_, n) => factAt(7 * n))
     const { api, asked, listed } = serviceOf(facts)
     const entries = facts.filter((_, n) => n !== 4_711).map(entryOf)
     const found = await differencesIn(api, TOPIC, { from: 0n, to: 2n ** 40n }, entries)
     expect(ids(found.missing)).to.deep.equal(['id-32977'])
-    // Halvings down to some fifty facts, each with its other half, which agrees.
+    // The number of halvings down to fifty facts, each with an equal second half.
     expect(asked()).to.be.at.most(2 * 40)
     expect(listed()).to.be.at.most(50)
   })

@@ -6,7 +6,7 @@ import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
 import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { kafkaForTests, kafkaKind } from '../../support/kafka.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, serving, tidyUp } from './kit.ts'
+import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, serving, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators'
 
@@ -20,7 +20,7 @@ describe('npm run ledger -- doctor', function () {
   })
   after(tidyUp)
 
-  it('finds nothing wrong with a service that runs, and tells every address', async () => {
+  it('finds nothing wrong with a running service, and prints every address', async () => {
     const ended = await ledger(['doctor', '--json'])
     expect(findingsIn(ended)).to.deep.equal({})
     expect(ended.code).to.equal(0)
@@ -33,7 +33,7 @@ describe('npm run ledger -- doctor', function () {
     for (const { name, behind } of feeds) expect(behind, name).to.equal(0)
   })
 
-  it('prints a table for people, without the password of Postgres', async () => {
+  it('prints a table without the password of Postgres', async () => {
     const { code, stdout } = await ledger(['doctor'])
     expect(code).to.equal(0)
     for (const part of ['node', 'data directory', 'disk', 'API', 'event store', 'Postgres', 'issuer', 'feed facts_v1'])
@@ -42,7 +42,7 @@ describe('npm run ledger -- doctor', function () {
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
 
-  it('says that nothing runs, and how to start it', async () => {
+  it('reports that nothing runs, and how to start it', async () => {
     const folder = await emptyFolder()
     const ended = await ledger(['doctor', '--json'], folder)
     expect(ended.code).to.equal(1)
@@ -57,7 +57,7 @@ describe('npm run ledger -- doctor', function () {
     expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)
   })
 
-  it('names each part that does not answer', async () => {
+  it('reports each dependency that does not respond', async () => {
     const port = await closedPort()
     const folder = await folderWith({
       api: `http://127.0.0.1:${port}`,
@@ -77,7 +77,7 @@ describe('npm run ledger -- doctor', function () {
       .and.not.to.include('secret')
   })
 
-  it('names the check that keeps the API from being ready, and another program on its port', async () => {
+  it('reports the check that keeps the API from being ready, and another program on its port', async () => {
     const checks = { postgres: 'ok', invoices_v1: 'The event X is unknown to this build.' }
     const ill = await serving((request, response) => {
       const live = request.url === '/livez'
@@ -90,7 +90,7 @@ describe('npm run ledger -- doctor', function () {
     expect(notOurs).to.deep.equal({ API: `What answers at ${other} is not this service.` })
   })
 
-  it('names the feeds that are behind, and those that have never run', async () => {
+  it('reports the feeds that are behind, and those that have never run', async () => {
     await approvedInvoice(client)
     const owner = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     await owner.sql('create database doctor_test')
@@ -116,7 +116,7 @@ describe('npm run ledger -- doctor', function () {
       expect(findings['feed invoices_v1']).to.match(/^\d+ events (or more )?behind, at position -1/)
       expect(findings['feed payments_v1']).to.equal('It has never run here.')
       expect(findings).not.to.include.any.keys('feed orders_v1', 'feed facts_v1', 'feed fulfilment', 'feed gossip_v0')
-      // A process of a later build: it follows whatever it follows, so that every event counts.
+      // A process manager of a later build, whose categories are not known, so that every event counts.
       expect(findings['feed auditor']).to.match(/^\d+ events (or more )?behind/)
       const behind = diagnosisOf(ended).feeds.find(({ name }) => name === 'invoices_v1')?.behind
       expect(behind).to.be.at.least(2)
@@ -127,7 +127,7 @@ describe('npm run ledger -- doctor', function () {
     }
   })
 
-  it('looks at the parts that the environment names when no service runs here', async () => {
+  it('checks the dependencies that the environment names when no service runs here', async () => {
     const port = new URL(service.api).port
     const { event_store, postgres } = service.addresses
     const env = { PORT: port, EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
@@ -146,7 +146,7 @@ describe('npm run ledger -- doctor', function () {
       expect(check?.detail).to.match(/, brokers: [1-9]/)
     })
 
-  it('expects the processes that there are', () => {
+  it('expects the existing process managers', () => {
     const { ledger } = {} as never
     expect(PROCESSES).to.include.members([paymentRecovery(ledger).name, fulfilment(ledger).name])
   })

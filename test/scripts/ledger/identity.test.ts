@@ -6,7 +6,7 @@ import { isPassword } from '../../../src/embedded/issuer/passwords.ts'
 import { loadUsers } from '../../../src/embedded/issuer/users.ts'
 import { generateTestKey } from '../../support/tokens.ts'
 import { start } from '../cli.ts'
-import { emptyFolder, ledger, tidyUp } from './kit.ts'
+import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 const REDIRECT = 'http://127.0.0.1:4000/callback'
 
@@ -31,7 +31,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
     return stderr
   }
 
-  it('explain themselves, and that they take --json', async () => {
+  it('have help texts that mention --json', async () => {
     const commands = ['clients list', 'clients add', 'clients remove', 'clients rotate-secret', 'issuer rotate-key']
     const all = [...commands, 'users list', 'users add', 'users set-password', 'users remove']
     const helps = await Promise.all(all.map(command => said(...command.split(' '), '--help')))
@@ -39,7 +39,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
       expect(help).to.include(`Usage: ledger ${all[index]}`).and.to.include('--json')
   })
 
-  it('take as redirect URI what can be compared letter by letter, in clear to this machine alone', () => {
+  it('accept redirect URIs that can be compared exactly, with http for this machine only', () => {
     const good = [
       'https://books.test/',
       'https://books.test/a?b=c',
@@ -86,7 +86,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect((await stat(join(folder, 'issuer', 'clients.json'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('say what is wrong with an application, and the way out', async () => {
+  it('report an invalid application, with instructions', async () => {
     const add = (...args: string[]) => refused('clients', 'add', ...args)
     const of = ['--tenant', 'acme', '--scope', 'orders:read']
     expect(await add('web', ...of, '--public')).to.include('name the redirect URI')
@@ -99,7 +99,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect(await refused('clients', 'rotate-secret', 'nobody')).to.include('There is no client "nobody"')
   })
 
-  it('register users, print a made password once, and store none', async () => {
+  it('register users, print a generated password once, and store only its hash', async () => {
     expect(
       (await told('users', 'list')).users.map((user: { username: string; password_set_at: null }) => [
         user.username,
@@ -130,7 +130,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
     )
   })
 
-  it('take a password from a pipe, and never show it', async () => {
+  it('read a password from stdin, and never print it', async () => {
     const pipe = (typed: string) =>
       start('ledger.ts', ['users', 'set-password', 'bob', '--password-stdin'], { LEDGER_DATA_DIR: folder }, typed).ended
     const { code, stdout, stderr } = await pipe('correct horse battery\nignored\n')
@@ -140,7 +140,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect(await pipe('short')).to.include({ code: 1, stderr: 'A password has 12 to 256 characters.\n' })
   })
 
-  it('rotate the key with an overlap, or without', async () => {
+  it('rotate the key with or without an overlap', async () => {
     const first = await told('issuer', 'rotate-key')
     const second = await told('issuer', 'rotate-key')
     expect(second.retiring.map(({ kid }: { kid: string }) => kid))
@@ -152,14 +152,14 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect((await stat(join(folder, 'issuer', 'signing-key.json'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('lose nothing when several change the list at once', async () => {
+  it('lose nothing when several change the list concurrently', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(names.map(name => said('clients', 'add', name, '--tenant', 'acme', '--scope', 'orders:read')))
     const { clients } = await told('clients', 'list')
     expect(clients.map(({ client_id }: { client_id: string }) => client_id)).to.include.members(names)
   })
 
-  it('are for the embedded issuer alone', async () => {
+  it('are refused for an external issuer', async () => {
     const env = { OIDC_ISSUER: 'https://login.test', OIDC_AUDIENCE: 'ledger' }
     for (const args of [
       ['clients', 'list'],

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { clientOf, eventually } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { start } from '../cli.ts'
-import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './kit.ts'
+import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators-of-keys'
 const WHO = ['--tenant', TENANT]
@@ -26,7 +26,7 @@ describe('npm run ledger -- keys', function () {
   }
   const eventuallyListed = (id: string) => eventually(async () => (await listed()).find(one => one.id === id))
 
-  it('issues one that the API takes, alone on stdout; what is to be known of it is on stderr', async () => {
+  it('issues a key that the API accepts, alone on stdout; its other members go to stderr', async () => {
     const { code, stdout, stderr } = await ledger([...ISSUE, '--days', '7', '--quota', '100/60'])
     expect(code).to.equal(0)
     expect(stdout).to.match(/^lk_dev_\S+\n$/)
@@ -44,7 +44,7 @@ describe('npm run ledger -- keys', function () {
     expect(await statusWith(rotated.secret)).to.equal(200)
   })
 
-  it('rotates with a new one alone on stdout, and says until when the other goes on', async () => {
+  it('rotates with the new key alone on stdout, and says until when the old one is valid', async () => {
     const { id } = await issued()
     const { stdout, stderr } = await ledger(['keys', 'rotate', id, ...WHO])
     expect(stdout).to.match(/^lk_dev_\S+\n$/)
@@ -52,7 +52,7 @@ describe('npm run ledger -- keys', function () {
     expect(await statusWith(stdout)).to.equal(200)
   })
 
-  it('lists them in columns, and by state', async () => {
+  it('lists keys in columns, and by state', async () => {
     const { id } = await issued()
     await eventuallyListed(id)
     const { stdout } = await ledger(['keys', 'list', ...WHO, '--state', 'active'])
@@ -61,13 +61,13 @@ describe('npm run ledger -- keys', function () {
     expect(await listed('--state', 'expired')).to.deep.equal([])
   })
 
-  it('says in a sentence that the token is none', async () => {
+  it('reports an invalid token in one sentence', async () => {
     const { code, stderr } = await ledger(['keys', 'list'], service.dataDir, { LEDGER_TOKEN: 'x.y.z' })
     expect(code).to.equal(1)
     expect(stderr).to.match(/^The access token is not valid here\. \(token_invalid, /)
   })
 
-  it('revokes one, which is then no longer there to be revoked', async () => {
+  it('revokes a key once; a second revocation reports that it is gone', async () => {
     const { id } = await issued()
     const { code, stdout } = await ledger(['keys', 'revoke', id, ...WHO])
     expect([code, stdout]).to.deep.equal([0, `${id} is revoked: within seconds no instance takes it any more.\n`])
@@ -76,7 +76,7 @@ describe('npm run ledger -- keys', function () {
     expect(again.stderr).to.match(/^There is no such resource\. \(resource_not_found, correlation id \S+\)\n$/)
   })
 
-  it('takes a token of the caller’s own', async () => {
+  it('accepts a token of the caller’s own', async () => {
     const token = await service.token({ tenant: TENANT, subject: 'ann', scopes: ['keys:manage', 'orders:read'] })
     const args = ['keys', 'issue', '--name', 'ann’s', '--scope', 'orders:read', '--json']
     const inEnvironment = await ledger(args, service.dataDir, { LEDGER_TOKEN: token })
@@ -86,7 +86,7 @@ describe('npm run ledger -- keys', function () {
     expect(JSON.parse(piped.stdout)).to.include({ created_by: 'ann' })
   })
 
-  it('refuses a token in the command line, which everybody on the machine can read', async () => {
+  it('refuses a token on the command line, which every user of the machine can read', async () => {
     const refused = await ledger(['keys', 'list', '--token', 'x.y.z'])
     expect([refused.code, refused.stdout]).to.deep.equal([1, ''])
     expect(refused.stderr).to.match(/put the token into LEDGER_TOKEN, or pipe it in with --token-stdin/)
@@ -105,13 +105,13 @@ describe('npm run ledger -- keys', function () {
     'a quota is none': [[...ISSUE, '--quota', '100'], /^--quota is written requests\/seconds: 10000\/86400\.\n$/],
   }
   for (const [when, [args, sentence]] of Object.entries(refusals))
-    it(`says in a sentence that ${when}`, async () => {
+    it(`reports in one sentence that ${when}`, async () => {
       const { code, stdout, stderr } = await ledger(args)
       expect([code, stdout]).to.deep.equal([1, ''])
       expect(stderr).to.match(sentence)
     })
 
-  it('says in a sentence that no service runs, that it does not answer, and that the issuer is another’s', async () => {
+  it('reports that no service runs, that it does not respond, and that the issuer is external', async () => {
     const list = ['keys', 'list', ...WHO]
     const none = await ledger(list, await emptyFolder())
     expect(none.stderr).to.match(/^No service runs on \S+\. Start it with npm start/)
@@ -123,7 +123,7 @@ describe('npm run ledger -- keys', function () {
     for (const { code } of [none, foreign]) expect(code).to.equal(1)
   })
 
-  it('explains each of them, and that it takes --json', async () => {
+  it('has a help text for each of them, which mentions --json', async () => {
     for (const command of ['list', 'issue', 'rotate', 'revoke']) {
       const { code, stdout } = await ledger(['keys', command, '--help'])
       expect(code).to.equal(0)

@@ -1,16 +1,16 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { expect } from 'chai'
-import { visible } from '../../../scripts/ledger/print.ts'
+import { escaped } from '../../../scripts/ledger/print.ts'
 import { aligned } from '../../../scripts/ledger/table.ts'
 import { clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { ledger, tidyUp } from './kit.ts'
+import { ledger, tidyUp } from './fixtures.ts'
 
-/** Red, a new title of the window, a cleared screen, a line of its own, C1, and a change of direction. */
+/** Colour, window title, clear screen, carriage return, C1, and change of writing direction. */
 const HOSTILE = 'x\u001b[31m\u001b]0;title\u0007\u001b[2J\rpaid\u009b1m\u202eevil\u2028y'
 const COMMANDS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
 
-describe('npm run ledger: texts of others on a terminal', function () {
+describe('npm run ledger: untrusted texts on a terminal', function () {
   this.timeout(60_000)
   let service: TestService
   before(async () => {
@@ -18,9 +18,9 @@ describe('npm run ledger: texts of others on a terminal', function () {
   })
   after(tidyUp)
 
-  it('are shown with escapes, and as wide as they are shown', () => {
-    expect(visible('naïve 日本 👍')).to.equal('naïve 日本 👍')
-    expect(visible('a\u001b[31m\nb\u202e')).to.equal('a\\u001b[31m\\u000ab\\u202e')
+  it('are shown with escapes, and aligned by their escaped width', () => {
+    expect(escaped('naïve 日本 👍')).to.equal('naïve 日本 👍')
+    expect(escaped('a\u001b[31m\nb\u202e')).to.equal('a\\u001b[31m\\u000ab\\u202e')
     expect(
       aligned([
         ['a\n', 'x'],
@@ -29,7 +29,7 @@ describe('npm run ledger: texts of others on a terminal', function () {
     ).to.deep.equal(['a\\u000a  x', 'b        y'])
   })
 
-  it('cannot command it, in a list, in JSON or in a refusal', async () => {
+  it('cannot control it, in a list, in JSON or in an error', async () => {
     const tenant = 'hostile-names'
     const client = clientOf(service.api, await service.token({ tenant }))
     const name = '\u0085\u009b31m\u202e key'
@@ -48,7 +48,7 @@ describe('npm run ledger: texts of others on a terminal', function () {
     expect(JSON.parse(outputs[1]?.stdout ?? '').items[0].name).to.equal(name)
   })
 
-  it('go through one file', () => {
+  it('are printed by one file only', () => {
     const root = new URL('../../../scripts/ledger/', import.meta.url)
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
     const writers = files.filter(file =>

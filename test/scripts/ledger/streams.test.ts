@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { derivedId } from '../../../src/commands/identifiers.ts'
 import { approvedInvoice, clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { emptyFolder, ledger, tidyUp } from './kit.ts'
+import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators'
 
@@ -26,7 +26,7 @@ describe('npm run ledger -- streams show', function () {
 
   const events = async (id: string) => JSON.parse((await ledger(['streams', 'show', id, '--json'])).stdout)
 
-  it('prints the events of an invoice with who, when, by what right and the correlation id', async () => {
+  it('prints the events of an invoice with subject, time, authority and correlation id', async () => {
     const shown = await events(invoiceId)
     expect(shown).to.include({ stream: `invoice-${invoiceId}`, id: invoiceId })
     const types = shown.events.map(({ type, revision }: { type: string; revision: string }) => `${revision} ${type}`)
@@ -51,7 +51,7 @@ describe('npm run ledger -- streams show', function () {
     expect(await typesOf(derivedId('ref', TENANT, 'audited'))).to.deep.equal(['ReferenceTaken'])
   })
 
-  it('prints them for people', async () => {
+  it('prints them as text', async () => {
     const { code, stdout } = await ledger(['streams', 'show', payment.id])
     expect(code).to.equal(0)
     expect(stdout).to.match(new RegExp(`^payment-${payment.id}, 2 events, tenant ${TENANT}\n`))

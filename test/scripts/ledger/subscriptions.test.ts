@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clientOf, eventually } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { ledger, tidyUp } from './kit.ts'
+import { ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators-of-subscriptions'
 const WHO = ['--tenant', TENANT] as const
@@ -17,7 +17,7 @@ describe('npm run ledger -- subscriptions', function () {
   }
   const created = () => subscriptions('create', '--types', 'invoice.paid, order.created', '--start', 'beginning')
 
-  it('creates, shows, pauses, resumes, replays and deletes one', async () => {
+  it('creates, shows, pauses, resumes, replays and deletes a subscription', async () => {
     const { id, topic, types } = await created()
     expect([topic, types]).to.deep.equal([`ledger.subscription.${id}`, ['order.created', 'invoice.paid']])
     expect((await subscriptions('pause', id)).state).to.equal('paused')
@@ -43,7 +43,7 @@ describe('npm run ledger -- subscriptions', function () {
     ['a type that is none', ['create', '--types', 'invoice.lost'], '/types/0'],
     ['an id that is none', ['show', 'sub_1'], 'resource_not_found'],
   ] as const)
-    it(`says what is wrong with ${what}`, async () => {
+    it(`reports ${what}`, async () => {
       const { code, stderr } = await ledger(['subscriptions', ...args, ...WHO])
       expect(code).to.equal(1)
       expect(stderr).to.include(complaint)

@@ -7,7 +7,7 @@ import type { Addresses } from '../../../src/addresses.ts'
 import { sharedService, temporaryDirectory } from '../../support/service.ts'
 import { type Ended, run } from '../cli.ts'
 
-/** What the tests of the operators' commands share. */
+/** Fixtures for the tests of the command line: data directories, servers, and the parsed output. */
 
 const folders: string[] = []
 const servers: Server[] = []
@@ -21,7 +21,7 @@ export const emptyFolder = async (): Promise<string> => {
   return folder
 }
 
-/** A data directory of a service that is elsewhere than the shared one in these parts. */
+/** The data directory of the shared service with some addresses changed. */
 export const folderWith = async (changes: Partial<Addresses>): Promise<string> => {
   const folder = await emptyFolder()
   const { addresses } = await sharedService()
@@ -36,7 +36,7 @@ export const serving = async (listener: RequestListener): Promise<string> => {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A port where nobody listens. */
+/** A port on which nothing listens. */
 export const closedPort = async (): Promise<number> => {
   const api = await serving(() => undefined)
   await new Promise(resolve => servers.pop()?.close(resolve))
@@ -60,7 +60,7 @@ type Diagnosis = {
 
 export const diagnosisOf = ({ stdout }: Ended): Diagnosis => JSON.parse(stdout) as Diagnosis
 
-/** By check; each has a way out in a sentence. */
+/** The details of findings by check. Each finding has instructions. */
 export const findingsIn = (ended: Ended): Record<string, string> =>
   Object.fromEntries(
     diagnosisOf(ended)

@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { differencesIn } from '../../../scripts/demo/books.ts'
+import { differencesIn } from '../../../scripts/demo/reconciliation.ts'
 import { type Answer, createCaller } from '../../../scripts/demo/caller.ts'
 import { createFactReader, missingFacts } from '../../../scripts/demo/facts.ts'
 import { decimalOf } from '../../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
-import { forEach } from '../../../scripts/demo/play.ts'
+import { forEach } from '../../../scripts/demo/runner.ts'
 import { renewing } from '../../../scripts/demo/tokens.ts'
 import { sources } from './sources.ts'
 
-describe('the machinery of the demo', () => {
-  it('does all the work, eight items at once at most', async () => {
+describe('the runner of the demo', () => {
+  it('processes all items, eight concurrently at most', async () => {
     const done: number[] = []
     let running = 0
     let most = 0
@@ -30,7 +30,7 @@ describe('the machinery of the demo', () => {
     expect(most).to.equal(8)
   })
 
-  it('begins nothing more after a failure', async () => {
+  it('begins no further item after a failure', async () => {
     const begun: number[] = []
     const work = forEach(Array.from({ length: 50 }), async (_, index) => {
       begun.push(index)
@@ -42,7 +42,7 @@ describe('the machinery of the demo', () => {
     expect(begun.length).to.be.below(17)
   })
 
-  it('mints a token once, and a new one when it is half through its life', async () => {
+  it('mints one token for concurrent calls, and a new one at half of its lifetime', async () => {
     let now = 0
     let minted = 0
     const token = renewing(
@@ -56,7 +56,7 @@ describe('the machinery of the demo', () => {
     expect(await token()).to.equal('token 2')
   })
 
-  it('follows the cursor through the facts and counts those that come twice', async () => {
+  it('follows the cursor through the facts and counts duplicates', async () => {
     const fact = (id: string) => ({ id, type: 'invoice.paid', subject: `inv_${id}`, data: { amount_paid: 5 } })
     const pages: Readonly<Record<string, object>> = {
       '': { items: [fact('1'), fact('2')], page: { next_cursor: 'a', has_more: true } },
@@ -67,22 +67,22 @@ describe('the machinery of the demo', () => {
       const cursor = new URL(path, 'http://localhost').searchParams.get('cursor') ?? ''
       return { status: 200, body: pages[cursor], etag: '', location: undefined, replayed: false }
     })
-    await reader.readOn()
+    await reader.readToEnd()
     expect(reader.facts.map(({ id }) => id)).to.deep.equal(['1', '2', '3'])
-    await reader.readOn()
+    await reader.readToEnd()
     expect(reader.facts.map(({ id }) => id)).to.deep.equal(['1', '2', '3', '4'])
     expect(reader.duplicates).to.equal(1)
   })
 
-  it('names the facts that have not arrived', () => {
+  it('lists the facts that have not arrived', () => {
     const ids = { orderId: 'ord_1', invoiceId: 'inv_1', paymentIds: ['pay_1'] }
-    const played = planOf(sources.slice(0, 1)).map(planned => ({ planned, ...ids }))
+    const runs = planOf(sources.slice(0, 1)).map(planned => ({ planned, ...ids }))
     const fact = (type: string, subject: string) => ({ id: type, type, subject, data: {} })
     const arrived = [fact('order.created', 'ord_1'), fact('payment.succeeded', 'pay_1'), fact('invoice.paid', 'inv_2')]
-    expect(missingFacts(played, arrived)).to.deep.equal(['invoice.approved of inv_1', 'invoice.paid of inv_1'])
+    expect(missingFacts(runs, arrived)).to.deep.equal(['invoice.approved of inv_1', 'invoice.paid of inv_1'])
   })
 
-  it('says which sum is not as planned, and by whom', () => {
+  it('reports each sum that differs from the plan, with its source', () => {
     const planned = sumsOf(planOf(sources))
     expect(differencesIn({ planned, lists: planned, facts: planned })).to.deep.equal([])
     const wrong = differencesIn({ planned, lists: { ...planned, paid: 1n }, facts: { ...planned, payments: 1 } })
@@ -120,7 +120,7 @@ describe('a request of the demo', () => {
       }),
     )
 
-  it('is sent again with the same key after a lost answer, a 503 and an answer that is in progress', async () => {
+  it('is retried with the same key after a lost response, a 503 and a request in progress', async () => {
     const keys: unknown[] = []
     const answer = await call((request, response) => {
       keys.push(request.headers['idempotency-key'])
@@ -133,7 +133,7 @@ describe('a request of the demo', () => {
     expect(keys).to.deep.equal(['k1', 'k1', 'k1', 'k1'])
   })
 
-  it('is not sent again when it was refused', async () => {
+  it('is not retried after a rejection', async () => {
     let sent = 0
     const answer = await call((_, response) => {
       sent += 1

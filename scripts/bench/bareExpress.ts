@@ -1,6 +1,6 @@
 /**
- * The reference over HTTP: Express that checks a token's signature on every request, and then either echoes a validated
- * body or reads one row by its primary key. `--issuer URL`, and the database in DATABASE_URL. Prints its address and
+ * The HTTP reference server: Express verifies the token's signature on every request, then echoes a validated body or
+ * reads one row by its primary key. Takes `--issuer URL`, and the database from DATABASE_URL. Prints its address and
  * `ready`.
  */
 

@@ -6,11 +6,11 @@ import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
 
-/** Whether each part answers, asked as the service itself asks it. */
+/** Checks whether each dependency responds, by the same clients that the service uses. */
 
-type Tried<T> = { readonly value: T; readonly took: string } | { readonly failed: string }
+type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string }
 
-const tryIt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Tried<T>> => {
+const attempt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Attempt<T>> => {
   const startedAtMs = performance.now()
   try {
     const value = await within(work())
@@ -27,17 +27,17 @@ const get = async (url: string): Promise<{ status: number; body: unknown }> => {
 
 const liveSchema = z.object({ status: z.literal('ok') })
 const readySchema = z.object({ status: z.string(), checks: z.record(z.string(), z.string()) })
-const WELL: ReadonlySet<string> = new Set(['ok', 'waiting', 'catching_up', 'live'])
+const HEALTHY: ReadonlySet<string> = new Set(['ok', 'waiting', 'catching_up', 'live'])
 
-const ill = (body: unknown): string => {
+const failingChecks = (body: unknown): string => {
   const parsed = readySchema.safeParse(body)
   if (!parsed.success) return 'it does not say why'
-  const named = Object.entries(parsed.data.checks).filter(([, state]) => !WELL.has(state))
+  const named = Object.entries(parsed.data.checks).filter(([, state]) => !HEALTHY.has(state))
   return named.map(([name, state]) => `${name}: ${state}`).join('; ')
 }
 
 export const checkApi = async (api: string): Promise<Check> => {
-  const live = await tryIt(() => get(`${api}/livez`))
+  const live = await attempt(() => get(`${api}/livez`))
   const wayOut = 'See its log; start it again with npm start.'
   if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}`, wayOut)
   if (!liveSchema.safeParse(live.value.body).success)
@@ -46,23 +46,23 @@ export const checkApi = async (api: string): Promise<Check> => {
       `What answers at ${api} is not this service.`,
       'Set PORT or LEDGER_DATA_DIR to those of the service.',
     )
-  const ready = await tryIt(() => get(`${api}/readyz`))
+  const ready = await attempt(() => get(`${api}/readyz`))
   if ('failed' in ready)
     return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}`, wayOut)
   if (ready.value.status === 200) return ok('API', `${api} is ready, ${ready.took}`)
   return finding(
     'API',
-    `${api} is not ready: ${ill(ready.value.body)}`,
+    `${api} is not ready: ${failingChecks(ready.value.body)}`,
     'Heal the part that it names; it goes on by itself.',
   )
 }
 
-/** Beside the check the position of its newest event, if it answers. */
+/** The check, and the position of the newest event if the store responds. */
 export const checkStore = async (
   address: string,
   store: EventStore,
 ): Promise<{ check: Check } | { check: Check; head: bigint }> => {
-  const tried = await tryIt(() => store.head())
+  const tried = await attempt(() => store.head())
   if ('value' in tried)
     return {
       check: ok('event store', `${withoutPassword(address)} at position ${tried.value}, ${tried.took}`),
@@ -75,7 +75,7 @@ export const checkStore = async (
 }
 
 export const checkPostgres = async (address: string, database: Database): Promise<Check> => {
-  const tried = await tryIt(() => database.sql('select 1 as one'))
+  const tried = await attempt(() => database.sql('select 1 as one'))
   if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
   return finding(
     'Postgres',
@@ -102,7 +102,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     return (await admin.describeCluster()).brokers.length
   }
   try {
-    const tried = await tryIt(describe, error => refusalOf(error, options) ?? reasonOf(error))
+    const tried = await attempt(describe, error => refusalOf(error, options) ?? reasonOf(error))
     if ('value' in tried) return ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
     return finding(
       'Kafka',
@@ -117,7 +117,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
 const keysSchema = z.object({ keys: z.array(z.object({ kid: z.string() })).min(1) })
 
 export const checkIssuer = async (issuer: string): Promise<Check> => {
-  const tried = await tryIt(async () => keysSchema.parse(await jwksOverHttp(issuer)()).keys.length)
+  const tried = await attempt(async () => keysSchema.parse(await jwksOverHttp(issuer)()).keys.length)
   if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
   return finding(
     'issuer',

@@ -4,16 +4,16 @@ import { type Call, expectBody, type Request } from './caller.ts'
 import type { Fact } from './facts.ts'
 import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums } from './plan.ts'
-import type { Played } from './play.ts'
+import type { InvoiceRun } from './runner.ts'
 
-/** The same sums by three roads: what was planned, what the lists of the API show, what the facts have told. */
+/** Reconciliation of the same sums from three sources: the plan, the lists of the API, and the published facts. */
 
-/** Only what this demo made: the tenant may hold more, and a longer run of the demo may have been before. */
-export type Ours = { readonly orders: ReadonlySet<string>; readonly invoices: ReadonlySet<string> }
+/** The ids of this run. The tenant may hold other objects, for instance of a longer run before. */
+export type DemoIds = { readonly orders: ReadonlySet<string>; readonly invoices: ReadonlySet<string> }
 
-export const oursOf = (played: readonly Played[]): Ours => ({
-  orders: new Set(played.map(({ orderId }) => orderId)),
-  invoices: new Set(played.map(({ invoiceId }) => invoiceId)),
+export const demoIdsOf = (runs: readonly InvoiceRun[]): DemoIds => ({
+  orders: new Set(runs.map(({ orderId }) => orderId)),
+  invoices: new Set(runs.map(({ invoiceId }) => invoiceId)),
 })
 
 const PAGE = 100
@@ -48,17 +48,19 @@ const APPROVED: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'pa
 const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
   items.reduce((sum, item) => sum + BigInt(amount(item)), 0n)
 
-/** What is open comes from the invoices and what is paid from the payments: two read models that must agree. */
-export const sumsOfLists = async (call: Call, ours: Ours): Promise<Sums> => {
+/**
+ * Open amounts come from the invoices and paid amounts from the payments, so that the two read models check each other.
+ */
+export const sumsOfLists = async (call: Call, made: DemoIds): Promise<Sums> => {
   const [allOrders, allInvoices, allPayments] = await Promise.all([
     listAll(call, '/orders', orderSchema),
     listAll(call, '/invoices', invoiceSchema),
     listAll(call, '/payments', paymentSchema),
   ])
-  const invoices = allInvoices.filter(({ id, state }) => ours.invoices.has(id) && APPROVED.has(state))
-  const payments = allPayments.filter(one => ours.invoices.has(one.invoice_id) && MADE.has(one.state))
+  const invoices = allInvoices.filter(({ id, state }) => made.invoices.has(id) && APPROVED.has(state))
+  const payments = allPayments.filter(one => made.invoices.has(one.invoice_id) && MADE.has(one.state))
   return {
-    orders: allOrders.filter(({ id }) => ours.orders.has(id)).length,
+    orders: allOrders.filter(({ id }) => made.orders.has(id)).length,
     invoices: invoices.length,
     payments: payments.length,
     settled: invoices.filter(({ state }) => state === 'paid').length,
@@ -70,19 +72,19 @@ export const sumsOfLists = async (call: Call, ours: Ours): Promise<Sums> => {
   }
 }
 
-export const sumsOfFacts = (facts: readonly Fact[], ours: Ours): Sums => {
+export const sumsOfFacts = (facts: readonly Fact[], made: DemoIds): Sums => {
   const of = (type: string, isOurs: (fact: Fact) => boolean) =>
     facts.filter(fact => fact.type === type && isOurs(fact)).map(({ data }) => data)
-  const approved = of('invoice.approved', ({ subject }) => ours.invoices.has(subject))
-  const payments = of('payment.succeeded', ({ data }) => ours.invoices.has(data.invoice_id ?? ''))
-  const refunds = of('payment.refunded', ({ data }) => ours.invoices.has(data.invoice_id ?? ''))
+  const approved = of('invoice.approved', ({ subject }) => made.invoices.has(subject))
+  const payments = of('payment.succeeded', ({ data }) => made.invoices.has(data.invoice_id ?? ''))
+  const refunds = of('payment.refunded', ({ data }) => made.invoices.has(data.invoice_id ?? ''))
   const invoiced = total(approved, ({ amount_due = 0 }) => amount_due)
   const paid = total(payments, ({ amount = 0 }) => amount)
   return {
-    orders: of('order.created', ({ subject }) => ours.orders.has(subject)).length,
+    orders: of('order.created', ({ subject }) => made.orders.has(subject)).length,
     invoices: approved.length,
     payments: payments.length,
-    settled: of('invoice.paid', ({ subject }) => ours.invoices.has(subject)).length,
+    settled: of('invoice.paid', ({ subject }) => made.invoices.has(subject)).length,
     refunds: refunds.length,
     invoiced,
     paid,
@@ -91,7 +93,7 @@ export const sumsOfFacts = (facts: readonly Fact[], ours: Ours): Sums => {
   }
 }
 
-export type Books = { readonly planned: Sums; readonly lists: Sums; readonly facts: Sums }
+export type Reconciliation = { readonly planned: Sums; readonly lists: Sums; readonly facts: Sums }
 
 const ROWS: readonly (readonly [keyof Sums, string])[] = [
   ['orders', 'orders'],
@@ -108,13 +110,13 @@ const ROWS: readonly (readonly [keyof Sums, string])[] = [
 const shown = (sum: number | bigint): string => (typeof sum === 'bigint' ? decimalOf(sum, CURRENCY) : String(sum))
 
 /** Lines of text. */
-export const tableOf = ({ planned, lists, facts }: Books): readonly string[] => {
+export const tableOf = ({ planned, lists, facts }: Reconciliation): readonly string[] => {
   const rows = ROWS.map(([name, label]) => [label, shown(planned[name]), shown(lists[name]), shown(facts[name])])
   return aligned([['', 'planned', 'by the lists', 'by the facts'], ...rows], 'right')
 }
 
-/** One sentence for each sum that is not as planned; none when the books balance. */
-export const differencesIn = ({ planned, lists, facts }: Books): readonly string[] => {
+/** One sentence for each sum that differs from the plan. */
+export const differencesIn = ({ planned, lists, facts }: Reconciliation): readonly string[] => {
   const views = [
     ['the lists', lists],
     ['the facts', facts],

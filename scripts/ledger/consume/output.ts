@@ -1,39 +1,39 @@
-import { print, printJson, tell } from '../print.ts'
+import { print, printJson, printNotice } from '../print.ts'
 import { aligned } from '../table.ts'
 import type { Copy } from './copy.ts'
 import type { Entry } from './fact.ts'
 import type { TopicProof, Verified } from './verify.ts'
 
-/** What `consume` and `consume verify` tell: results on stdout, progress on stderr. */
+/** The output of `consume` and `consume verify`: results on stdout, progress on stderr. */
 
 const PROGRESS_EVERY_MS = 2_000
 
-const wordsOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
+const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
   const place = state().from === 'http' ? `, up to position ${state().position}` : ''
   const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
   return `${taken} new facts, ${repeated} that were there already${disorder}${place}`
 }
 
-/** Says now and then on stderr how far it is. */
+/** Prints progress on stderr, at most every PROGRESS_EVERY_MS. */
 export const progressOf = (copy: Copy): (() => void) => {
   let saidAtMs = performance.now()
   return () => {
     if (performance.now() - saidAtMs < PROGRESS_EVERY_MS) return
     saidAtMs = performance.now()
-    tell(wordsOf(copy))
+    printNotice(summaryOf(copy))
   }
 }
 
-export const sayConsumed = (copy: Copy, folder: string, json: boolean): void => {
+export const printConsumed = (copy: Copy, folder: string, json: boolean): void => {
   const { from, topics, position } = copy.state()
   if (json) printJson({ copy: folder, from, topics, position: from === 'http' ? position : null, ...copy.counts })
-  else print(`${wordsOf(copy)}, in ${folder}`)
+  else print(`${summaryOf(copy)}, in ${folder}`)
 }
 
 const factWords = ({ type, subject, position, id, tenantid }: Entry): string =>
   `${type} of ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
 
-const sumOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
+const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
   const had = ranges.reduce((sum, range) => sum + range.had.count, 0)
   const wanted = ranges.reduce((sum, range) => sum + range.wanted.count, 0)
   const isSound = ranges.every(({ agrees }) => agrees) && proof.findings.length === 0
@@ -44,7 +44,7 @@ const sumOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly stri
   return [isSound ? 'ok' : 'FINDING', topic, `${had} of ${wanted}`, `positions ${from} to ${to}${sealed}${beside}`]
 }
 
-const sayWrong = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {
+const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {
   for (const finding of findings) print(`${topic}: ${finding}`)
   for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
     print(`${topic}: positions ${from} to ${to} have ${wanted.count} facts (${wanted.sha256}), the copy ${had.count}.`)
@@ -52,9 +52,9 @@ const sayWrong = ({ topic, ranges, missing, surplus, findings }: TopicProof): vo
   for (const entry of surplus) print(`surplus (${entry.why}): ${factWords(entry)}`)
 }
 
-export const sayVerified = (verified: Verified, json: boolean): void => {
+export const printVerified = (verified: Verified, json: boolean): void => {
   if (json) return printJson(verified)
-  for (const line of aligned(verified.topics.map(sumOf))) print(line)
-  for (const proof of verified.topics) sayWrong(proof)
+  for (const line of aligned(verified.topics.map(cellsOf))) print(line)
+  for (const proof of verified.topics) printProblems(proof)
   print(verified.ok ? 'The copy is complete.' : 'The copy is not complete.')
 }

@@ -1,0 +1,154 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import { type EmbeddedParts, startParts } from '../../src/embedded/parts.ts'
+import { startKafka } from '../kafka/broker.ts'
+import { StartupError } from '../../src/startupError.ts'
+
+/** The processes that the measurements need, in one temporary directory. Each starts when it is first asked for. */
+export type Harness = {
+  readonly log: (line: string) => void
+  /** The path of a temporary file, which is removed with the directory. */
+  readonly file: (name: string) => string
+  /** The service as `npm start` runs it, publishing to Kafka if a broker can be started. */
+  readonly service: () => Promise<RunningService>
+  /** Bare Express with the service's keys and database: the minimal cost of HTTP, a signature check and one query. */
+  readonly bareExpress: () => Promise<string>
+  /** A separate Postgres and event store without other load. */
+  readonly stores: () => Promise<StoreAddresses>
+  /** The addresses of a broker; undefined, after logging the reason, if none can be started. */
+  readonly kafka: () => Promise<readonly string[] | undefined>
+  /** Stops everything, newest first, and removes the directory. Idempotent. */
+  readonly stop: () => Promise<void>
+}
+
+export type StoreAddresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
+
+export type RunningService = { readonly addresses: Addresses; readonly dataDir: string; readonly publishes: boolean }
+
+const SERVICE = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const TELEMETRY = new URL('../../src/telemetry.ts', import.meta.url).href
+const BARE_EXPRESS = fileURLToPath(new URL('./bareExpress.ts', import.meta.url))
+const STOP_MAX_MS = 20_000
+const OUTPUT_LINES_MAX = 20
+/** Limits that no benchmark reaches. */
+const NO_LIMITS = 'default=100000000/60,payments=100000000/60,exports=100000000/60,auth_failures=100000000/60'
+
+/** A function that runs once; later calls get the result of the first. */
+const memo = <T>(start: () => Promise<T>): (() => Promise<T>) => {
+  let started: Promise<T> | undefined
+  return () => (started ??= start())
+}
+
+/** The context of every start. `releases` are executed newest first. */
+type Start = {
+  readonly directory: string
+  readonly log: (line: string) => void
+  readonly releases: (() => Promise<unknown>)[]
+}
+
+const startBroker = async ({ directory, log, releases }: Start): Promise<readonly string[] | undefined> => {
+  log('starting Kafka')
+  try {
+    const broker = await startKafka({ dataDir: join(directory, 'kafka'), log })
+    releases.push(() => broker.stop())
+    return broker.brokers
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    log(`no Kafka: ${error.message}`)
+    return undefined
+  }
+}
+
+const startService = async (start: Start, brokers: readonly string[] | undefined): Promise<RunningService> => {
+  start.log('starting the service')
+  const dataDir = join(start.directory, 'service')
+  const kafkaSettings = brokers === undefined ? {} : { KAFKA_BROKERS: brokers.join(',') }
+  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, RATE_LIMITS: NO_LIMITS, ...kafkaSettings }
+  const child = startNode(['--import', TELEMETRY, SERVICE], env)
+  start.releases.push(() => stopProcess(child.process))
+  await child.ready
+  const addresses = await readAddresses(dataDir)
+  if (addresses === undefined) throw new Error('The service is ready and has no addresses.')
+  return { addresses, dataDir, publishes: brokers !== undefined }
+}
+
+const startBareExpress = async ({ releases }: Start, { addresses }: RunningService): Promise<string> => {
+  const child = startNode([BARE_EXPRESS, '--issuer', addresses.issuer], { DATABASE_URL: addresses.postgres })
+  releases.push(() => stopProcess(child.process))
+  return (await child.ready) ?? ''
+}
+
+const startStores = async ({ directory, log, releases }: Start): Promise<StoreAddresses> => {
+  log('starting a separate event store')
+  const onExit = (reason: Error): void => log(reason.message)
+  const wanted = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
+  const started: EmbeddedParts = await startParts(wanted)
+  releases.push(started.stop)
+  return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
+}
+
+export const createHarness = async (log: (line: string) => void): Promise<Harness> => {
+  const directory = await mkdtemp(join(tmpdir(), 'ledger-bench-'))
+  const releases: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
+  const starting = new Set<Promise<unknown>>()
+  const once = <T>(start: () => Promise<T>): (() => Promise<T>) =>
+    memo(() => {
+      const started = start()
+      starting.add(started)
+      return started
+    })
+  const start: Start = { directory, log, releases }
+  const kafka = once(() => startBroker(start))
+  const service = once(async () => startService(start, await kafka()))
+  return {
+    log,
+    file: name => join(directory, name),
+    service,
+    bareExpress: once(async () => startBareExpress(start, await service())),
+    stores: once(() => startStores(start)),
+    kafka,
+    stop: memo(async () => {
+      await Promise.allSettled(starting)
+      for (const release of releases.toReversed()) await release().catch((error: unknown) => log(String(error)))
+    }),
+  }
+}
+
+type StartedProcess = {
+  readonly process: ChildProcess
+  /** Resolves to the line before `ready`. */
+  readonly ready: Promise<string | undefined>
+}
+
+const startNode = (args: readonly string[], env: Readonly<Record<string, string>>): StartedProcess => {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  // The child ends with this process, unless this process is killed.
+  process.once('exit', () => child.kill('SIGTERM'))
+  const output: string[] = []
+  const ready = new Promise<string | undefined>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr])
+      createInterface({ input: stream }).on('line', line => {
+        if (line === 'ready') resolve(output.at(-1))
+        if (output.push(line) > OUTPUT_LINES_MAX) output.shift()
+      })
+    child.once('close', code => reject(new Error(`${args.at(-1)} ended with ${code}: ${output.join('\n')}`)))
+  })
+  return { process: child, ready }
+}
+
+const stopProcess = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS)
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+  clearTimeout(late)
+}

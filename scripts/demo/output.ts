@@ -1,0 +1,66 @@
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Addresses } from '../../src/addresses.ts'
+import type { Config } from '../../src/config.ts'
+import { withoutPassword } from '../ledger/connections.ts'
+import { differencesIn, tableOf } from './reconciliation.ts'
+import { TENANT } from './callers.ts'
+import { decimalOf } from './money.ts'
+import type { DemoResult } from './run.ts'
+import { CURRENCY } from './plan.ts'
+import type { DemoService } from './service.ts'
+
+/** The demo's output on stdout. */
+
+export const printLine = (line = ''): void => void process.stdout.write(`${line}\n`)
+
+export const printAddresses = ({ addresses, startedHere }: DemoService, { dataDir }: Config): void => {
+  const { api, event_store, postgres, kafka, issuer } = addresses
+  printLine(startedHere ? 'Started the service for this demo.' : 'The service was running already.')
+  printLine()
+  printLine(`API           ${api}`)
+  printLine(`issuer        ${issuer}`)
+  printLine(`event store   ${event_store}`)
+  printLine(`Postgres      ${withoutPassword(postgres)}`)
+  printLine(`Kafka         ${kafka ?? `none; the facts are read at GET ${api}/events`}`)
+  printLine(`data          ${dataDir}`)
+  printLine()
+}
+
+/** Prints the results and returns the discrepancies, one sentence each. */
+export const printResults = (results: DemoResult): readonly string[] => {
+  const { reconciliation, retries, factsSeen, factsBefore, duplicates } = results
+  const { invoiced, paid, open, refunded } = reconciliation.lists
+  const money = (amount: bigint): string => `${decimalOf(amount, CURRENCY)} ${CURRENCY}`
+  const twice = reconciliation.facts.payments - reconciliation.planned.payments
+  printLine()
+  for (const line of tableOf(reconciliation)) printLine(line)
+  printLine()
+  printLine(`invoiced ${money(invoiced)}, paid ${money(paid)}, open ${money(open)}, refunded ${money(refunded)}`)
+  printLine(`facts seen ${factsSeen}, of them new in this run ${factsSeen - factsBefore}, duplicates ${duplicates}`)
+  printLine(`retries on purpose ${retries.sent}, answered as replays ${retries.replayed}, paid twice ${twice}`)
+  const wrong = [
+    ...differencesIn(reconciliation),
+    ...(duplicates === 0 ? [] : [`${duplicates} facts came twice, though each has one place in the log.`]),
+  ]
+  if (wrong.length === 0) printLine('All sums agree: the plan, the lists and the facts.')
+  return wrong
+}
+
+const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../.data', import.meta.url))
+
+export const printNextSteps = ({ api, pids }: Addresses, { dataDir }: Config, { runs }: DemoResult): void => {
+  const here = resolve(dataDir) === DEFAULT_DATA_DIR ? '' : `LEDGER_DATA_DIR=${dataDir} `
+  const get = `curl -s -H "Authorization: Bearer $TOKEN"`
+  printLine('What to try next:')
+  printLine(
+    `  TOKEN=$(${here}npm run -s ledger -- token --tenant ${TENANT} --subject me ` +
+      '--scope "orders:read invoices:read payments:read events:read")',
+  )
+  printLine(`  ${get} "${api}/invoices?state=partially_paid&limit=3"`)
+  printLine(`  ${get} "${api}/events?type=invoice.paid&limit=3"`)
+  printLine(`  ${get} -N -H "Accept: text/event-stream" "${api}/events"`)
+  printLine(`  ${here}npm run ledger -- streams show ${runs[0]?.invoiceId}`)
+  printLine(`  ${here}npm run ledger -- doctor`)
+  printLine(`  kill ${pids['service']}   # ends the service`)
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists } from './reconciliation.ts'
+import type { Call } from './caller.ts'
+import { createFactReader, type FactReader, missingFacts } from './facts.ts'
+import { DemoFailure } from './failure.ts'
+import { type PlannedInvoice, sumsOf } from './plan.ts'
+import { type Callers, type InvoiceRun, runPlan, type Retries } from './runner.ts'
+import { type Progress, startProgress } from './progress.ts'
+
+export type DemoResult = {
+  readonly runs: readonly InvoiceRun[]
+  readonly retries: Retries
+  readonly reconciliation: Reconciliation
+  readonly factsSeen: number
+  /** Facts of earlier runs. */
+  readonly factsBefore: number
+  readonly duplicates: number
+}
+
+const FACTS_MAX_MS = 30_000
+const LISTS_MAX_MS = 15_000
+const POLL_MS = 200
+
+/** Reads facts until `work` settles. Rejects with the first error of either. */
+const readFactsDuring = async <T>(reader: FactReader, progress: Progress, work: Promise<T>): Promise<T> => {
+  const ended = new AbortController()
+  const read = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      await reader.readToEnd()
+      progress.factsArrived(reader.facts.length)
+      await sleep(POLL_MS)
+    }
+  }
+  const [result] = await Promise.all([work.finally(() => ended.abort()), read()])
+  return result
+}
+
+const waitForFacts = async (reader: FactReader, progress: Progress, runs: readonly InvoiceRun[]): Promise<void> => {
+  const givenUpAtMs = performance.now() + FACTS_MAX_MS
+  for (;;) {
+    await reader.readToEnd()
+    progress.factsArrived(reader.facts.length)
+    const missing = missingFacts(runs, reader.facts)
+    if (missing.length === 0) return
+    if (performance.now() > givenUpAtMs)
+      throw new DemoFailure(
+        `${missing.length} facts did not arrive within ${FACTS_MAX_MS / 1_000} s of the last command; the first: ${missing[0]}.`,
+      )
+    await sleep(POLL_MS)
+  }
+}
+
+/**
+ * The lists follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS have passed.
+ */
+const reconcile = async (
+  call: Call,
+  plan: readonly PlannedInvoice[],
+  { runs, reader }: { runs: readonly InvoiceRun[]; reader: FactReader },
+): Promise<Reconciliation> => {
+  const made = demoIdsOf(runs)
+  const planned = sumsOf(plan)
+  const givenUpAtMs = performance.now() + LISTS_MAX_MS
+  for (;;) {
+    const reconciliation = { planned, lists: await sumsOfLists(call, made), facts: sumsOfFacts(reader.facts, made) }
+    const agree = differencesIn({ ...reconciliation, planned: reconciliation.facts }).length === 0
+    if (agree || performance.now() > givenUpAtMs) return reconciliation
+    await sleep(POLL_MS)
+  }
+}
+
+/**
+ * Runs the whole demo against a running service. Throws a DemoFailure for a rejection or a fact that does not arrive.
+ */
+export const runDemo = async (callers: Callers, plan: readonly PlannedInvoice[]): Promise<DemoResult> => {
+  const reader = createFactReader(callers.clerk)
+  await reader.readToEnd()
+  const factsBefore = reader.facts.length
+  const progress = startProgress(plan.length)
+  try {
+    const { runs, retries } = await readFactsDuring(reader, progress, runPlan(callers, plan, progress.invoiceDone))
+    await waitForFacts(reader, progress, runs)
+    progress.end()
+    const reconciliation = await reconcile(callers.clerk, plan, { runs, reader })
+    return {
+      runs,
+      retries,
+      reconciliation,
+      factsSeen: reader.facts.length,
+      factsBefore,
+      duplicates: reader.duplicates,
+    }
+  } finally {
+    progress.end()
+  }
+}
