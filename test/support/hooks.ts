@@ -1,11 +1,15 @@
 import { stopKafkaForTests } from './kafka.ts'
 import { closeSharedService } from './service.ts'
 
-/** What the whole run shares ends with it. */
+/** Ends the service and the broker that the files of one process share. */
+export const closeShared = async (): Promise<void> => {
+  await closeSharedService()
+  await stopKafkaForTests()
+}
+
 export const mochaHooks = {
   async afterAll(this: Mocha.Context): Promise<void> {
     this.timeout(60_000)
-    await closeSharedService()
-    await stopKafkaForTests()
+    await closeShared()
   },
 }

@@ -5,8 +5,6 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Addresses, readAddresses } from '../../src/addresses.ts'
-import { compose, type Service } from '../../src/compose.ts'
-import { readConfig } from '../../src/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
@@ -43,25 +41,22 @@ const UNLIMITED = {
   SUBSCRIPTIONS_PER_TENANT: '9999',
 }
 
-let shared: Promise<{ service: Service; test: TestService }> | undefined
+let shared: Promise<ServiceProcess> | undefined
 
-const startShared = async () => {
-  const dataDir = await temporaryDirectory()
-  const service = await compose(readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, ...UNLIMITED }))
-  const { addresses } = service
-  const test = { api: addresses.api, addresses, dataDir, token: tokensOf(dataDir, addresses.issuer) }
-  return { service, test }
-}
-
-/** One service for the whole run of the tests, started by the first that asks: tests keep apart by tenant. */
-export const sharedService = async (): Promise<TestService> => (await (shared ??= startShared())).test
+/**
+ * One service for all files that a process runs, started by the first that asks: tests keep apart by tenant. It is a process
+ * of its own, so that it does not take the work of the tests for an overload of its event loop.
+ */
+export const sharedService = (): Promise<TestService> =>
+  (shared ??= temporaryDirectory().then(folder => startProcess(folder)))
 
 /** For the root hook. */
 export const closeSharedService = async (): Promise<void> => {
-  if (shared === undefined) return
-  const { service, test } = await shared
-  await service.close()
-  await rm(test.dataDir, { recursive: true, force: true })
+  const service = await shared?.catch(() => undefined)
+  if (service === undefined) return
+  const how = await service.end('SIGTERM')
+  if (how !== 0) throw new Error(`The shared service did not end in order (${how}):\n${service.output()}`)
+  await rm(service.dataDir, { recursive: true, force: true })
 }
 
 const QUIET_MS = 300

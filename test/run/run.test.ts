@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { eventually } from '../support/client.ts'
+import { planOf } from './plan.ts'
+
+/** The runner, on files of its own. */
+
+const main = fileURLToPath(new URL('main.ts', import.meta.url))
+
+/** Words in two halves, so that this file does not hold what no test may. */
+const only = ['it', 'only'].join('.')
+
+const FILES = {
+  'passes.test.ts': `
+    it('holds', () => {})
+    it('holds too', () => console.log('said by a test'))`,
+  'fails.test.ts': `
+    import assert from 'node:assert'
+    describe('arithmetic', () => it('adds', () => assert.deepEqual({ sum: 1 + 1 }, { sum: 3 })))`,
+  'hook.test.ts': `
+    before(() => { throw new Error('thrown by a hook') })
+    it('is not reached', () => {})`,
+  'one.test.ts': `
+    ${only}('is the only one', () => {})
+    it('would not be run', () => {})`,
+  'pending.test.ts': `it('is announced, and that is all')`,
+  'rejects.test.ts': `it('leaves a rejection', async () => {
+    void Promise.reject(new Error('nobody awaits this'))
+    await new Promise(() => {})
+  })`,
+  'syntax.test.ts': `it('cannot be read', () => {`,
+  'exits.test.ts': `it('ends its process', () => process.exit(0))`,
+  'hangs.test.ts': `it('holds the loop', () => { for (;;); })`,
+}
+
+type Ended = { readonly code: number | null; readonly output: string }
+
+describe('the runner of the tests', function () {
+  this.timeout(120_000)
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))
+    for (const [name, text] of Object.entries(FILES)) await writeFile(join(folder, name), text)
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  const start = (args: readonly string[]): { child: ChildProcess; output: () => string; ended: Promise<Ended> } => {
+    const child = spawn(process.execPath, [main, '--workers', '2', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, output })))
+    return { child, output: () => output, ended }
+  }
+  const run = (names: readonly string[], args: readonly string[] = []): Promise<Ended> =>
+    start([...names.map(name => join(folder, name)), ...args]).ended
+
+  it('succeeds when every file does, and counts as mocha does', async () => {
+    const { code, output } = await run(['passes.test.ts'])
+    expect(output).to.match(/^ {2}2 passing \(\d+s\)$/m)
+    expect(output).to.match(/^ {2}0 failing$/m)
+    expect(output).to.include('said by a test')
+    expect(code).to.equal(0)
+  })
+
+  it('runs only the cases that are asked for', async () => {
+    const { output } = await run(['passes.test.ts'], ['--grep', 'too'])
+    expect(output).to.match(/^ {2}1 passing/m)
+  })
+
+  it('fails without any file', async () => {
+    const { code, output } = await run(['none.test.ts'])
+    expect(output).to.include('none.test.ts')
+    expect(code).to.equal(1)
+  })
+
+  describe('with files that fail', () => {
+    let ended: Ended
+    before(async () => {
+      ended = await run(Object.keys(FILES), ['--file-max-ms', '8000'])
+    })
+    const failures = (): string => ended.output.slice(ended.output.indexOf('slowest files:'))
+    const sees = (file: string, words: string): void => {
+      const found = failures()
+        .split(/^ {2}\d+\) /m)
+        .find(text => text.includes(`in ${join(folder, file)}`) || text.includes(`after ${join(folder, file)}`))
+      expect(found, file).to.include(words)
+    }
+
+    it('fails', () => expect(ended.code).to.equal(1))
+    it('counts each', () => {
+      expect(ended.output).to.match(/^ {2}\d+ passing/m)
+      expect(ended.output).to.match(/^ {2}8 failing$/m)
+    })
+    it('tells a failed test with its title, the difference and the stack', () => {
+      sees('fails.test.ts', 'adds')
+      sees('fails.test.ts', 'sum: 3')
+      sees('fails.test.ts', 'fails.test.ts:3')
+    })
+    it('tells a hook that threw', () => sees('hook.test.ts', 'thrown by a hook'))
+    it('does not accept that only some are run', () => sees('one.test.ts', 'forbid'))
+    it('does not accept a pending test', () => sees('pending.test.ts', 'forbid'))
+    it('tells a rejection that is not handled', () => sees('rejects.test.ts', 'nobody awaits this'))
+    it('tells a file that cannot be loaded', () => sees('syntax.test.ts', 'cannot be loaded'))
+    it('tells a worker that ended, by its file', () => sees('exits.test.ts', 'The worker ended (exit code 0)'))
+    it('tells a worker that hangs, by its file', () => sees('hangs.test.ts', 'did not end within 8 s'))
+    it('runs the other files nevertheless', () => expect(ended.output).to.include('said by a test'))
+  })
+
+  it('tells a worker that cannot end because a test left something open', async () => {
+    await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
+    const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '3000'])
+    expect(output).to.match(/^ {2}1 failing$/m)
+    expect(output).to.match(/did not end as it should after .*open\.test\.ts: alive after 3 s/)
+    expect(code).to.equal(1)
+  })
+
+  const isAlive = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  for (const signal of ['SIGINT', 'SIGKILL'] as const)
+    it(`ends its workers and what they have started on ${signal}`, async () => {
+      const pids = join(folder, `${signal}.pids`)
+      const text = `
+        import { spawn } from 'node:child_process'
+        import { writeFileSync } from 'node:fs'
+        it('starts a program and waits', async () => {
+          const { pid } = spawn('sleep', ['1000'], { stdio: 'ignore' })
+          writeFileSync('${pids}', pid + ' ' + process.pid)
+          await new Promise(() => {})
+        })`
+      await writeFile(join(folder, 'waits.test.ts'), text)
+      const { child, ended } = start([join(folder, 'waits.test.ts')])
+      const started = await eventually(() => readFile(pids, 'utf8').catch(() => ''), 30_000)
+      child.kill(signal)
+      expect((await ended).code).to.equal(signal === 'SIGINT' ? 130 : null)
+      const [program = 0, worker = 0] = started.split(' ').map(Number)
+      await eventually(async () => !isAlive(program) && !isAlive(worker), 30_000)
+    })
+})
+
+describe('the plan of a run', () => {
+  it('begins with the most expensive files', () => {
+    const { together } = planOf(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts'], {
+      'test/a.test.ts': 1,
+      'test/b.test.ts': 20,
+    })
+    expect(together).to.deep.equal([['test/b.test.ts'], ['test/c.test.ts'], ['test/a.test.ts']])
+  })
+  it('has every file once, and those that use all processors apart', () => {
+    const alone = 'test/simulation/simulation.test.ts'
+    const kafka = ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']
+    const plan = planOf([...kafka, alone, 'test/a.test.ts'], {})
+    expect(plan).to.deep.equal({ together: [kafka, ['test/a.test.ts']], alone: [alone] })
+  })
+})
