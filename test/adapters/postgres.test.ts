@@ -404,7 +404,7 @@ describe('Postgres adapter', function () {
       try {
         const from = performance.now()
         unavailable(await failureOf(db.sql('insert into counted values (1, 1)')), 'unknown')
-        expect(performance.now() - from).to.be.lessThan(3_000)
+        expect(performance.now() - from).to.be.lessThan(15_000)
       } finally {
         for (const pid of pids) process.kill(pid, 'SIGCONT')
       }

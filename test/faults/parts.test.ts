@@ -8,7 +8,7 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
 
 const CLIENTS = 8
 const AMOUNT = 10
-const HEALED_MAX_MS = 10_000
+const HEALED_MAX_MS = 30_000
 const PAUSE_MS = 100
 const SETTLED_MAX_MS = 4_000
 

@@ -6,7 +6,16 @@ import { rememberFactBase, withFactBase } from '../../src/compose/factBase.ts'
 import { messageOf } from '../../src/feeds/publisher.ts'
 import type { Database, FactMessage, SubscriberBus } from '../../src/ports.ts'
 import type { CloudEvent as Fact } from '../../streams/facts.ts'
-import { aPayment, approvedInvoice, type Client, clientOf, eventually, newKey, pay } from '../support/client.ts'
+import {
+  aPayment,
+  approvedInvoice,
+  type Client,
+  clientOf,
+  eventually,
+  newKey,
+  pay,
+  patientFetch,
+} from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
 /** The SDK of CloudEvents, which validates against the official schema when it is told to be strict. */
@@ -53,12 +62,12 @@ describe('facts and the SDK of CloudEvents', function () {
   it('lead to their schema, at the address of the service', async () => {
     for (const { type, dataschema } of facts) {
       expect(dataschema).to.match(new RegExp(`^${service.api}/schemas/${type}\\.v\\d+\\.json$`))
-      expect((await fetch(dataschema)).status, dataschema).to.equal(200)
+      expect((await patientFetch(dataschema)).status, dataschema).to.equal(200)
     }
   })
 
   it('are taken in strict mode from the stream', async () => {
-    const response = await fetch(`${service.api}/events`, {
+    const response = await patientFetch(`${service.api}/events`, {
       headers: { accept: 'text/event-stream', authorization: `Bearer ${await tokenOf()}` },
     })
     let text = ''

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { codingOf } from '../../src/http/response/contentCoding.ts'
-import { anOrder, type Client, clientOf, eventually } from '../support/client.ts'
+import { anOrder, type Client, clientOf, eventually, patientFetch } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
 describe('the coding that a caller likes best', () => {
@@ -136,7 +136,7 @@ describe('answers', function () {
   })
 
   it('that stream come as they are, part by part', async () => {
-    const answer = await fetch(`${service.api}/events`, {
+    const answer = await patientFetch(`${service.api}/events`, {
       headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream', 'accept-encoding': 'br, gzip' },
     })
     const reader = answer.body?.getReader()

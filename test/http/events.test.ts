@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
+import { anOrder, aPayment, approvedInvoice, type Client, clientOf, patientFetch } from '../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../support/client.ts'
 import { type Sent, sentIn } from '../support/factContract.ts'
 import { sharedService, type TestService } from '../support/service.ts'
@@ -35,7 +35,7 @@ describe('GET /events', function () {
     meanwhile: () => Promise<unknown> = async () => undefined,
   ): Promise<Sent[]> => {
     const gone = new AbortController()
-    const response = await fetch(`${service.api}/events${query}`, {
+    const response = await patientFetch(`${service.api}/events${query}`, {
       headers: { authorization: `Bearer ${token}`, accept: SSE, ...headers },
       signal: gone.signal,
     })

@@ -6,7 +6,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { createTail, TAIL_POOL_MAX } from '../../src/http/resources/events/tail.ts'
 import type { Principal } from '../../src/identity/principal.ts'
 import type { Database, Sql } from '../../src/ports.ts'
-import { anOrder, clientOf, eventually, inParallel, newKey } from '../support/client.ts'
+import { anOrder, clientOf, eventually, inParallel, newKey, patientFetch } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { caller, startVariant, type Variant } from '../support/variants.ts'
 
@@ -33,7 +33,10 @@ describe('event streams and waiting requests', function () {
   const opened: Opened[] = []
   const open = async (api: string, headers: Readonly<Record<string, string>>, query = ''): Promise<Opened> => {
     const gone = new AbortController()
-    const response = await fetch(`${api}/events${query}`, { headers: { accept: SSE, ...headers }, signal: gone.signal })
+    const response = await patientFetch(`${api}/events${query}`, {
+      headers: { accept: SSE, ...headers },
+      signal: gone.signal,
+    })
     const one = { status: response.status, response, close: () => gone.abort() }
     opened.push(one)
     return one
@@ -75,7 +78,7 @@ describe('event streams and waiting requests', function () {
   it('hold nothing for an answer that has no body', async () => {
     const one = await bearer('curious')
     for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
-      const answer = await fetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
+      const answer = await patientFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
       expect(answer.status).to.equal(200)
     }
   })
@@ -83,7 +86,7 @@ describe('event streams and waiting requests', function () {
   it('that wait for a position are limited for each caller too, and those of others wait', async () => {
     const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
     const ask = async (subject: string): Promise<number> =>
-      (await fetch(`${service.api}/orders`, { headers: { ...headers, ...(await bearer(subject)) } })).status
+      (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...(await bearer(subject)) } })).status
     const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask('impatient'))
     const other = ask('patient')
     const statuses = (await Promise.all(many)).toSorted((a, b) => a - b)

@@ -1,10 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
 import { checkResponse } from '../support/contract.ts'
-import { newKey, pay } from '../support/client.ts'
+import { isCodeOverloaded, newKey, patiently, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
@@ -13,7 +12,6 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
 const REQUESTS = 20_000
 const AT_ONCE = 24
 const DEADLINE_MS = 10_000
-const TRIES_MAX = 10
 const asked = process.env['RANDOM_REQUESTS_SEED'] ?? ''
 const seed = asked === '' ? Math.floor(Math.random() * 2 ** 31) : Number(asked)
 const LIMITS = 'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60'
@@ -91,7 +89,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
     await inParallel(AT_ONCE, Array.from({ length: REQUESTS }), async (_, index) => {
       const asked = generate.next()
       const what = `request ${index} of seed ${seed}: ${JSON.stringify(asked)}`
-      const answer = await patiently(() => ask(agent, asked)).catch((error: Error) => {
+      const answer = await patiently(() => ask(agent, asked), isCodeOverloaded).catch((error: Error) => {
         throw new Error(`${what}: ${error.message}`)
       })
       const { status, text, tookMs } = answer
@@ -118,15 +116,6 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
     expect((await client.get('/readyz')).body.status).to.equal('ready')
   })
 })
-
-/** On a machine that does other things too the service may be overloaded for a moment. */
-const patiently = async <T extends Answer>(once: () => Promise<T>): Promise<T> => {
-  for (let tries = 1; ; tries++) {
-    const answer = await once()
-    if (answer.body?.code !== 'overloaded' || tries === TRIES_MAX) return answer
-    await sleep(Number(answer.headers.get('retry-after')) * 1_000)
-  }
-}
 
 const parsed = (text: string): unknown => {
   try {

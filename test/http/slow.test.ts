@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { anOrder, type Client, clientOf, eventually, inParallel } from '../support/client.ts'
+import { residentMib } from '../support/memory.ts'
 import { quietHead, sharedService, type TestService } from '../support/service.ts'
 import { startVariant, type Variant } from '../support/variants.ts'
 import { dial, exchange } from '../support/wire.ts'
@@ -17,7 +18,13 @@ const LATE_MAX_MS = 3_000
 const DRIBBLE_EVERY_MS = 400
 const IDLE_SOCKETS = 2_000
 const PROMPT_MS = 500
+/** Than without the others, on the same machine. */
+const SLOWER_MAX = 5
+/** So long that a busy machine is not taken for it. */
+const LONG_DRAIN_MS = 30_000
 const MEBIBYTE = 1024 * 1024
+/** To unpack them all would take minutes. */
+const BOMBS_MAX_MS = 20_000
 const ORDER = JSON.stringify(anOrder())
 
 type Told = { text: string; closedAfterMs: number | undefined }
@@ -86,6 +93,17 @@ describe('slow and rude peers', function () {
       '',
     ].join('\r\n')
 
+  const timesOfReads = async (): Promise<number[]> => {
+    const took: number[] = []
+    for (let asked = 0; asked < 50; asked++) {
+      const askedAtMs = performance.now()
+      expect((await client.get('/orders?limit=1')).status).to.equal(200)
+      took.push(performance.now() - askedAtMs)
+    }
+    return took.toSorted((a, b) => a - b)
+  }
+  const medianOf = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0
+
   it(`${IDLE_SOCKETS} that only connect, or ask for half of something, keep nobody waiting`, async () => {
     const half = head('GET /orders').slice(0, -2)
     const idle = await inParallel(200, Array.from({ length: IDLE_SOCKETS }), async (_, index) => {
@@ -93,14 +111,10 @@ describe('slow and rude peers', function () {
       if (index % 2 === 0) socket.write(half)
       return socket
     })
-    const took: number[] = []
-    for (let asked = 0; asked < 50; asked++) {
-      const askedAtMs = performance.now()
-      expect((await client.get('/orders?limit=1')).status).to.equal(200)
-      took.push(performance.now() - askedAtMs)
-    }
+    const beside = await timesOfReads()
     for (const socket of idle) socket.destroy()
-    expect(took.toSorted((a, b) => a - b)[47], `${took.map(Math.round).join(' ')} ms`).to.be.below(PROMPT_MS)
+    const promptMs = Math.max(PROMPT_MS, SLOWER_MAX * medianOf(await timesOfReads()))
+    expect(medianOf(beside), `${beside.map(Math.round).join(' ')} ms`).to.be.below(promptMs)
   })
 
   it('a body that comes too slowly is told so, and nothing becomes of what comes later', async () => {
@@ -129,7 +143,8 @@ describe('slow and rude peers', function () {
       deflate: deflateSync(zeros),
       br: brotliCompressSync(zeros),
     }
-    const before = process.memoryUsage().rss
+    const serviceMib = () => residentMib(service.addresses.pids['service'])
+    const beforeMib = await serviceMib()
     const startedAtMs = performance.now()
     const headers = { 'content-type': 'application/json' }
     const every = Object.entries(bombs).flatMap(bomb => Array.from({ length: 50 }, () => bomb))
@@ -141,8 +156,8 @@ describe('slow and rude peers', function () {
       expect(answer.body, coding).to.include({ status: 415, code: 'unsupported_media_type' })
       expect(answer.headers.get('accept-post')).to.equal('application/json')
     })
-    expect(process.memoryUsage().rss - before).to.be.below(100 * MEBIBYTE)
-    expect(performance.now() - startedAtMs).to.be.below(10_000)
+    expect((await serviceMib()) - beforeMib).to.be.below(100)
+    expect(performance.now() - startedAtMs).to.be.below(BOMBS_MAX_MS)
     const large = gzipSync(Buffer.alloc(100 * MEBIBYTE))
     const tooLarge = await client.request('POST', '/orders', {
       raw: large,
@@ -182,7 +197,7 @@ describe('slow and rude peers', function () {
     listening.destroy()
     const stranger = clientOf(variant.api)
     await eventually(async () => (await stranger.get('/orders?limit=1')).status === 200)
-    const closing = await startVariant(service)
+    const closing = await startVariant(service, { drainMs: LONG_DRAIN_MS })
     const pipelining = await dial(closing.api)
     pipelining.write(head('GET /events', 'Accept: text/event-stream').repeat(3))
     await sleep(100)
@@ -190,7 +205,7 @@ describe('slow and rude peers', function () {
     await sleep(100)
     const askedAtMs = performance.now()
     await closing.close()
-    expect(performance.now() - askedAtMs, 'somebody is still waited for').to.be.below(900)
+    expect(performance.now() - askedAtMs, 'somebody is still waited for').to.be.below(LONG_DRAIN_MS / 2)
   })
 
   it('one who was told that it cannot be understood, and does not hang up, is hung up on', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Client, clientOf, eventually } from '../support/client.ts'
+import { type Client, clientOf, eventually, patientFetch } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { ledger } from '../scripts/ledger/fixtures.ts'
 
@@ -52,7 +52,7 @@ describe('the operators’ word on a tenant', function () {
   it('ends a stream of events that is under way', async () => {
     const token = await service.token({ tenant: 'streaming' })
     const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' }
-    const response = await fetch(`${service.api}/events`, { headers })
+    const response = await patientFetch(`${service.api}/events`, { headers })
     const text = response.text()
     await sleep(100)
     await tenants('suspend', 'streaming')

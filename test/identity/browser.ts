@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import { patientFetch } from '../support/client.ts'
 
 /** What a browser does at a login, as far as the issuer can see it: cookies, redirects, forms. */
 
@@ -49,7 +50,7 @@ export const openBrowser = (origin: string): Browser => {
 
   const follow = async (url: string, init: RequestInit, redirects = 0): Promise<Seen> => {
     const headers = { accept: 'text/html', ...cookiesFor(url), ...(init.headers as Fields | undefined) }
-    const response = await fetch(url, { ...init, redirect: 'manual', headers })
+    const response = await patientFetch(url, { ...init, redirect: 'manual', headers })
     keep(response.headers)
     const location = response.headers.get('location')
     const text = await response.text()

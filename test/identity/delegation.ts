@@ -5,6 +5,7 @@ import { addClient, type DevClient, newSecret } from '../../src/embedded/issuer/
 import { addUser } from '../../src/embedded/issuer/users.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { type Browser, decide, type Fields, logIn, newPkce, openBrowser, type Seen } from './browser.ts'
+import { patientFetch } from '../support/client.ts'
 
 /** The shared service with users and applications of its own, and everything that honest ones do there. */
 
@@ -65,13 +66,13 @@ export const openDelegation = async () => {
   const token = async (fields: Fields | string, headers: Fields = {}): Promise<Answered> => {
     const body = typeof fields === 'string' ? fields : new URLSearchParams(fields)
     const type = { 'content-type': 'application/x-www-form-urlencoded' }
-    const response = await fetch(`${issuer}/token`, { method: 'POST', headers: { ...type, ...headers }, body })
+    const response = await patientFetch(`${issuer}/token`, { method: 'POST', headers: { ...type, ...headers }, body })
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: JSON.parse(text) as Record<string, unknown> }
   }
 
   const revoke = async (fields: Fields, headers: Fields = {}): Promise<number> =>
-    (await fetch(`${issuer}/revoke`, { method: 'POST', headers, body: new URLSearchParams(fields) })).status
+    (await patientFetch(`${issuer}/revoke`, { method: 'POST', headers, body: new URLSearchParams(fields) })).status
 
   /** As far as the page of the consent. */
   const toConsent = async (changes: Fields = {}, as = user): Promise<{ on: Browser; page: Seen; verifier: string }> => {
@@ -109,7 +110,7 @@ export const openDelegation = async () => {
 
   /** What the API says to the token: 200, or its problem code. */
   const api = async (bearer: string): Promise<string> => {
-    const response = await fetch(`${service.api}/orders`, { headers: { authorization: `Bearer ${bearer}` } })
+    const response = await patientFetch(`${service.api}/orders`, { headers: { authorization: `Bearer ${bearer}` } })
     const body = (await response.json()) as { code?: string }
     return response.status === 200 ? 'ok' : String(body.code)
   }

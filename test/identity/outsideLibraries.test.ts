@@ -4,11 +4,13 @@ import * as openid from 'openid-client'
 import { decide, logIn } from './browser.ts'
 import { type Delegation, openDelegation } from './delegation.ts'
 import { type NativeApplication, startNativeApplication } from './loopback.ts'
+import { patientFetch } from '../support/client.ts'
 
 /** Client libraries that know nothing of this service, over real HTTP, with nothing but its base URL. */
 
 /** Both refuse plain http, but for tests. */
-const insecure = { [oauth.allowInsecureRequests]: true } as const
+const patient = (url: string, options: object): Promise<Response> => patientFetch(url, options)
+const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: patient } as const
 
 const BAD_TOKEN = 'eyJhbGciOiJFUzI1NiJ9.e30.AAAA'
 
@@ -53,7 +55,7 @@ describe('identity: client libraries of others', function () {
     /** From a refused call to the metadata of the authorization server, by links alone. */
     const discover = async (): Promise<{ as: oauth.AuthorizationServer; resource: oauth.ResourceServer }> => {
       const { resource_metadata } = await challengeOf(call(BAD_TOKEN))
-      const described = await fetch(resource_metadata ?? '')
+      const described = await patientFetch(resource_metadata ?? '')
       const resource = await oauth.processResourceDiscoveryResponse(base(), described)
       const issuer = new URL(resource.authorization_servers?.[0] ?? '')
       const found = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: 'oauth2' })
@@ -136,6 +138,7 @@ describe('identity: client libraries of others', function () {
         const config = await openid.discovery(new URL(d.issuer), d.clients.web, undefined, openid.None(), {
           algorithm,
           execute,
+          [openid.customFetch]: patient,
         })
         const pkceCodeVerifier = openid.randomPKCECodeVerifier()
         const [expectedState, expectedNonce] = [openid.randomState(), openid.randomNonce()]
@@ -171,6 +174,7 @@ describe('identity: client libraries of others', function () {
         openid.ClientSecretPost(d.secret),
         {
           execute: [openid.allowInsecureRequests],
+          [openid.customFetch]: patient,
         },
       )
       const { access_token } = await openid.clientCredentialsGrant(config, {

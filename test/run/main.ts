@@ -12,8 +12,11 @@ const INTERRUPTED = 130
 const FILE_MAX_MS = 900_000
 const END_MAX_MS = 60_000
 const MS_PER_SECOND = 1_000
-/** Most processes of the tests live for a few seconds, of which compiling the sources would take one. */
-const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/test', import.meta.url))
+/** Most programs that the tests start live for a few seconds: to compile them at length costs more than it saves. */
+const ENVIRONMENT = {
+  NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/test', import.meta.url)),
+  JDK_JAVA_OPTIONS: '-XX:TieredStopAtLevel=1',
+}
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
@@ -65,7 +68,7 @@ const number = (text: string): number => {
 }
 
 const main = async (patterns: readonly string[], asked: Asked): Promise<void> => {
-  process.env['NODE_COMPILE_CACHE'] ??= COMPILE_CACHE
+  for (const [name, value] of Object.entries(ENVIRONMENT)) process.env[name] ??= value
   if (asked.slowest) return print(slowestText(readCosts()))
   const files = filesOf(patterns)
   if (files.length === 0) throw new Error(`No test file fits ${patterns.join(' ')}.`)

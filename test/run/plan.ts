@@ -21,7 +21,11 @@ const SOAK = 'test/soak/**'
 const ON_ONE_WORKER: readonly Unit[] = [['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']]
 
 /** Files that compare times which they measure, or that use all processors themselves. */
-const ALONE = new Set<string>(['test/simulation/simulation.test.ts'])
+const ALONE = new Set([
+  'test/faults/attackers.test.ts',
+  'test/http/overload.test.ts',
+  'test/simulation/simulation.test.ts',
+])
 
 const UNKNOWN_COST_S = 3
 const RECORDED_FROM_S = 1

@@ -27,18 +27,32 @@ export type Client = {
 
 const OVERLOADED_TRIES_MAX = 20
 
+/** Asks again after a second for as long as the service is overloaded, as it may be on a machine that does other things too. */
+export const patiently = async <T>(ask: () => Promise<T>, isOverloaded: (answer: T) => unknown): Promise<T> => {
+  for (let tries = 1; ; tries++) {
+    const answer = await ask()
+    if (tries === OVERLOADED_TRIES_MAX || !(await isOverloaded(answer))) return answer
+    await sleep(1_000)
+  }
+}
+
+export const isCodeOverloaded = ({ body }: { readonly body?: { readonly code?: string } }): boolean =>
+  body?.code === 'overloaded'
+
+/** `fetch`, but patient: for those who need more of the answer than the client of the tests gives. */
+export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
+  patiently(
+    () => fetch(url, init),
+    async answer => answer.status === 503 && (await answer.clone().text()).includes('"overloaded"'),
+  )
+
 /**
  * A client over a real socket. Every answer that it gets is checked against openapi.json. Where the service is overloaded,
- * as on a machine that runs other things too, it comes again after the time that it is told.
+ * it asks again.
  */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = async (method, path, asked) => {
-    for (let tries = 1; ; tries++) {
-      const answer = await ask(method, path, asked)
-      if (answer.body?.code !== 'overloaded' || tries === OVERLOADED_TRIES_MAX) return answer
-      await sleep(Number(answer.headers.get('retry-after')) * 1_000)
-    }
-  }
+  const request: Client['request'] = (method, path, asked) =>
+    patiently(() => ask(method, path, asked), isCodeOverloaded)
   const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {
@@ -128,7 +142,7 @@ const LOOK_EVERY_MS = 25
 type Found<T> = Exclude<NonNullable<T>, false>
 
 /** What `look` finds, as soon as it is truthy. Throws after `maxMs`. */
-export const eventually = async <T>(look: () => Promise<T>, maxMs = 10_000): Promise<Found<T>> => {
+export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Promise<Found<T>> => {
   const deadline = performance.now() + maxMs
   for (;;) {
     const found = await look()

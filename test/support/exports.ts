@@ -20,6 +20,7 @@ import { type Answer, type Client, eventually, inParallel } from './client.ts'
 import { checkResponse } from './contract.ts'
 import { rowsOfFile, type Read } from './files.ts'
 import type { TestService } from './service.ts'
+import { patientFetch } from './client.ts'
 
 /** What the tests of exports all do: ask, wait, fetch, and hold the file against its manifest. */
 
@@ -34,7 +35,7 @@ export const download = async (
 ): Promise<Download> => {
   const path = `/exports/${id}/content`
   const authorization = `Bearer ${await service.token({ tenant })}`
-  const response = await fetch(`${service.api}${path}`, { headers: { authorization, ...headers } })
+  const response = await patientFetch(`${service.api}${path}`, { headers: { authorization, ...headers } })
   const bytes = Buffer.from(await response.arrayBuffer())
   const text = bytes.toString('latin1')
   const isProblem = response.headers.get('content-type') === 'application/problem+json'

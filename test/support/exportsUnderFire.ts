@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
-import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { Client as PostgresClient } from 'pg'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
@@ -9,6 +7,7 @@ import type { ExportFormat } from '../../streams/operation/index.ts'
 import { type Client, clientOf, eventually } from './client.ts'
 import { askFor, fetched, foldedUpTo, manyPayments } from './exports.ts'
 import { inFormat } from './files.ts'
+import { residentMib } from './memory.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 
 /**
@@ -17,16 +16,8 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from './service
  */
 
 const TENANT = 'many'
-const MEBIBYTE = 1024
 /** What of an export lies in memory has nothing to do with how many rows it has. */
 const GROWTH_MAX_MIB = 60
-
-const run = promisify(execFile)
-
-const residentMib = async (pid: number): Promise<number> => {
-  const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(pid)])
-  return Number(stdout.trim()) / MEBIBYTE
-}
 
 export type Stage = {
   readonly client: Client

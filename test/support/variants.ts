@@ -38,6 +38,8 @@ export type Wrong = {
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
   readonly services?: (right: Services) => Services
+  /** For how long the end waits for those who are still being answered. */
+  readonly drainMs?: number
 }
 
 export type Variant = { readonly api: string; readonly close: () => Promise<void> }
@@ -118,7 +120,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     api: `http://localhost:${server.port}`,
     close: async () => {
       stopping.abort()
-      await server.close(DRAIN_MS)
+      await server.close(wrong.drainMs ?? DRAIN_MS)
       await denials.close()
       await realStore.close()
       await realDatabase.close()

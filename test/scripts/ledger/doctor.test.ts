@@ -38,7 +38,9 @@ describe('npm run ledger -- doctor', function () {
     expect(code).to.equal(0)
     for (const part of ['node', 'data directory', 'disk', 'API', 'event store', 'Postgres', 'issuer', 'feed facts_v1'])
       expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
-    expect(stdout).to.include(`held by the process ${process.pid}`).and.to.include('Nothing was found wrong.')
+    expect(stdout)
+      .to.include(`held by the process ${service.addresses.pids['service']}`)
+      .and.to.include('Nothing was found wrong.')
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
 
