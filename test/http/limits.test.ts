@@ -6,12 +6,14 @@ import { readConfig } from '../../src/config.ts'
 import { Problem } from '../../src/http/response/problemCatalogue.ts'
 import { createLimits, type LimitSettings } from '../../src/http/access/rateLimits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../src/ports.ts'
-import { type Answer, aPayment, approvedInvoice, clientOf, eventually, pay } from '../support/client.ts'
+import { type Answer, aPayment, approvedInvoice, clientOf, eventually, inParallel, pay } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { caller, startVariant, TENANT, type Variant, type Wrong } from '../support/variants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const PLENTY: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
+const HOUR_SECONDS = 3_600
+const AT_ONCE = 16
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
 
 describe('rate limits', function () {
@@ -104,14 +106,14 @@ describe('rate limits', function () {
   })
 
   it('of payments are one for all instances: not one more, not one less', async () => {
-    const settings = { payments: of(40) }
+    const settings = { payments: of(40, HOUR_SECONDS) }
     const shared = () => openSharedCounter(database, fail)
     const one = clientOf(await instance(settings, as('shared'), await shared()))
     const two = clientOf(await instance(settings, as('shared'), await shared()))
     const { invoiceId } = await approvedInvoice(clientOf(service.api, await service.token({ tenant: TENANT })))
     const payment = aPayment(invoiceId, { amount: 1 })
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => pay(index % 2 ? one : two, payment, `limit-${index}`)),
+    const answers = await inParallel(AT_ONCE, Array.from({ length: 100 }), (_, index) =>
+      pay(index % 2 ? one : two, payment, `limit-${index}`),
     )
     expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
   })

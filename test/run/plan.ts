@@ -2,7 +2,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 
 /** Which files are run, in which order, and which of them at the same time as others. */
 
-/** What one worker runs on end, the files of a unit one after the other. */
+/** Files that one worker runs, one after the other. */
 export type Unit = readonly string[]
 export type Plan = {
   /** Run by all workers, the most expensive first. */

@@ -6,7 +6,7 @@ import type { FileResult } from './messages.ts'
 
 const { Base, Spec } = Mocha.reporters
 
-/** What mocha prints of one failure in its summary, as the first of a list. */
+/** The text of one failure in the summary of mocha, as the first of a list. */
 const textOf = (failure: Mocha.Test): string => {
   const lines: string[] = []
   const { consoleLog } = Base
