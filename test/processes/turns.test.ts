@@ -34,6 +34,20 @@ describe('turns by tenant', () => {
       expect(begun.filter(job => job.tenant === tenant).map(({ n }) => n)).to.deep.equal([0, 1, 2])
   })
 
+  it('go round, so that no tenant has a second turn while another waits for its first', () => {
+    const begun = play([...jobs('a', 3), ...jobs('b', 3), ...jobs('c', 3)], 1)
+    expect(begun.map(({ tenant }) => tenant).join('')).to.equal('abcabcabc')
+  })
+
+  it('go to the tenant with the fewest jobs under way, although its last turn was later', () => {
+    const turns = createTurns<Job>(({ tenant }) => tenant)
+    const [slow, slowNext] = jobs('a', 2) as [Job, Job]
+    const [quick, quickNext] = jobs('b', 2) as [Job, Job]
+    expect(turns.next([slow, slowNext, quick, quickNext], [])).to.equal(slow)
+    expect(turns.next([slowNext, quick, quickNext], [slow])).to.equal(quick)
+    expect(turns.next([slowNext, quickNext], [slow])).to.equal(quickNext)
+  })
+
   it('go to a tenant that has come just now, before the next of one that has had many', () => {
     const turns = createTurns<Job>(({ tenant }) => tenant)
     const [first, second, third] = jobs('a', 3) as [Job, Job, Job]
