@@ -10,7 +10,13 @@ import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
-import { type FactBus, type FactMessage, FactTooLarge, type SubscriberBus } from '../../src/ports.ts'
+import {
+  type FactBus,
+  type FactMessage,
+  FactTooLarge,
+  type SubscriberBus,
+  type TopicSettings,
+} from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusKit.ts'
@@ -18,6 +24,7 @@ import { subscriberBusContract } from '../contracts/subscriberBus.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const OWN_SEGMENT_MS = '3600000'
 const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
 const silent: KafkaLog = { warn: () => undefined }
@@ -61,24 +68,44 @@ const limits = (kafka: () => KafkaForTests): void => {
   const settingsOf = async (name: string): Promise<Record<string, string>> => {
     const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
     await admin.connect()
-    const resources = [
-      { type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ['retention.ms', 'min.insync.replicas'] },
-    ]
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ['retention.ms', 'segment.ms'] }]
     const described = await admin.describeConfigs({ includeSynonyms: false, resources })
     await admin.disconnect()
     const entries = described.resources[0]?.configEntries ?? []
     return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]))
   }
 
-  it('lengthens the retention of a topic that is there, keeps its other settings, and never shortens it', async () => {
+  /** A topic that an operator has made, with settings that are not the broker's own. */
+  const topicOfOperator = async (retention: string): Promise<TopicSettings> => {
     const settings = newTopic()
+    const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    const configEntries = [
+      { name: 'retention.ms', value: retention },
+      { name: 'segment.ms', value: OWN_SEGMENT_MS },
+    ]
+    const { partitions: numPartitions } = settings
+    await admin.createTopics({
+      topics: [{ topic: settings.topic, numPartitions, replicationFactor: 1, configEntries }],
+    })
+    await admin.disconnect()
+    return settings
+  }
+
+  it('lengthens the retention of a topic that is there, keeps its other settings, and never shortens it', async () => {
+    const settings = await topicOfOperator('1000')
+    const { retentionMs } = settings
+    const kept = { 'retention.ms': String(retentionMs), 'segment.ms': OWN_SEGMENT_MS }
     await bus.ensureTopics([settings])
-    const before = await settingsOf(settings.topic)
-    const longer = settings.retentionMs * 2
-    await bus.ensureTopics([{ ...settings, retentionMs: longer }])
-    expect(await settingsOf(settings.topic)).to.deep.equal({ ...before, 'retention.ms': String(longer) })
+    expect(await settingsOf(settings.topic)).to.deep.equal(kept)
+    await bus.ensureTopics([{ ...settings, retentionMs: retentionMs - 1 }])
+    expect(await settingsOf(settings.topic)).to.deep.equal(kept)
+  })
+
+  it('leaves a topic alone that keeps its facts for ever', async () => {
+    const settings = await topicOfOperator('-1')
     await bus.ensureTopics([settings])
-    expect(await settingsOf(settings.topic)).to.deep.equal({ ...before, 'retention.ms': String(longer) })
+    expect(await settingsOf(settings.topic)).to.deep.equal({ 'retention.ms': '-1', 'segment.ms': OWN_SEGMENT_MS })
   })
 
   it("refuses a fact over the broker's limit by name, before it sends anything of the call", async () => {
@@ -123,7 +150,7 @@ const limits = (kafka: () => KafkaForTests): void => {
 /** Publishes one fact twice, from a process with the service's telemetry switched on. */
 const publishTraced = async (brokers: readonly string[], message: FactMessage): Promise<void> => {
   const program = `
-    const { openFactBus } = await import('./src/adapters/kafka.ts')
+    const { openFactBus } = await import('./src/adapters/kafka/factBus.ts')
     const logger = { warn: () => undefined }
     const bus = openFactBus({ brokers: ${JSON.stringify(brokers)}, clientId: 'tests', logger })
     const message = ${JSON.stringify(message)}
