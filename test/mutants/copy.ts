@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -10,6 +11,8 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** A copy of the working tree, in which bugs are planted: the tree itself is never touched. */
 export type Copy = {
   readonly folder: string
+  /** An empty folder for the temporary files of what runs in the copy; it goes with the copy. */
+  readonly scratch: string
   /** Plants the bug; resolves with what takes it out again. Throws when its place is not there, or more than once. */
   readonly plant: (mutant: Mutant) => Promise<() => Promise<void>>
   readonly remove: () => Promise<void>
@@ -22,22 +25,43 @@ export const planted = (text: string, { name, file, find, replace }: Mutant): st
   return text.replace(find, () => replace)
 }
 
-export const copyTree = async (): Promise<Copy> => {
-  const folder = await mkdtemp(join(tmpdir(), 'mutants-'))
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
-  for (const path of listed.toString().trim().split('\n')) {
+const REMOVE_RETRIES_MAX = 10
+
+const listed = (): readonly string[] =>
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
+    .toString()
+    .trim()
+    .split('\n')
+    .filter(path => existsSync(join(ROOT, path)))
+
+const fill = async (folder: string): Promise<void> => {
+  for (const path of listed()) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await cp(join(ROOT, path), join(folder, path))
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+}
+
+export const copyTree = async (): Promise<Copy> => {
+  const whole = await mkdtemp(join(tmpdir(), 'mutants-'))
+  const [folder, scratch] = [join(whole, 'tree'), join(whole, 'tmp')]
+  const remove = (): Promise<void> => rm(whole, { recursive: true, force: true, maxRetries: REMOVE_RETRIES_MAX })
+  try {
+    await mkdir(scratch)
+    await fill(folder)
+  } catch (error) {
+    await remove()
+    throw error
+  }
   return {
     folder,
+    scratch,
     plant: async mutant => {
       const path = join(folder, mutant.file)
       const right = await readFile(path, 'utf8')
       await writeFile(path, planted(right, mutant))
       return () => writeFile(path, right)
     },
-    remove: () => rm(folder, { recursive: true, force: true }),
+    remove,
   }
 }

@@ -1,0 +1,20 @@
+/** Reads the first failure from a report of Mocha's `xunit` reporter. Its `json` reporter loses a failure with a bigint. */
+
+export type FailedTest = { readonly file: string; readonly title: string; readonly message: string }
+
+const FAILED =
+  /<testcase classname="(?<suite>[^"]*)" name="(?<name>[^"]*)" file="(?<file>[^"]*)"[^>]*><failure>(?<message>[^<]*)/
+const ENTITY = /&(?:#x(?<code>[0-9a-f]+)|(?<name>amp|quot|lt|gt|apos));/gi
+const NAMED: Readonly<Record<string, string>> = { amp: '&', quot: '"', lt: '<', gt: '>', apos: "'" }
+
+const decoded = (text: string): string =>
+  text.replaceAll(ENTITY, (whole, code?: string, name?: string) =>
+    code === undefined ? (NAMED[name ?? ''] ?? whole) : String.fromCodePoint(Number.parseInt(code, 16)),
+  )
+
+export const failedTestIn = (report: string): FailedTest | undefined => {
+  const { suite = '', name = '', file = '', message = '' } = FAILED.exec(report)?.groups ?? {}
+  return file === ''
+    ? undefined
+    : { file: decoded(file), title: decoded(`${suite} ${name}`), message: decoded(message.split('\n')[0] ?? '') }
+}
