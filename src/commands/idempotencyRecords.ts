@@ -24,9 +24,9 @@ import {
 } from './entities.ts'
 import type { Ledger } from './handle.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
-import { subscriptionIdOf } from './subscriptions.ts'
+import { replayIdOf, subscriptionIdOf } from './subscriptions.ts'
 
-/** The operations that a key can belong to. */
+/** The operations that take a key. A route with a key does not compile unless its operation is listed here. */
 export const KEYED_OPERATIONS = [
   'create_payment',
   'refund_payment',
@@ -35,6 +35,8 @@ export const KEYED_OPERATIONS = [
   'create_export',
   'issue_api_key',
   'create_subscription',
+  'rotate_api_key',
+  'replay_subscription',
 ] as const
 export type KeyedOperation = (typeof KEYED_OPERATIONS)[number]
 
@@ -105,4 +107,28 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     const history = await aggregates.history(subscriptionEntity, id)
     return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
+  rotate_api_key: async ({ aggregates }, key) => {
+    const { history, claim } = await bindingOf(aggregates, key)
+    const id = idSchema('key').safeParse(claim?.request['id']).data
+    const rotations = id === undefined ? [] : await aggregates.history(apiKeyEntity, id)
+    const isDone = rotations.some(
+      ({ event }) => event.type === 'ApiKeyRotated' && event.data.claim?.key_hash === claim?.key_hash,
+    )
+    return { history, href: `/api-keys/${id}`, verdict: isDone ? 'succeeded' : 'in_progress' }
+  },
+  replay_subscription: async ({ aggregates }, key) => {
+    const { history, claim } = await bindingOf(aggregates, key)
+    const id = idSchema('sub').safeParse(claim?.request['id']).data
+    const events = id === undefined ? [] : await aggregates.history(subscriptionEntity, id)
+    for (const { event } of events)
+      if (id !== undefined && event.type === 'SubscriptionReplayed' && event.data.claim?.key_hash === claim?.key_hash)
+        return { history, href: `/operations/${replayIdOf(id, event.data.replay)}`, verdict: 'succeeded' }
+    return { history, href: `/subscriptions/${id}`, verdict: 'in_progress' }
+  },
+}
+
+/** The record of a key that is bound apart from its effect, since the resource exists already. */
+const bindingOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
+  const history = await aggregates.history(keyBindingEntity, idOfKey('bnd', key))
+  return { history, claim: history[0]?.event.data.claim }
 }

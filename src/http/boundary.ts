@@ -22,22 +22,21 @@ import { minPositionOf, preferenceOf } from './request/preference.ts'
 import { isVersion, OLDEST_VERSION } from './versions/index.ts'
 import { violationsOf } from './request/violations.ts'
 
-/** Takes a request through every check, in the order that the contract promises, to its handler. */
+/** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
+
+/** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
 export type Boundary = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
 
-/** `{id}` becomes `:id`, and the colon of an action is escaped, since Express takes it for a parameter. */
+/** The path in Express's syntax: `{id}` becomes `:id`, and the colon of an action is escaped. */
 const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
 
-/**
- * The routes by their path. Paths that end in an action come first: an id could not have a colon in it, but Express would
- * take `inv_…:approve` for one.
- */
+/** The routes by path. Paths that end in an action come first, since Express would match `inv_…:approve` as an id. */
 export const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly AnyRoute[]> => {
   const isAction = ({ path }: AnyRoute): boolean => path.includes(':')
   return Map.groupBy([...routes.filter(isAction), ...routes.filter(declared => !isAction(declared))], pathOf)
 }
 
-/** For Allow. */
+/** The value of Allow. */
 export const allowOf = (declared: readonly AnyRoute[]): string =>
   declared.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 
@@ -61,7 +60,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       holding: holdingOf(res),
       goOn: () => continueTo(req, res),
     })
-    // Behind 413 and 415, which win over every 400.
+    // After the body, since 413 and 415 come before any other 400.
     const apiVersion = checkedVersion(asked)
     const body = declared.body && checked(declared.body, sent, '')
     const query = checkedQuery(req, declared)
@@ -77,7 +76,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyLines)),
       ifMatch: checkedIfMatch(req, declared),
       ifNoneMatch: headerOf(req, 'if-none-match'),
-      // RFC 9110 §14.2: Range means something for GET alone.
+      // RFC 9110 §14.2: Range is defined for GET only.
       range: req.method === 'GET' ? headerOf(req, 'range') : undefined,
       ifRange: headerOf(req, 'if-range'),
       accept,
@@ -91,16 +90,16 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   const answer: Boundary = async (req, res, declared) => {
     const { ledger } = services
     const principal = await identified(req, res, declared)
-    // The time in which it waited for its turn is no time of the work.
+    // The time in the queue before is not part of the deadline.
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
     const recheck = () => accessControl.recheck(req, declared)
-    let resource: string | null = pathId(req)
+    let resource = declared.audited === 'path' ? pathId(req) : null
     const recorded = <T>(work: () => Promise<T>): Promise<T> => {
-      if (context === undefined || !declared.sensitive) return work()
+      if (context === undefined || !declared.audited) return work()
       const attempted = { operation: declared.operationId, resource: () => resource, context }
-      // A refusal that cannot be recorded is not told, and has no effect.
+      // A refusal that cannot be recorded is not sent, and the request has no effect.
       return withoutEffect(() => withAudit(services, attempted, () => unavailableAsProblem(declared, work)))
     }
     const { call, admitted, leftMs } = await recorded(async () => {
@@ -108,7 +107,7 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
       return { call: await checkedCall(req, res, declared, principal), admitted, leftMs }
     })
-    resource ??= invoiceIn(call.body)
+    resource ??= resourceInBody(declared, call.body)
     const handled = (effects: Ledger) =>
       declared.handle({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
     return withDeadline(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
@@ -116,18 +115,21 @@ export const createBoundary = (services: Services, authenticate: Authenticate): 
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }
 
-/** What an audit record names: only what is an id, since anything may stand in a path. */
+/** The id in the path, for the audit record of a request whose path is not checked yet; null for anything but an id. */
 const pathId = ({ params }: Incoming): string | null => {
   const { id } = params
   return typeof id === 'string' && ID.test(id) ? id : null
 }
 const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
 
-/** The invoice that is to be paid. */
-const invoiceIn = (body: unknown): string | null =>
-  typeof body === 'object' && body !== null && 'invoice_id' in body ? String(body.invoice_id) : null
+/** The resource that the checked body names, for routes that declare where. */
+const resourceInBody = ({ audited }: AnyRoute, body: unknown): string | null => {
+  if (typeof audited !== 'object' || typeof body !== 'object' || body === null) return null
+  const id: unknown = Reflect.get(body, audited.bodyMember)
+  return typeof id === 'string' ? id : null
+}
 
-/** The media type of the answer; the first that is offered when the caller does not mind. */
+/** The media type of the response by Accept: the first that the route offers, if the caller accepts any. */
 const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute): string => {
   const accepted = req.accepts([...offers])
   if (accepted === false) throw new Problem('not_acceptable', { detail: `There is ${offers.join(' and ')}.` })
@@ -145,7 +147,7 @@ const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown =>
   throw new Problem('validation_failed', { errors: violationsOf(parsed.error, pointer) })
 }
 
-// An id that cannot exist is a resource that does not: 404, before anything is looked up.
+// A malformed id cannot exist: 404, before anything is looked up.
 const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
   const parsed = params?.safeParse(req.params)
   if (parsed?.success === false) throw new Problem('resource_not_found')
@@ -154,7 +156,7 @@ const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
   const given = new URL(req.url, 'http://localhost').searchParams
-  // Counted in one pass: this is done before any limit applies.
+  // One pass over the parameters, since no limit applies before this check.
   const counts = new Map<string, number>()
   for (const name of given.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
   const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))
@@ -176,7 +178,7 @@ const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, n
   const matches = ifMatch(header)
   const known = headerOf(req, 'if-none-match')
   if (known === undefined) return matches
-  // RFC 9110 §13.1.2: what is known already is a 304 to those who read, and a failed precondition to everybody else.
+  // RFC 9110 §13.1.2: a match of If-None-Match is 304 for GET, and a failed precondition for other methods.
   const isKnownAlready = ifNoneMatch(known)
   return etag => matches(etag) && !isKnownAlready(etag)
 }

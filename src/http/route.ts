@@ -12,8 +12,11 @@ import type { Pace } from './server/pacing.ts'
 import type { ErrorCode } from './response/problemCatalogue.ts'
 import type { Shares } from './access/concurrencyLimits.ts'
 import type { Tail } from './resources/events/tail.ts'
+import type { KeyedOperation } from '../commands/idempotencyRecords.ts'
 
-/** A body that is sent as it is read: GET /events as server-sent events, the file of an export. */
+/** The types of an endpoint's declaration, of the call that its handler gets, and of the reply that it returns. */
+
+/** A response body that is sent while it is read: server-sent events of GET /events, the file of an export. */
 export type Streamed = (send: (chunk: string | Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>
 
 export type Reply = {
@@ -25,7 +28,7 @@ export type Reply = {
   readonly contentType?: string
 }
 
-/** What the handlers work with, the same for all requests. */
+/** The dependencies of the handlers, the same for all requests. */
 export type Services = {
   readonly ledger: Ledger
   readonly database: Database
@@ -36,44 +39,47 @@ export type Services = {
   readonly tail: Tail
   readonly tenantStatuses: TenantStatuses
   readonly denials: Denials
-  /** Undefined where the setting is missing without which there are no API keys. */
+  /** Undefined without the setting API_KEY_PEPPER: then there are no API keys. */
   readonly keySecrets: ApiKeySecrets | undefined
-  /** How many exports a caller may have under way. */
+  /** How many unfinished exports a caller may have. */
   readonly exportsAtOnceMax: number
   /** How many API keys a tenant may have that are neither revoked nor expired. */
   readonly apiKeysPerTenantMax: number
   /** How many subscriptions a tenant may have. */
   readonly subscriptionsPerTenantMax: number
-  /** How long who creates a subscription waits for its topic to be there; zero where there is no broker. */
+  /** How long the creation of a subscription waits until its topic exists; zero where there is no broker. */
   readonly topicWaitMs: number
   readonly idempotencyRetentionMs: number
   /** How long the body of a request may take to arrive. */
   readonly bodyDeadlineMs: number
-  /** Whether the policy of the tenant wants a second pair of eyes on an invoice of this amount, in minor units. */
+  /** Whether the tenant's policy wants an invoice of this amount, in minor units, approved by another than its creator. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
-  /** The address under which callers know the service: the resource of RFC 8707 and RFC 9728. */
+  /** The service's public address: the resource of RFC 8707 and RFC 9728. */
   readonly publicUrl: string
-  /** The address in front of the `dataschema` of every fact; it never changes. */
+  /** The base address of the `dataschema` of every fact; it never changes. */
   readonly factBase: string
-  /** `metadata` when the issuer is our own. */
+  /** `metadata` of the embedded issuer; undefined for an external one. */
   readonly issuer: {
     readonly url: string
     readonly metadata: Readonly<Record<string, string | boolean | readonly string[]>> | undefined
   }
-  /** Fixed words for every part and feed of this process, for /readyz: anybody may read them. */
+  /** The status of each dependency and feed for /readyz, in fixed words, since the endpoint is public. */
   readonly health: () => Promise<HealthReport>
-  /** Aborts when the service begins to shut down: what has no end of its own ends then. */
+  /** Aborts when the service begins to shut down; endless responses end then. */
   readonly stopping: AbortSignal
 }
 
 export type HealthReport = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> }
 
-/** One request on its way through its handler. Everything in it has been checked. */
-export type Call<P, Q, B> = Services & {
+/** Whether a route requires an Idempotency-Key, honours one that is sent, or ignores it. */
+export type KeyUse = 'required' | 'honoured' | undefined
+
+/** One request, with everything in it checked, as its handler gets it. */
+export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly principal: Principal
-  /** Calls back when the answer is over, whether it was sent or not. */
+  /** Calls back when the response has ended, whether it was sent or not. */
   readonly onClose: (callback: () => void) => void
-  /** Throws the Problem that the caller would now be refused with: for what goes on after the first answer. */
+  /** Throws the Problem that would refuse the caller now: for responses that go on after the first check. */
   readonly recheck: () => Promise<void>
   readonly params: P
   readonly query: Q
@@ -81,33 +87,33 @@ export type Call<P, Q, B> = Services & {
   readonly path: string
   readonly correlationId: string
   readonly apiVersion: string
-  /** Present when the route requires If-Match: the test that the current ETag must pass. */
+  /** The test of If-Match that the current ETag must pass; present when the route requires If-Match. */
   readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
   readonly ifNoneMatch: string | undefined
   /** Range and If-Range of a GET. */
   readonly range: string | undefined
   readonly ifRange: string | undefined
-  /** The media type to answer with: one of what the route offers. */
+  /** The media type of the response, one of those that the route offers. */
   readonly accept: string
   readonly lastEventId: string | undefined
-  /** If-Min-Position: a list must know of everything up to here. */
+  /** If-Min-Position: a list must include everything up to this position. */
   readonly minPosition: bigint | undefined
   readonly prefer: Preference
-  /** The key in its scope, when the caller sent one. */
-  readonly idempotency: ScopedKey | undefined
+  /** The Idempotency-Key in the scope of its caller and operation. */
+  readonly idempotency: K extends 'required' ? ScopedKey : ScopedKey | undefined
   /** The command context of this request. */
   readonly context: Context
-  /** How much of the deadline was left when the whole request had come. */
+  /** What was left of the deadline when the whole request had arrived. */
   readonly leftMs: number
 }
 
-/** RFC 7240. `waitMs` is absent when the caller did not say, and never longer than the deadline permits. */
+/** RFC 7240. `waitMs` is undefined without a preference, and never longer than the deadline permits. */
 export type Preference = { readonly respondAsync: boolean; readonly waitMs: number | undefined }
 
 export type ResponseSpec = {
   readonly description: string
   readonly schema?: z.ZodType
-  /** JSON when absent; several where the resource decides which it is. */
+  /** JSON when absent; several where the resource determines the type. */
   readonly contentType?: string | readonly string[]
   /** Response headers beyond those of every response. */
   readonly headers?: readonly (
@@ -126,113 +132,61 @@ export type ResponseSpec = {
 }
 
 /**
- * One endpoint, declared once: the router, authorization, validation, openapi.json, the scope table and the labels of the
- * metrics are all made from this value.
+ * The place of a request where an audited operation names its resource: the id in the path, a member of the body, or nowhere
+ * yet, since the operation creates it.
  */
-export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType> = {
+export type AuditedResource<B> = 'path' | 'created' | { readonly bodyMember: keyof B & string }
+
+/**
+ * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric labels are
+ * derived from it.
+ */
+export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = KeyUse> = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `/invoices/{id}:approve` */
   readonly path: string
-  readonly operationId: string
+  /** An operation with a key is one of those whose outcome GET /idempotency-keys tells. */
+  readonly operationId: K extends string ? KeyedOperation : string
   readonly summary: string
   readonly description?: string
   readonly tag: string
-  /** What the credential must permit; `none` for what anybody may read. */
+  /** The scope that the credential needs; `none` for public endpoints. */
   readonly scope: Scope | 'none'
-  /** Other scopes that open the door; the handler knows what their holders may not see. */
+  /** Other scopes that permit the request; the handler knows what their holders may not see. */
   readonly orScopes?: readonly Scope[]
-  /** The kinds of credential that may; all when absent. */
+  /** The kinds of credential that are permitted; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
   readonly rateClass: RateClass
+  /** The time within which the request is answered; REQUEST_DEADLINE_MS when absent. */
+  readonly deadlineMs?: number
   readonly params?: P
   readonly query?: Q
   readonly body?: B
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
-  /** Whether an Idempotency-Key is needed, taken when sent, or meaningless here. */
-  /** Its grants and denials are the auditors' business. */
-  readonly sensitive?: true
-  readonly idempotencyKey?: 'required' | 'honoured'
+  /** Present when grants and denials of the operation are audit records. */
+  readonly audited?: AuditedResource<z.output<B>>
+  readonly idempotencyKey?: K
   readonly ifMatch?: 'required'
-  /** Answered also when the service is overloaded or stopping: it says how the service is. */
+  /** Exempt from load shedding: health endpoints answer also when the service is overloaded or shutting down. */
   readonly underAnyLoad?: true
   /** Follows Prefer: respond-async and wait. */
   readonly takesPreference?: true
-  /** The media types of its answer; application/json when absent. */
+  /** The media types of the response; application/json when absent. */
   readonly offers?: readonly string[]
   /** Eventually consistent: takes If-Min-Position. */
   readonly isList?: true
   readonly responses: Readonly<Record<number, ResponseSpec>>
-  /** The codes of this endpoint's own; those that follow from the declaration are added to it. */
+  /** The error codes of the endpoint itself; those that follow from the declaration are added to them. */
   readonly errors: readonly ErrorCode[]
-  readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>
+  readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<B>, K>) => Promise<Reply>
 }
 
-export type AnyRoute = Route<z.ZodObject, z.ZodObject, z.ZodType>
+/** Any declaration, with its types erased. */
+export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited'> & {
+  readonly audited?: AuditedResource<Readonly<Record<string, unknown>>>
+}
 
-/** Infers the types of a declaration and forgets them afterwards: the app calls every handler with what it checked. */
-export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType>(
-  declaration: Route<P, Q, B>,
+/** Infers the types of a declaration and erases them: the boundary calls each handler with the values that it checked. */
+export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = undefined>(
+  declaration: Route<P, Q, B, K>,
 ): AnyRoute => declaration as never
-
-/** Whatever the endpoint: what the door, the framing and our own faults answer. */
-const COMMON: readonly ErrorCode[] = [
-  'bad_request_framing',
-  'uri_too_long',
-  'headers_too_large',
-  'multiple_credentials',
-  'unsupported_api_version',
-  'unknown_parameter',
-  'not_acceptable',
-  'internal_error',
-]
-const UNDER_LOAD: readonly ErrorCode[] = ['overloaded', 'shutting_down', 'rate_limited']
-const AUTHENTICATED: readonly ErrorCode[] = [
-  'unauthenticated',
-  'token_invalid',
-  'token_expired',
-  'api_key_invalid',
-  'insufficient_scope',
-  'policy_denied',
-  'rate_limited',
-  'dependency_unavailable',
-]
-const WITH_BODY: readonly ErrorCode[] = [
-  'unsupported_media_type',
-  'payload_too_large',
-  'request_timeout',
-  'invalid_json',
-  'duplicate_json_key',
-  'json_limits_exceeded',
-  'validation_failed',
-]
-
-const NOT_FOR_API_KEYS: readonly ErrorCode[] = ['credential_not_permitted']
-/** Whether a key may ever do this: it reads, and nothing else. */
-export const isForApiKeys = ({ scope, kinds }: AnyRoute): boolean =>
-  scope.endsWith(':read') && (kinds === undefined || kinds.includes('api_key'))
-
-/** Every code that the endpoint can answer with, each once. */
-export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
-  ...new Set<ErrorCode>([
-    ...COMMON,
-    ...(declared.underAnyLoad ? [] : UNDER_LOAD),
-    ...(declared.scope === 'none' ? [] : AUTHENTICATED),
-    // The quota of API keys counts wherever one is sent, also where none is permitted: 429 comes before 403.
-    ...(declared.scope === 'none' ? [] : (['quota_exceeded'] as const)),
-    ...(declared.scope === 'none' || isForApiKeys(declared) ? [] : NOT_FOR_API_KEYS),
-    ...(declared.kinds ? NOT_FOR_API_KEYS : []),
-    ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
-    // With If-Match there is one try: who loses the race is told that the version is stale.
-    ...(declared.method === 'GET' || declared.ifMatch ? [] : (['concurrent_modification'] as const)),
-    ...(declared.body ? WITH_BODY : []),
-    ...(declared.query ? (['validation_failed'] as const) : []),
-    ...(declared.params ? (['resource_not_found'] as const) : []),
-    ...(declared.isList ? (['precondition_invalid'] as const) : []),
-    ...(declared.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
-    ...(declared.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
-    ...(declared.idempotencyKey
-      ? (['idempotency_key_invalid', 'idempotency_key_reused', 'idempotency_key_expired'] as const)
-      : []),
-    ...declared.errors,
-  ]),
-]

@@ -1,17 +1,10 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { routes } from '../../src/http/endpoints.ts'
 import type { EventStore } from '../../src/ports.ts'
-import {
-  type Answer,
-  aPayment,
-  approvedInvoice,
-  type Client,
-  clientOf,
-  eventually,
-  newKey,
-  pay,
-} from '../support/client.ts'
+import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../support/client.ts'
 import { quietHead, sharedService, type TestService } from '../support/service.ts'
+import { examples } from './examples.ts'
 
 const TENANT = 'audited'
 type Row = Readonly<Record<string, unknown>>
@@ -79,28 +72,20 @@ describe('audit records', function () {
     expect(eventId).to.match(/^[0-9a-f-]{36}$/)
   })
 
-  const grants: Readonly<Record<string, () => Promise<Answer>>> = {
-    void_invoice: async () => {
-      const { id, ifMatch } = await draft()
-      return client.post(`/invoices/${id}:void`, { reason: 'wrong' }, ifMatch)
-    },
-    create_payment: async () => (await paid()).answer,
-    refund_payment: async () => {
-      const { body } = (await paid()).answer
-      return client.post(`/payments/${body.id}:refund`, { reason: 'broken' }, { 'idempotency-key': newKey() })
-    },
-    create_export: () => client.post('/exports', { resource: 'orders', format: 'csv' }),
-    read_export: async () => {
-      const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
-      await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
-      return client.get(`/exports/${body.id}/content`)
-    },
-  }
-  for (const [operation, make] of Object.entries(grants))
-    it(`are made of a granted ${operation}`, async () => {
-      const record = await onlyRecordOf(await make())
-      expect(record).to.include({ decision: 'granted', operation, code: null, subject: 'tester' })
-    })
+  for (const { operationId: operation, method, audited } of routes)
+    if (audited)
+      it(`are made of a granted ${operation}`, async () => {
+        const example = await examples[operation]?.(client)
+        if (example === undefined) throw new Error(`There is no example of ${operation}.`)
+        const { path, body, headers } = example
+        const answer = await client.request(method, path, {
+          ...(body ? { body } : {}),
+          ...(headers ? { headers } : {}),
+        })
+        expect(answer.status, answer.text).to.be.within(200, 299)
+        const record = await onlyRecordOf(answer)
+        expect(record).to.include({ decision: 'granted', operation, code: null, subject: 'tester' })
+      })
 
   it('are one for a deferred payment, and none for its settlement', async () => {
     const { invoiceId } = await approvedInvoice(client)

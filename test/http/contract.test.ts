@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
 import { openApiOf } from '../../src/http/contract/openapi.ts'
 import { routes } from '../../src/http/endpoints.ts'
-import { PROBLEMS } from '../../src/http/response/problemCatalogue.ts'
+import { type ErrorCode, statusOf } from '../../src/http/response/problemCatalogue.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { type Client, clientOf } from '../support/client.ts'
 import { checkResponse, resolved } from '../support/contract.ts'
@@ -89,8 +89,7 @@ describe('openapi.json', function () {
         const { 'x-error-codes': codes = [], 'x-retry': retry = {}, headers = {} } = resolved<Response>(response)
         if (Number(status) >= 400 && path !== '/readyz') expect(codes, what).not.to.deep.equal([])
         expect(Object.keys(retry), what).to.have.members([...codes])
-        for (const code of codes)
-          expect(PROBLEMS[code as keyof typeof PROBLEMS][0], `${what} ${code}`).to.equal(Number(status))
+        for (const code of codes) expect(statusOf(code as ErrorCode), `${what} ${code}`).to.equal(Number(status))
         expect(Object.keys(headers), what).to.include.members(['X-Correlation-ID', 'API-Version'])
       }
     }

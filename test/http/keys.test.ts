@@ -1,7 +1,9 @@
 import { expect } from 'chai'
+import { routes } from '../../src/http/endpoints.ts'
 import { PROBLEMS } from '../../src/http/response/problemCatalogue.ts'
 import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
+import { examples } from './examples.ts'
 
 describe('the outcome of a key', () => {
   let service: TestService
@@ -46,6 +48,27 @@ describe('the outcome of a key', () => {
     const other = clientOf(service.api, await service.token({ tenant: 'keys', subject: 'somebody-else' }))
     const asked = await other.get(`/idempotency-keys/${key}?operation=create_order`)
     expect(asked.body.status).to.equal('never_seen')
+  })
+
+  for (const { operationId, idempotencyKey } of routes)
+    if (idempotencyKey)
+      it(`is succeeded after ${operationId}, with a link to what can be read`, async function () {
+        this.timeout(30_000)
+        const { path, body = {}, headers = {} } = (await examples[operationId]?.(client)) ?? { path: '' }
+        const answer = await client.post(path, body, headers)
+        expect(answer.status, answer.text).to.be.within(200, 299)
+        const { status, links } = await outcome(headers['Idempotency-Key'] ?? '', operationId)
+        expect(status).to.equal('succeeded')
+        expect((await client.get(links.result)).status).to.equal(200)
+      })
+
+  it('is in_progress for a rotation whose key is bound and whose effect was refused', async () => {
+    const { body } = await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })
+    await client.request('DELETE', `/api-keys/${body.id}`)
+    const key = newKey()
+    const refused = await client.post(`/api-keys/${body.id}:rotate`, {}, { 'idempotency-key': key })
+    expect(refused.status, refused.text).to.be.greaterThan(399)
+    expect((await outcome(key, 'rotate_api_key')).status).to.equal('in_progress')
   })
 
   it('tells of refunds and invoices too', async () => {

@@ -19,7 +19,7 @@ export const challengeOf = ({ code, extras }: Problem, publicUrl: string | undef
   const parameters = {
     resource_metadata: publicUrl === undefined ? undefined : `${publicUrl}${PROTECTED_RESOURCE_PATH}`,
     error,
-    error_description: error && PROBLEMS[code][3],
+    error_description: error && PROBLEMS[code].title,
     scope: error === 'insufficient_scope' ? extras.scopes?.join(' ') : undefined,
   }
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined)

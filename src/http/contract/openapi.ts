@@ -4,7 +4,8 @@ import { SCOPES } from '../../identity/principal.ts'
 import { headerComponents, requestHeadersOf, successHeadersOf } from './headers.ts'
 import { failureOf } from './problemResponses.ts'
 import { statusOf } from '../response/problemCatalogue.ts'
-import { type AnyRoute, errorsOf, isForApiKeys, type ResponseSpec, route } from '../route.ts'
+import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
+import { errorsOf, isForApiKeys } from '../routeErrors.ts'
 import { VERSIONS } from '../versions/index.ts'
 
 /** openapi.json, made from the same declarations that the router is made from. */

@@ -1,10 +1,17 @@
 import { z } from 'zod'
-import { type ErrorCode, isErrorCode, PROBLEMS, Problem, retryOf } from '../response/problemCatalogue.ts'
+import {
+  type ErrorCode,
+  isErrorCode,
+  PROBLEMS,
+  Problem,
+  retryOf,
+  type RetryStrategy,
+} from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 /** What a client's engineer finds behind the `type` of a problem: one page per code, made from the one table. */
 
-const ADVICE: Readonly<Record<(typeof PROBLEMS)[ErrorCode][2], string>> = {
+const ADVICE: Readonly<Record<RetryStrategy, string>> = {
   do_not_retry: 'Correct the request. Sent again unchanged, it fails again.',
   reauthenticate: 'Get a fresh credential, then send the request again.',
   refresh_and_resubmit: 'Read the present state, decide anew, and send a new request.',
@@ -15,7 +22,7 @@ const ADVICE: Readonly<Record<(typeof PROBLEMS)[ErrorCode][2], string>> = {
 }
 
 const pageOf = (code: ErrorCode): string => {
-  const [status, category, strategy, title] = PROBLEMS[code]
+  const { status, category, strategy, title } = PROBLEMS[code]
   const { after_seconds } = retryOf(code)
   const pause = after_seconds === undefined ? '' : `<dt>Retry-After</dt><dd>${after_seconds} s</dd>`
   return `<!doctype html>

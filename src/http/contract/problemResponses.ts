@@ -15,11 +15,11 @@ const problemSchema = z
     detail: z.string(),
     instance: z.string(),
     code: z.enum(codes),
-    category: z.enum([...new Set(codes.map(code => PROBLEMS[code][1]))]),
+    category: z.enum([...new Set(codes.map(code => PROBLEMS[code].category))]),
     correlation_id: z.string(),
     retry: z.object({
       retryable: z.boolean(),
-      strategy: z.enum([...new Set(codes.map(code => PROBLEMS[code][2]))]),
+      strategy: z.enum([...new Set(codes.map(code => PROBLEMS[code].strategy))]),
       after_seconds: z.int().optional(),
     }),
     errors: z.array(z.object({ pointer: z.string(), code: z.string(), detail: z.string() })).optional(),
@@ -39,7 +39,7 @@ export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpen
   const id = told.every(isAlone) ? String(status) : [status, ...told].join('.')
   const response = responses.get(id) ?? {
     id,
-    description: told.map(code => `${code}: ${PROBLEMS[code][3]}`).join(' '),
+    description: told.map(code => `${code}: ${PROBLEMS[code].title}`).join(' '),
     headers: failureHeadersOf(status),
     content: { 'application/problem+json': { schema: problemSchema } },
     'x-error-codes': told,

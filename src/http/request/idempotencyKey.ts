@@ -37,16 +37,18 @@ export const scopedKeyOf = async (
   return { scope: { tenant, subject, client, operation: declared.operationId }, key, secret }
 }
 
-/** The claim that this call makes on its key; null when it has none. */
-export const claimFor = (
-  call: Pick<Call<unknown, unknown, unknown>, 'idempotency' | 'ledger' | 'idempotencyRetentionMs'>,
-  request: JsonObject,
-): Claim | null =>
-  call.idempotency === undefined
-    ? null
-    : claimOf(call.idempotency, request, new Date(call.ledger.world.now() + call.idempotencyRetentionMs).toISOString())
+type AnyCall = Call<unknown, unknown, unknown>
+type Retention = Pick<AnyCall, 'ledger' | 'idempotencyRetentionMs'>
 
-type Keyed = Pick<Call<unknown, unknown, unknown>, 'idempotency' | 'ledger' | 'context'>
+/** The idempotency record of a request with this key. */
+export const claimOfKey = (key: ScopedKey, { ledger, idempotencyRetentionMs }: Retention, request: JsonObject): Claim =>
+  claimOf(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
+
+/** The idempotency record of this call; null when it has no key. */
+export const claimFor = (call: Pick<AnyCall, 'idempotency'> & Retention, request: JsonObject): Claim | null =>
+  call.idempotency === undefined ? null : claimOfKey(call.idempotency, call, request)
+
+type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
 /**
  * Binds the key of a call on a resource that is there already, whose id is not derived from the key: otherwise one key

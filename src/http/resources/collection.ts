@@ -1,9 +1,13 @@
+import { z } from 'zod'
 import type { ListedRow, PageRequest, Query } from '../../../projections/page.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Sql } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
+import { definedOnly, keyInCursor, pageReply } from './paging.ts'
 import { PRIVATE } from './resource.ts'
 import type { Call, Reply } from '../route.ts'
+
+/** Lists that come from read models, and the wait until a read model has reached a position. */
 
 type ListOf<R extends ListedRow> = {
   readonly name: string
@@ -14,7 +18,9 @@ type PageParameters = { readonly limit: number; readonly cursor?: string | undef
 
 const run = <R extends ListedRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
 
-/** One page of a list, newest first, from the read model: eventually consistent, and it says as of when. */
+const pageKeySchema = z.object({ created_at: z.string(), id: z.string() })
+
+/** One page of a list, newest first, from a read model, with the position of the log that the read model has reached. */
 export const readPage = async <R extends ListedRow>(
   call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
   { name, page, render }: ListOf<R>,
@@ -22,7 +28,7 @@ export const readPage = async <R extends ListedRow>(
   const { limit, cursor, ...filters } = call.query
   const { tenant } = call.principal
   const binding = { tenant, path: call.path, filters: definedOnly(filters) }
-  const after = cursor === undefined ? undefined : (call.cursors.open(binding, cursor) as PageRequest['after'])
+  const after = keyInCursor(call, cursor, { binding, schema: pageKeySchema })
   const sql = call.database.sql
   // The position is read first: the rows are at least as new as it says.
   const position = await reachedPosition(call, name)
@@ -30,32 +36,22 @@ export const readPage = async <R extends ListedRow>(
   const rows = await run(sql, page(request))
   const items = rows.slice(0, limit)
   const last = items.at(-1)
-  const next =
+  const nextCursor =
     rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
-  return {
-    status: 200,
-    body: {
+  return pageReply(
+    call,
+    {
       items: items.map(render),
-      page: { next_cursor: next, has_more: next !== null, as_of_position: position.toString() },
+      hasMore: nextCursor !== null,
+      nextCursor,
+      asOfPosition: position.toString(),
+      parameters: { ...filters, limit },
     },
-    headers: {
-      ...PRIVATE,
-      ...(call.minPosition === undefined ? {} : waitedFor(call)),
-      ...(next === null ? {} : { Link: `<${linkTo(call.path, { ...filters, limit, cursor: next })}>; rel="next"` }),
-    },
-  }
+    { ...PRIVATE, ...(call.minPosition === undefined ? {} : waitedFor(call)) },
+  )
 }
 
-const definedOnly = (values: Readonly<Record<string, unknown>>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
-
-const linkTo = (path: string, parameters: Readonly<Record<string, unknown>>): string => {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(definedOnly(parameters))) query.set(name, String(value))
-  return `${path}?${query.toString()}`
-}
-
-/** What says that a wait was granted. */
+/** The header that says which wait was granted. */
 export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 

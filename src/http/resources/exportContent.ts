@@ -37,6 +37,12 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
   throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
 }
 
+/** Records the access before the first byte of the response is sent. */
+export const recordExportRead = (
+  { ledger, params, context }: ExportCall,
+  operation: 'read_export' | 'read_export_manifest',
+): Promise<void> => recordAccess(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
+
 /** Piece by piece, as fast as the reader takes them. Ends short, and so visibly broken, if the file goes meanwhile. */
 const contentOf =
   ({ database }: Pick<ExportCall, 'database'>, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
@@ -65,7 +71,7 @@ export const readContent = route({
   method: 'GET',
   path: '/exports/{id}/content',
   operationId: 'read_export',
-  sensitive: true,
+  audited: 'path',
   summary: 'The file',
   description:
     'Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file ' +
@@ -92,7 +98,7 @@ export const readContent = route({
   errors: ['precondition_invalid', 'export_expired', 'range_not_satisfiable'],
   handle: async call => {
     const row = await finishedExport(call)
-    const { id, format, sha256, byte_count } = row
+    const { format, sha256, byte_count } = row
     const etag = `"${sha256}"`
     const headers = { ...PRIVATE, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
     if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
@@ -104,8 +110,7 @@ export const readContent = route({
         headers: { 'Accept-Ranges': 'bytes', 'Content-Range': `bytes */${length}` },
       })
     const range = asked ?? { first: 0n, end: length }
-    // The access is on record before the first byte leaves.
-    await recordAccess(call.ledger, { type: 'GrantAccess', operation: 'read_export', resource: id }, call.context)
+    await recordExportRead(call, 'read_export')
     return {
       status: asked ? 206 : 200,
       stream: contentOf(call, row, range),

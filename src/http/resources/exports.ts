@@ -7,11 +7,12 @@ import { operationEntity } from '../../commands/entities.ts'
 import { takeExportSlot } from '../../commands/exportSlots.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import type { JsonObject } from '../../ports.ts'
-import { finishedExport, readContent } from './exportContent.ts'
+import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
 import { claimFor } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
 import { operationSchema, renderOperation } from './operations.ts'
 import { orderFilters } from './orders.ts'
+import { definedOnly } from './paging.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { answerCreated, readOne } from './resource.ts'
@@ -47,7 +48,7 @@ const createExport = route({
   method: 'POST',
   path: '/exports',
   operationId: 'create_export',
-  sensitive: true,
+  audited: 'created',
   summary: 'Ask for a file of orders, invoices or payments',
   scope: 'exports:write',
   body: newExport,
@@ -64,7 +65,7 @@ const createExport = route({
     const { ledger, context, idempotency } = call
     const { resource, format, metadata } = call.body
     const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
-    const filters = definedOnly(call.body.filters)
+    const filters = definedOnly(call.body.filters ?? {})
     if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
       throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
     const claim = claimFor(call, { resource, format, filters, metadata } satisfies JsonObject)
@@ -74,9 +75,6 @@ const createExport = route({
     return { ...answerCreated(call, created, '/operations', renderOperation), status: 202 }
   },
 })
-
-const definedOnly = (filters: Readonly<Record<string, string | undefined>> = {}): Record<string, string> =>
-  Object.fromEntries(Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
 const manifestSchema = z
   .object({
@@ -119,7 +117,7 @@ const readManifest = route({
   method: 'GET',
   path: '/exports/{id}/manifest',
   operationId: 'read_export_manifest',
-  sensitive: true,
+  audited: 'path',
   summary: 'What the file holds, and how to check it',
   scope: 'exports:read',
   params: z.object({ id: idSchema('op') }),
@@ -130,7 +128,9 @@ const readManifest = route({
   errors: ['precondition_invalid', 'export_expired'],
   handle: async call => {
     await finishedExport(call)
-    return readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
+    const reply = await readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
+    if (reply.status === 200) await recordExportRead(call, 'read_export_manifest')
+    return reply
   },
 })
 

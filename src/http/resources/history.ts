@@ -6,6 +6,7 @@ import { type Entity, type Kind, invoiceEntity, orderEntity, paymentEntity } fro
 import type { Scope } from '../../identity/principal.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
+import { keyInCursor, pageReply } from './paging.ts'
 import { pageQuery, pageSchema, timeSchema } from './schemas.ts'
 
 /** What happened to a resource, in order: who, when, why, and by what authority. */
@@ -46,7 +47,7 @@ const render = ({ event, eventId, revision, metadata }: Recorded<AnyEvent>): z.i
   data: jsonOf(event.data),
 })
 
-const positionSchema = z.object({ after: z.int() })
+const cursorSchema = z.object({ after: z.int() })
 
 const historyOf = <K extends Kind>(
   name: 'order' | 'invoice' | 'payment',
@@ -72,19 +73,17 @@ const historyOf = <K extends Kind>(
       const history = await ledger.aggregates.history(entity, id)
       if (history[0]?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
       const binding = { tenant: principal.tenant, path }
-      const after = query.cursor === undefined ? -1 : positionSchema.parse(cursors.open(binding, query.cursor)).after
+      const after = keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1
       const page = history.slice(after + 1, after + 1 + query.limit)
       const end = after + page.length
-      const next = end + 1 < history.length ? cursors.seal(binding, { after: end }) : null
-      const link = `<${path}?limit=${query.limit}&cursor=${next}>; rel="next"`
-      return {
-        status: 200,
-        body: {
-          items: page.map(render),
-          page: { next_cursor: next, has_more: next !== null, as_of_position: String(history.at(-1)?.position) },
-        },
-        headers: next === null ? {} : { Link: link },
-      }
+      const hasMore = end + 1 < history.length
+      return pageReply(call, {
+        items: page.map(render),
+        hasMore,
+        nextCursor: hasMore ? cursors.seal(binding, { after: end }) : null,
+        asOfPosition: String(history.at(-1)?.position),
+        parameters: { limit: query.limit },
+      })
     },
   })
 

@@ -3,7 +3,7 @@ import { idSchema } from '../../../streams/ids.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { refund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
-import { claimFor } from '../request/idempotencyKey.ts'
+import { claimOfKey } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
 import { answer, answerCreated } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -59,7 +59,7 @@ const refundPayment = route({
   ...common,
   path: '/payments/{id}:refund',
   operationId: 'refund_payment',
-  sensitive: true,
+  audited: 'path',
   summary: 'Give back a part of a payment, or all that is left, once per key',
   scope: 'payments:refund',
   body: z.strictObject({
@@ -72,8 +72,7 @@ const refundPayment = route({
   handle: async call => {
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount ?? null
-    const claim = claimFor(call, { ...params, amount, reason: body.reason })
-    if (idempotency === undefined || claim === null) throw new TypeError('A refund without a key was let in.')
+    const claim = claimOfKey(idempotency, call, { ...params, amount, reason: body.reason })
     const asked = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
     const refunded = await refund(ledger, { ...asked, amount: amount === null ? null : BigInt(amount) }, context)
     const { status: _, headers, ...rest } = answerCreated(call, refunded, '/payments', renderPayment)

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { paymentPage, paymentView } from '../../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../../streams/ids.ts'
-import { waitMaxMs } from '../../commands/budgets.ts'
+import { PAYMENT_DEADLINE_MS, waitMaxMs } from '../../commands/budgets.ts'
 import { paymentEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { pay } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
-import { claimFor } from '../request/idempotencyKey.ts'
+import { claimOfKey } from '../request/idempotencyKey.ts'
 import { operationSchema, renderPaymentOperation } from './operations.ts'
 import { answerCreated, readOne } from './resource.ts'
 import { type AnyRoute, type Preference, route } from '../route.ts'
@@ -79,10 +79,11 @@ const createPayment = route({
   method: 'POST',
   path: PATH,
   operationId: 'create_payment',
-  sensitive: true,
+  audited: { bodyMember: 'invoice_id' },
   summary: 'Pay an invoice, once per key',
   scope: 'payments:write',
   rateClass: 'payments',
+  deadlineMs: PAYMENT_DEADLINE_MS,
   body: newPayment,
   idempotencyKey: 'required',
   responses: {
@@ -107,8 +108,7 @@ const createPayment = route({
   ],
   handle: async call => {
     const { body, ledger, context, idempotency } = call
-    const claim = claimFor(call, body)
-    if (idempotency === undefined || claim === null) throw new TypeError('A payment without a key was let in.')
+    const claim = claimOfKey(idempotency, call, body)
     const id = idOfKey('pay', idempotency)
     const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
     const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))

@@ -1,4 +1,4 @@
-import { PAYMENT_DEADLINE_MS, REQUEST_DEADLINE_MS } from '../../commands/budgets.ts'
+import { REQUEST_DEADLINE_MS } from '../../commands/budgets.ts'
 import { Contended } from '../../commands/handle.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from './problemCatalogue.ts'
@@ -6,8 +6,7 @@ import type { AnyRoute, Reply } from '../route.ts'
 
 /** Every request is answered in time, and no failure of a dependency is told as a fault of the service's own. */
 
-export const deadlineOf = ({ rateClass }: Pick<AnyRoute, 'rateClass'>): number =>
-  rateClass === 'payments' ? PAYMENT_DEADLINE_MS : REQUEST_DEADLINE_MS
+export const deadlineOf = ({ deadlineMs = REQUEST_DEADLINE_MS }: Pick<AnyRoute, 'deadlineMs'>): number => deadlineMs
 
 /**
  * Answers within `leftMs`, whatever the dependencies do. The work goes on after that, and its outcome can be found by the

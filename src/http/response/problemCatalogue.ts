@@ -1,4 +1,5 @@
-/** Every way in which a request can fail: the one table. Documents, headers, tests and the contract's diff come from it. */
+/** The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents, headers,
+ * problem pages and openapi.json are derived from it. */
 
 export type Category =
   | 'invalid_input'
@@ -11,8 +12,8 @@ export type Category =
   | 'internal'
 
 /**
- * `same_request`: as it is, after the pause. `same_key`: only with the same Idempotency-Key. `query_state_or_same_key`:
- * the effect is unknown; look, or repeat with the same key. The others need another request, or none.
+ * `same_request`: unchanged, after the pause. `same_key`: only with the same Idempotency-Key. `query_state_or_same_key`: the
+ * effect is unknown; read the state, or repeat with the same key. The others need another request, or none.
  */
 export type RetryStrategy =
   | 'do_not_retry'
@@ -22,68 +23,116 @@ export type RetryStrategy =
   | 'same_key'
   | 'query_state_or_same_key'
 
-type Entry = readonly [
-  status: number,
-  category: Category,
-  strategy: RetryStrategy,
-  title: string,
-  afterSeconds?: number,
-]
+type Entry = {
+  readonly status: number
+  readonly category: Category
+  readonly strategy: RetryStrategy
+  readonly title: string
+  /** The usual Retry-After. */
+  readonly afterSeconds?: number
+}
+
+/** The usual retry guidance of each category. */
+const INVALID = { category: 'invalid_input', strategy: 'do_not_retry' } as const
+const UNAUTHENTICATED = { category: 'authentication', strategy: 'reauthenticate' } as const
+const FORBIDDEN = { category: 'authorization', strategy: 'do_not_retry' } as const
+const NOT_FOUND = { category: 'not_found', strategy: 'do_not_retry' } as const
+const CAPACITY = { category: 'capacity', strategy: 'same_request' } as const
+const CONFLICT = { category: 'conflict', strategy: 'refresh_and_resubmit' } as const
+const DEPENDENCY = { category: 'dependency', strategy: 'same_request' } as const
 
 export const PROBLEMS = {
-  invalid_json: [400, 'invalid_input', 'do_not_retry', 'The body is not JSON.'],
-  duplicate_json_key: [400, 'invalid_input', 'do_not_retry', 'The body names a member twice.'],
-  json_limits_exceeded: [400, 'invalid_input', 'do_not_retry', 'The body is nested too deep or has too many members.'],
-  validation_failed: [400, 'invalid_input', 'do_not_retry', 'The request does not fit its schema.'],
-  unknown_parameter: [400, 'invalid_input', 'do_not_retry', 'The query has a parameter that does not exist.'],
-  cursor_invalid: [400, 'invalid_input', 'do_not_retry', 'The cursor was not issued for this list.'],
-  cursor_expired: [400, 'invalid_input', 'do_not_retry', 'The cursor is too old; begin the list again.'],
-  idempotency_key_missing: [400, 'invalid_input', 'do_not_retry', 'The Idempotency-Key header is required.'],
-  idempotency_key_invalid: [400, 'invalid_input', 'do_not_retry', 'The Idempotency-Key header is malformed.'],
-  precondition_invalid: [400, 'invalid_input', 'do_not_retry', 'The conditional header is malformed.'],
-  unsupported_api_version: [400, 'invalid_input', 'do_not_retry', 'No contract has this API-Version.'],
-  multiple_credentials: [400, 'invalid_input', 'do_not_retry', 'The request carries more than one credential.'],
-  bad_request_framing: [400, 'invalid_input', 'do_not_retry', 'The request is not well-formed HTTP.'],
-  unauthenticated: [401, 'authentication', 'reauthenticate', 'A credential is required.'],
-  token_invalid: [401, 'authentication', 'reauthenticate', 'The access token is not valid here.'],
-  token_expired: [401, 'authentication', 'reauthenticate', 'The access token has expired.'],
-  api_key_invalid: [401, 'authentication', 'reauthenticate', 'The API key is not valid.'],
-  insufficient_scope: [403, 'authorization', 'do_not_retry', 'The credential lacks the scope for this operation.'],
-  credential_not_permitted: [403, 'authorization', 'do_not_retry', 'This kind of credential may not do this.'],
-  policy_denied: [403, 'authorization', 'do_not_retry', 'The policy of the tenant forbids this.'],
-  resource_not_found: [404, 'not_found', 'do_not_retry', 'There is no such resource.'],
-  route_not_found: [404, 'not_found', 'do_not_retry', 'There is no such path.'],
-  method_not_allowed: [405, 'invalid_input', 'do_not_retry', 'The path does not have this method.'],
-  not_acceptable: [406, 'invalid_input', 'do_not_retry', 'No representation has an acceptable media type.'],
-  request_timeout: [408, 'capacity', 'same_request', 'The request did not arrive in time.', 1],
-  invoice_state_conflict: [409, 'conflict', 'refresh_and_resubmit', 'The state of the invoice does not permit this.'],
-  order_state_conflict: [409, 'conflict', 'refresh_and_resubmit', 'The state of the order does not permit this.'],
-  payment_state_conflict: [409, 'conflict', 'refresh_and_resubmit', 'The state of the payment does not permit this.'],
-  order_has_invoices: [409, 'conflict', 'refresh_and_resubmit', 'The order has a live invoice.'],
-  payment_not_allowed: [409, 'conflict', 'refresh_and_resubmit', 'The invoice does not take this payment.'],
-  payment_exceeds_due: [409, 'conflict', 'refresh_and_resubmit', 'The amount exceeds what is still due.'],
-  payment_reference_conflict: [409, 'conflict', 'refresh_and_resubmit', 'Another payment has this reference.'],
-  concurrent_modification: [409, 'conflict', 'same_request', 'Others changed the resource at the same time.', 1],
-  idempotency_in_progress: [409, 'conflict', 'same_key', 'A request with this key is still at work.', 1],
-  idempotency_key_expired: [409, 'conflict', 'refresh_and_resubmit', 'The key was used, too long ago to replay.'],
-  version_retired: [410, 'invalid_input', 'do_not_retry', 'This API-Version is no longer served.'],
-  export_expired: [410, 'not_found', 'do_not_retry', 'The file of this export is no longer kept.'],
-  precondition_failed: [412, 'conflict', 'refresh_and_resubmit', 'The resource is at another version.'],
-  payload_too_large: [413, 'invalid_input', 'do_not_retry', 'The body is too large.'],
-  uri_too_long: [414, 'invalid_input', 'do_not_retry', 'The URL is too long.'],
-  unsupported_media_type: [415, 'invalid_input', 'do_not_retry', 'The body has a media type that is not taken here.'],
-  range_not_satisfiable: [416, 'invalid_input', 'do_not_retry', 'The representation has no such range of bytes.'],
-  idempotency_key_reused: [422, 'invalid_input', 'do_not_retry', 'The key was used for another request.'],
-  precondition_required: [428, 'invalid_input', 'refresh_and_resubmit', 'The If-Match header is required.'],
-  rate_limited: [429, 'capacity', 'same_request', 'Too many requests.', 1],
-  quota_exceeded: [429, 'capacity', 'same_request', 'The quota is used up.', 60],
-  headers_too_large: [431, 'invalid_input', 'do_not_retry', 'The headers are too large.'],
-  internal_error: [500, 'internal', 'query_state_or_same_key', 'Something broke on our side.'],
-  dependency_unavailable: [503, 'dependency', 'same_request', 'A part that this needs does not answer.', 1],
-  overloaded: [503, 'capacity', 'same_request', 'The service is overloaded.', 1],
-  shutting_down: [503, 'capacity', 'same_request', 'The service is shutting down.', 1],
-  projection_behind: [503, 'dependency', 'same_request', 'The list has not caught up with that position.', 1],
-  deadline_exceeded: [504, 'dependency', 'query_state_or_same_key', 'No answer in time; the effect is unknown.', 1],
+  invalid_json: { status: 400, ...INVALID, title: 'The body is not JSON.' },
+  duplicate_json_key: { status: 400, ...INVALID, title: 'The body names a member twice.' },
+  json_limits_exceeded: { status: 400, ...INVALID, title: 'The body is nested too deep or has too many members.' },
+  validation_failed: { status: 400, ...INVALID, title: 'The request does not fit its schema.' },
+  unknown_parameter: { status: 400, ...INVALID, title: 'The query has a parameter that does not exist.' },
+  cursor_invalid: { status: 400, ...INVALID, title: 'The cursor was not issued for this list.' },
+  cursor_expired: { status: 400, ...INVALID, title: 'The cursor is too old; begin the list again.' },
+  idempotency_key_missing: { status: 400, ...INVALID, title: 'The Idempotency-Key header is required.' },
+  idempotency_key_invalid: { status: 400, ...INVALID, title: 'The Idempotency-Key header is malformed.' },
+  precondition_invalid: { status: 400, ...INVALID, title: 'The conditional header is malformed.' },
+  unsupported_api_version: { status: 400, ...INVALID, title: 'No contract has this API-Version.' },
+  multiple_credentials: { status: 400, ...INVALID, title: 'The request carries more than one credential.' },
+  bad_request_framing: { status: 400, ...INVALID, title: 'The request is not well-formed HTTP.' },
+  unauthenticated: { status: 401, ...UNAUTHENTICATED, title: 'A credential is required.' },
+  token_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The access token is not valid here.' },
+  token_expired: { status: 401, ...UNAUTHENTICATED, title: 'The access token has expired.' },
+  api_key_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The API key is not valid.' },
+  insufficient_scope: { status: 403, ...FORBIDDEN, title: 'The credential lacks the scope for this operation.' },
+  credential_not_permitted: { status: 403, ...FORBIDDEN, title: 'This kind of credential may not do this.' },
+  policy_denied: { status: 403, ...FORBIDDEN, title: 'The policy of the tenant forbids this.' },
+  resource_not_found: { status: 404, ...NOT_FOUND, title: 'There is no such resource.' },
+  route_not_found: { status: 404, ...NOT_FOUND, title: 'There is no such path.' },
+  method_not_allowed: { status: 405, ...INVALID, title: 'The path does not have this method.' },
+  not_acceptable: { status: 406, ...INVALID, title: 'No representation has an acceptable media type.' },
+  request_timeout: { status: 408, ...CAPACITY, title: 'The request did not arrive in time.', afterSeconds: 1 },
+  invoice_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the invoice does not permit this.' },
+  order_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the order does not permit this.' },
+  payment_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the payment does not permit this.' },
+  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order has a live invoice.' },
+  payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not take this payment.' },
+  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds what is still due.' },
+  payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment has this reference.' },
+  concurrent_modification: {
+    status: 409,
+    category: 'conflict',
+    strategy: 'same_request',
+    title: 'Others changed the resource at the same time.',
+    afterSeconds: 1,
+  },
+  idempotency_in_progress: {
+    status: 409,
+    category: 'conflict',
+    strategy: 'same_key',
+    title: 'A request with this key is still at work.',
+    afterSeconds: 1,
+  },
+  idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The key was used, too long ago to replay.' },
+  version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer served.' },
+  export_expired: { status: 410, ...NOT_FOUND, title: 'The file of this export is no longer kept.' },
+  precondition_failed: { status: 412, ...CONFLICT, title: 'The resource is at another version.' },
+  payload_too_large: { status: 413, ...INVALID, title: 'The body is too large.' },
+  uri_too_long: { status: 414, ...INVALID, title: 'The URL is too long.' },
+  unsupported_media_type: { status: 415, ...INVALID, title: 'The body has a media type that is not taken here.' },
+  range_not_satisfiable: { status: 416, ...INVALID, title: 'The representation has no such range of bytes.' },
+  idempotency_key_reused: { status: 422, ...INVALID, title: 'The key was used for another request.' },
+  precondition_required: {
+    status: 428,
+    category: 'invalid_input',
+    strategy: 'refresh_and_resubmit',
+    title: 'The If-Match header is required.',
+  },
+  rate_limited: { status: 429, ...CAPACITY, title: 'Too many requests.', afterSeconds: 1 },
+  quota_exceeded: { status: 429, ...CAPACITY, title: 'The quota is used up.', afterSeconds: 60 },
+  headers_too_large: { status: 431, ...INVALID, title: 'The headers are too large.' },
+  internal_error: {
+    status: 500,
+    category: 'internal',
+    strategy: 'query_state_or_same_key',
+    title: 'Something broke on our side.',
+  },
+  dependency_unavailable: {
+    status: 503,
+    ...DEPENDENCY,
+    title: 'A part that this needs does not answer.',
+    afterSeconds: 1,
+  },
+  overloaded: { status: 503, ...CAPACITY, title: 'The service is overloaded.', afterSeconds: 1 },
+  shutting_down: { status: 503, ...CAPACITY, title: 'The service is shutting down.', afterSeconds: 1 },
+  projection_behind: {
+    status: 503,
+    ...DEPENDENCY,
+    title: 'The list has not caught up with that position.',
+    afterSeconds: 1,
+  },
+  deadline_exceeded: {
+    status: 504,
+    category: 'dependency',
+    strategy: 'query_state_or_same_key',
+    title: 'No answer in time; the effect is unknown.',
+    afterSeconds: 1,
+  },
 } as const satisfies Record<string, Entry>
 
 export type ErrorCode = keyof typeof PROBLEMS
@@ -108,39 +157,39 @@ export type ProblemExtras = {
   readonly detail?: string
   readonly errors?: readonly Violation[]
   readonly headers?: Readonly<Record<string, string>>
-  /** When a retry is worth it, if that is known better than the table knows it. */
+  /** Retry-After in place of the usual one of the catalogue. */
   readonly afterSeconds?: number
   /** The scopes that would have sufficed, for WWW-Authenticate. */
   readonly scopes?: readonly string[]
-  /** A refusal that was recorded is told again in the words of the first time. */
+  /** The correlation id of the request that was refused first, for the replay of a recorded refusal. */
   readonly correlationId?: string
 }
 
-/** Thrown anywhere at the boundary; the app turns it into a response. Not for the inside, where refusals are values. */
+/** Thrown anywhere at the HTTP boundary and sent as a problem document. Inner layers return rejections as values instead. */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras
 
   constructor(code: ErrorCode, extras: ProblemExtras = {}) {
-    super(code)
+    super(`${code}: ${extras.detail ?? PROBLEMS[code].title}`)
     this.name = 'Problem'
     this.code = code
     this.extras = extras
   }
 }
 
-/** The refusal of a caller who lacks these scopes. */
+/** The problem of a caller who lacks these scopes. */
 export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
   new Problem('insufficient_scope', { detail, scopes })
 
 const NOT_RETRYABLE: readonly RetryStrategy[] = ['do_not_retry', 'reauthenticate', 'refresh_and_resubmit']
 
-export const statusOf = (code: ErrorCode): number => PROBLEMS[code][0]
+export const statusOf = (code: ErrorCode): number => PROBLEMS[code].status
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(PROBLEMS, code)
 
 export const retryOf = (code: ErrorCode, { afterSeconds: known }: ProblemExtras = {}): ProblemDocument['retry'] => {
-  const [, , strategy, , usual]: Entry = PROBLEMS[code]
+  const { strategy, afterSeconds: usual }: Entry = PROBLEMS[code]
   const afterSeconds = known ?? usual
   const retryable = !NOT_RETRYABLE.includes(strategy)
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
@@ -149,7 +198,7 @@ export const retryOf = (code: ErrorCode, { afterSeconds: known }: ProblemExtras 
 const ERRORS_LISTED_MAX = 20
 const POINTER_CHARS_MAX = 256
 
-/** The first violations, and how many there are in all: an answer never grows with what was sent. */
+/** The first violations and how many there are in all, so that a response does not grow with its request. */
 const listed = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
   const first = errors.slice(0, ERRORS_LISTED_MAX).map(one => ({ ...one, pointer: shortened(one.pointer) }))
   if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }
@@ -163,7 +212,7 @@ export const documentOf = (
   { code, extras }: Problem,
   { instance, correlationId }: { instance: string; correlationId: string },
 ): ProblemDocument => {
-  const [status, category, , title]: Entry = PROBLEMS[code]
+  const { status, category, title } = PROBLEMS[code]
   const { errors, total } = extras.errors ? listed(extras.errors) : {}
   return {
     type: `/problems/${code}`,

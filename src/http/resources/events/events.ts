@@ -3,6 +3,7 @@ import { cloudEventSchema, withFactBase } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
 import { type EventsCall, query, read, seal, startOf } from './factsReading.ts'
+import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
 /**
@@ -32,12 +33,10 @@ const page = async (call: EventsCall): Promise<Reply> => {
   const { facts, end, hasMore } = await read(call, after, call.query.limit, ({ text, values }) =>
     call.database.sql(text, values),
   )
+  const items = facts.map(({ event }) => withFactBase(event, call.factBase))
   return {
     status: 200,
-    body: {
-      items: facts.map(({ event }) => withFactBase(event, call.factBase)),
-      page: { next_cursor: seal(call, end), has_more: hasMore, as_of_position: asOf.toString() },
-    },
+    body: pageBody({ items, hasMore, nextCursor: seal(call, end), asOfPosition: asOf.toString() }),
   }
 }
 

@@ -3,6 +3,7 @@ import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../..
 import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import type { Call } from '../../route.ts'
+import { keyInCursor } from '../paging.ts'
 import { pageQuery, positionSchema, textSchema, timeSchema } from '../schemas.ts'
 
 /** The reading of the feed of facts, for the pages and the streams of GET /events. */
@@ -32,9 +33,10 @@ export const seal = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
 
 /** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
 export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
-  if (cursor === undefined) return placeBefore(BigInt(call.query.from_position ?? 0))
-  const { after, seq } = cursorSchema.parse(call.cursors.open(bindingOf(call), cursor))
-  return { arrival: BigInt(after), seq: BigInt(seq) }
+  const key = keyInCursor(call, cursor, { binding: bindingOf(call), schema: cursorSchema })
+  return key === undefined
+    ? placeBefore(BigInt(call.query.from_position ?? 0))
+    : { arrival: BigInt(key.after), seq: BigInt(key.seq) }
 }
 
 export type Found = FeedPlace & { readonly event: CloudEvent }

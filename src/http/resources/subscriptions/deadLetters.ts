@@ -3,6 +3,7 @@ import { deadLetterPage, type DeadLetterRow } from '../../../../projections/subs
 import { idSchema } from '../../../../streams/ids.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { statusOf } from './replayView.ts'
+import { keyInCursor, pageReply } from '../paging.ts'
 import { PRIVATE, visible } from '../resource.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import { pageQuery, pageSchema } from '../schemas.ts'
@@ -28,24 +29,24 @@ const listDeadLetters = route({
     const { ledger, params, query, principal, cursors, path, database } = call
     const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
     const binding = { tenant: principal.tenant, path }
-    const after =
-      query.cursor === undefined ? -1n : BigInt(cursorSchema.parse(cursors.open(binding, query.cursor)).after)
+    const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)
     const asOf = await statusOf(call, row)
     const { text, values } = deadLetterPage(params.id, after, query.limit + 1)
     const found = await database.sql<DeadLetterRow>(text, values)
     const page = found.slice(0, query.limit)
     const hasMore = found.length > page.length
-    // Always there, as at GET /events: whoever watches goes on from it.
-    const next = cursors.seal(binding, { after: String(page.at(-1)?.position ?? after) })
-    const link = `<${path}?limit=${query.limit}&cursor=${next}>; rel="next"`
-    return {
-      status: 200,
-      body: {
+    return pageReply(
+      call,
+      {
         items: page.map(deadLetterView),
-        page: { next_cursor: next, has_more: hasMore, as_of_position: subscriptionView(row, asOf).position },
+        hasMore,
+        // Never null, as at GET /events, so that a reader can go on from the end of the list.
+        nextCursor: cursors.seal(binding, { after: String(page.at(-1)?.position ?? after) }),
+        asOfPosition: subscriptionView(row, asOf).position,
+        parameters: { limit: query.limit },
       },
-      headers: { ...PRIVATE, ...(hasMore ? { Link: link } : {}) },
-    }
+      PRIVATE,
+    )
   },
 })
 

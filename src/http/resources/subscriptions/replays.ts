@@ -36,7 +36,7 @@ const replaySubscription = route({
   method: 'POST',
   path: '/subscriptions/{id}:replay',
   operationId: 'replay_subscription',
-  sensitive: true,
+  audited: 'path',
   summary: 'Deliver the facts again from an earlier place, byte for byte the same; a replay that is under way ends',
   params: z.object({ id: idSchema('sub') }),
   body: newReplay,
