@@ -1,60 +1,45 @@
 import { LRUCache } from 'lru-cache'
+import pLimit from 'p-limit'
 import type { ApiKeyState } from '../../streams/apiKey/index.ts'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
-/** A key as its stream has it, and whom it speaks for. */
+/** The readings of API keys by id, behind the verifier of keys. */
+
+/** A key as its stream has it, and the caller that it authenticates. */
 export type IssuedKey = { readonly tenant: string; readonly subject: string; readonly key: ApiKeyState }
 
-/** Resolves to what the store has now; undefined for an id that was never given out. */
+/** Reads the key from the store; undefined for an id that was never issued. */
 export type LoadKey = (id: ApiKeyId) => Promise<IssuedKey | undefined>
 
-/** What was read is believed for so long: a revoked key stops everywhere well within 5 s. */
-const BELIEVED_MS = 2_000
+/** The age up to which a reading is used: a revoked key stops on every instance well within 5 s. */
+const READING_MAX_AGE_MS = 2_000
 const KNOWN_MAX = 10_000
 const UNKNOWN_MAX = 10_000
-/** Ids that nobody has seen yet are looked up by so many at once. */
-const STRANGERS_AT_ONCE_MAX = 16
+/** Concurrent readings of ids that are not known to exist. */
+const UNKNOWN_AT_ONCE_MAX = 16
 
-/** `at`: when it began, by the monotonic clock. */
+/** `at`: when the reading began, by the monotonic clock. */
 export type Reading = { readonly at: number; readonly issued: IssuedKey | undefined }
 
-/** Lets so many in at once; the others wait for their turn, in order. */
-const turnstile = (most: number) => {
-  const waiting: (() => void)[] = []
-  let inside = 0
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (inside === most) await new Promise<void>(resolve => waiting.push(resolve))
-    else inside += 1
-    try {
-      return await work()
-    } finally {
-      // Whoever leaves gives its place to the next in line, so that nobody can slip in between.
-      const next = waiting.shift()
-      if (next) next()
-      else inside -= 1
-    }
-  }
-}
-
 export type KeyLookup = {
-  /** What was read not long ago, or is read now. */
+  /** A recent reading, or a new one. */
   readonly recall: (id: ApiKeyId) => Promise<Reading>
-  /** What the store has from now on. However many ask for the same key at once, they share one reading or two. */
+  /** A reading that begins after this call. Concurrent calls for the same key share one reading or two. */
   readonly readAnew: (id: ApiKeyId) => Promise<Reading>
 }
 
 /**
- * Reads keys through a short memory. Anybody can make up ids, each another one, and so each a reading of the store: they
- * wait in a line of their own, and what is remembered of them never takes the room of a key that is in use.
+ * Reads API keys through a short-lived cache. Invented ids would each cause a reading of the store: their readings have a
+ * limit of their own, and their cache entries never evict a key that is in use.
  */
 export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyLookup => {
   const known = new LRUCache<string, Reading>({ max: KNOWN_MAX })
   const unknown = new LRUCache<string, Reading>({ max: UNKNOWN_MAX })
   const underWay = new Map<string, Promise<Reading>>()
-  const asStranger = turnstile(STRANGERS_AT_ONCE_MAX)
+  const limitUnknown = pLimit(UNKNOWN_AT_ONCE_MAX)
 
   const read = async (id: ApiKeyId): Promise<Reading> => {
-    // The age counts from the beginning: a reading knows of nothing that happens while it is under way.
+    // The age counts from the beginning, since a reading may miss a change that happens while it is under way.
     const at = monotonicNow()
     const reading = { at, issued: await load(id) }
     const memory = reading.issued ? known : unknown
@@ -64,7 +49,7 @@ export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyL
 
   const readOnce = async (id: ApiKeyId): Promise<Reading> => {
     try {
-      return await (known.get(id) ? read(id) : asStranger(() => read(id)))
+      return await (known.get(id) ? read(id) : limitUnknown(() => read(id)))
     } finally {
       underWay.delete(id)
     }
@@ -79,10 +64,10 @@ export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyL
   return {
     recall: async id => {
       const last = known.get(id) ?? unknown.get(id)
-      return last && monotonicNow() - last.at < BELIEVED_MS ? last : join(id)
+      return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)
     },
     readAnew: async id => {
-      // The one that is under way began too early; whichever of those who waited is first begins the next for all.
+      // The reading under way began too early; the first of the waiting calls begins the next one for all of them.
       await underWay.get(id)?.catch(() => undefined)
       return join(id)
     },

@@ -2,15 +2,18 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import jwksClient, { type SigningKey } from 'jwks-rsa'
 import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
+import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import type { FetchJwks } from './jwksOverHttp.ts'
 
-/** In use, the set is read again behind the requests' back when it is this old. */
-const REFRESH_AFTER_MS = 30_000
-/** Older than this, it is read again before anything is believed: a removed key stops well within 60 s. */
-const MAX_AGE_MS = 45_000
-/** While the issuer cannot be reached, the last set goes on working for this long. */
-const MAX_OUTAGE_MS = 900_000
-const RETRY_AFTER_MS = 2000
+/** The issuer's published keys, read again while they are in use and when a token names an unknown key. */
+
+const TIMES: RevalidationTimes = {
+  refreshAfterMs: 30_000,
+  // A removed key stops well within 60 s.
+  maxAgeMs: 45_000,
+  outageMaxMs: 900_000,
+  retryAfterMs: 2_000,
+}
 const UNKNOWN_KID_PAUSE_MS = 30_000
 const MAX_KEYS = 100
 const MIN_RSA_BITS = 2048
@@ -93,123 +96,55 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
   }
 }
 
-type Readings = {
-  /** Joins the reading under way or begins one; never rejects. */
-  read(): Promise<void>
-  underWay(): Promise<void> | undefined
-  begun(): number
-  /** The number of the last one that brought a set, counted as `begun` counts. */
-  lastGood(): number
-  /** Milliseconds since the last good one began, which is when the set was surely the published one. */
-  ageMs(): number
-  sinceAttemptMs(): number
-  /** Whether the last one failed. */
-  failing(): boolean
-  keys(): Keys
-}
-
-/** Reads the published set, one reading at a time, and keeps what the last good one brought. */
-const openReadings = ({ fetchJwks, monotonicNow, onFailure }: KeySetOptions): Readings => {
-  const readPublished = openReader(fetchJwks)
-  let keys: Keys = new Map()
-  let readAt = Number.NEGATIVE_INFINITY
-  let attemptedAt = Number.NEGATIVE_INFINITY
-  let begun = 0
-  let lastGood = 0
-  let failing = false
-  let underWay: Promise<void> | undefined
-
-  const readOnce = async (): Promise<void> => {
-    const startedAt = monotonicNow()
-    attemptedAt = startedAt
-    begun += 1
-    try {
-      keys = collect(await readPublished(), keys)
-      readAt = startedAt
-      lastGood = begun
-      failing = false
-    } catch (error) {
-      failing = true
-      onFailure(error)
-    }
-  }
-
-  const read = (): Promise<void> => {
-    underWay ??= readOnce().finally(() => {
-      underWay = undefined
-    })
-    return underWay
-  }
-
-  return {
-    read,
-    underWay: () => underWay,
-    begun: () => begun,
-    lastGood: () => lastGood,
-    ageMs: () => monotonicNow() - readAt,
-    sinceAttemptMs: () => monotonicNow() - attemptedAt,
-    failing: () => failing,
-    keys: () => keys,
-  }
-}
-
 /**
- * The issuer's keys as they are now.
- *
- * The set is *fresh* up to REFRESH_AFTER_MS after its last reading began, and used as it is. Then it is *aging*: the next
- * use starts a reading, but does not wait for it. From MAX_AGE_MS on it is *stale*: uses wait for that reading. Only when
- * the reading fails is a stale set believed, up to MAX_OUTAGE_MS, and then it is empty. Readings never overlap, and after
- * a failed one the next begins RETRY_AFTER_MS later at the earliest, so that a dead issuer costs nobody a timeout twice.
+ * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does not
+ * answer, the last set counts for OUTAGE_MAX_MS, and then it is empty.
  *
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
- * it brings the key, the issuer has rotated, and nothing is held against the next kid. If not, no unknown kid causes a
- * reading for UNKNOWN_KID_PAUSE_MS: tokens with invented kids cannot make us flood the issuer.
+ * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not, no
+ * unknown kid causes a reading for UNKNOWN_KID_PAUSE_MS, so that tokens with invented kids cannot flood the issuer.
  */
 export const openKeySet = (options: KeySetOptions): KeySet => {
   const { monotonicNow } = options
   let closed = false
   let fruitlessAt = Number.NEGATIVE_INFINITY
-  const onFailure = (error: unknown): void => {
-    if (!closed) options.onFailure(error)
-  }
-  const readings = openReadings({ ...options, onFailure })
-
-  const settle = (): Promise<void> | undefined => {
-    const ageMs = readings.ageMs()
-    if (ageMs < REFRESH_AFTER_MS || closed) return undefined
-    const resting = readings.failing() && readings.sinceAttemptMs() < RETRY_AFTER_MS
-    const refreshed = resting ? undefined : readings.read()
-    const usable = ageMs < MAX_AGE_MS || (readings.failing() && ageMs < MAX_OUTAGE_MS)
-    return usable ? undefined : refreshed
-  }
+  const readPublished = openReader(options.fetchJwks)
+  const keys: Revalidated<Keys> = createRevalidated({
+    ...TIMES,
+    monotonicNow,
+    read: async () => collect(await readPublished(), keys.value() ?? new Map()),
+    onFailure: error => {
+      if (!closed) options.onFailure(error)
+    },
+  })
 
   const lookUp = (alg: Algorithm, kid: string): VerificationKey | undefined =>
-    readings.ageMs() < MAX_OUTAGE_MS ? readings.keys().get(keyId(alg, kid)) : undefined
+    keys.ageMs() < TIMES.outageMaxMs ? keys.value()?.get(keyId(alg, kid)) : undefined
 
   const readForUnknown = async (alg: Algorithm, kid: string): Promise<VerificationKey | undefined> => {
     if (closed || monotonicNow() - fruitlessAt < UNKNOWN_KID_PAUSE_MS) return undefined
-    // The mark is set before the reading, so that other kids that arrive during it do not each cause one more.
+    // Set before the reading, so that other kids that arrive during it do not each cause one more.
     fruitlessAt = monotonicNow()
-    await readings.read()
+    await keys.read()
     const found = lookUp(alg, kid)
     if (found) fruitlessAt = Number.NEGATIVE_INFINITY
     return found
   }
 
   const find: KeySet['find'] = async (alg, kid, since) => {
-    // A reading under way may bring the key; one that began too early to do so must not be mistaken for an answer.
-    if (!lookUp(alg, kid)) await readings.underWay()
+    // The reading under way may bring the key, but if it began before the token arrived, its result proves nothing.
+    if (!lookUp(alg, kid)) await keys.underWay()
     const known = lookUp(alg, kid)
-    const key = known ?? (readings.lastGood() > since ? undefined : await readForUnknown(alg, kid))
-    return key ?? (readings.failing() ? 'keys_unreachable' : 'key_unknown')
+    const key = known ?? (keys.lastGood() > since ? undefined : await readForUnknown(alg, kid))
+    return key ?? (keys.isFailing() ? 'keys_unreachable' : 'key_unknown')
   }
 
   return {
-    settle,
-    readings: () => readings.begun(),
+    settle: () => (closed ? undefined : keys.settle()),
+    readings: () => keys.begun(),
     find,
     isCurrent: (alg, kid, key) => lookUp(alg, kid) === key,
-    size: () => readings.keys().size,
+    size: () => keys.value()?.size ?? 0,
     close: () => {
       closed = true
     },

@@ -1,4 +1,5 @@
 import type { Database } from '../ports.ts'
+import { createRevalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import { MAX_USER_LIFETIME_SECONDS, LEEWAY_SECONDS } from './claims.ts'
 
 /** What a token can be revoked by. */
@@ -19,11 +20,13 @@ export type Revocations = {
 
 /** No token lives longer, so nothing needs to be remembered longer. */
 const KEPT_SECONDS = MAX_USER_LIFETIME_SECONDS + 2 * LEEWAY_SECONDS
-/** In use, the list is read again behind the requests' back when it is this old. */
-const REFRESH_AFTER_MS = 1_500
-/** Older than this, it is read before anything is believed. */
-const MAX_AGE_MS = 3_000
-const RETRY_AFTER_MS = 1_000
+const TIMES: RevalidationTimes = {
+  refreshAfterMs: 1_500,
+  // Older than this, the list is read again before a token is accepted.
+  maxAgeMs: 3_000,
+  outageMaxMs: Number.POSITIVE_INFINITY,
+  retryAfterMs: 1_000,
+}
 /** Any two processes that start at once agree on who creates the table by this number. */
 const TABLE_LOCK = 5_170_204
 const CREATE_TABLE = `create table if not exists issuer_revocations_v1
@@ -35,7 +38,7 @@ const SELECT = 'select name from issuer_revocations_v1 where expires_at > now()'
 
 export const tokenName = (tokenId: string): string => `token:${tokenId}`
 
-const isIn = (names: ReadonlySet<string>, { tokenId, grant }: Revocable): boolean =>
+const isIn = (names: Pick<ReadonlySet<string>, 'has'>, { tokenId, grant }: Revocable): boolean =>
   names.has(tokenName(tokenId)) || (grant !== undefined && names.has(grant))
 
 export type RevocationsOptions = {
@@ -60,49 +63,31 @@ export const openRevocations = async ({
     await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
     await sql(CREATE_TABLE)
   })
-  let names = new Set<string>()
-  let readAt = Number.NEGATIVE_INFINITY
-  let failedAt = Number.NEGATIVE_INFINITY
-  let underWay: Promise<void> | undefined
-  /** Revoked here, until when: a reading that is under way may have begun too early to bring it. */
+  /** Revoked by this process, until when: a reading under way may have begun before the row was inserted. */
   const own = new Map<string, number>()
-
-  const readOnce = async (): Promise<void> => {
-    const startedAt = monotonicNow()
-    for (const [name, until] of own) if (until < startedAt) own.delete(name)
-    try {
+  const listed = createRevalidated<Set<string>>({
+    ...TIMES,
+    monotonicNow,
+    read: async () => {
+      const startedAt = monotonicNow()
+      for (const [name, until] of own) if (until < startedAt) own.delete(name)
       const rows = await sql<{ name: string }>(SELECT)
-      names = new Set([...rows.map(({ name }) => name), ...own.keys()])
-      readAt = startedAt
-      failedAt = Number.NEGATIVE_INFINITY
-    } catch (error) {
-      failedAt = monotonicNow()
-      onUnread(error)
-    }
-  }
-
-  /** Resolves once the list is young enough; undefined when it already is, or when the database is known to be away. */
-  const settle = (): Promise<void> | undefined => {
-    const ageMs = monotonicNow() - readAt
-    if (ageMs < REFRESH_AFTER_MS || monotonicNow() - failedAt < RETRY_AFTER_MS) return undefined
-    const isFailing = failedAt !== Number.NEGATIVE_INFINITY
-    underWay ??= readOnce().finally(() => {
-      underWay = undefined
-    })
-    return ageMs < MAX_AGE_MS || isFailing ? undefined : underWay
-  }
+      return new Set(rows.map(({ name }) => name))
+    },
+    onFailure: onUnread,
+  })
+  const isRevoked = (token: Revocable): boolean => isIn(own, token) || isIn(listed.value() ?? new Set(), token)
 
   return {
     revoke: async name => {
-      // Before the database is asked: even when it is away, this process believes the token no more.
+      // Before the insert, so that this process refuses the token even when the database does not answer.
       own.set(name, monotonicNow() + KEPT_SECONDS * 1_000)
-      names.add(name)
       await sql(INSERT, [name, KEPT_SECONDS])
       await sql(SWEEP)
     },
     isRevoked: token => {
-      const settling = settle()
-      return settling ? settling.then(() => isIn(names, token)) : isIn(names, token)
+      const settling = listed.settle()
+      return settling ? settling.then(() => isRevoked(token)) : isRevoked(token)
     },
   }
 }

@@ -20,6 +20,7 @@ const PORTS = 'src/ports\\.ts'
 const TELEMETRY_API = '@opentelemetry/api'
 /** The error that ends a process with one sentence in place of a stack. */
 const STARTUP_ERROR = 'src/startupError\\.ts'
+const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const RECORDED = 'src/commands/recorded\\.ts'
 
@@ -39,6 +40,7 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
   { layer: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
   { layer: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
+  { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
   { layer: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
   {
@@ -52,7 +54,17 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'commands',
     files: /^src\/commands\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/commands/.+', 'zod', 'lru-cache', 'node:crypto', TELEMETRY_API],
+    may: [
+      ...STREAMS,
+      ...PROJECTIONS,
+      PORTS,
+      'src/commands/.+',
+      REVALIDATION,
+      'zod',
+      'lru-cache',
+      'node:crypto',
+      TELEMETRY_API,
+    ],
   },
   {
     layer: 'feeds',
@@ -69,7 +81,7 @@ const importRules: readonly ImportRule[] = [
     files: /^src\/http\//,
     // Of the feeds only the checkpoints: a list states the position up to which it is projected.
     may: [
-      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose|p-limit',
+      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
@@ -85,8 +97,10 @@ const importRules: readonly ImportRule[] = [
       PORTS,
       'src/(identity/.+|retryAfter\\.ts)',
       STARTUP_ERROR,
+      REVALIDATION,
       'zod',
       'lru-cache',
+      'p-limit',
       'jsonwebtoken',
       'jwks-rsa',
       'jose',

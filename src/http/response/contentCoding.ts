@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 
 /**
  * Content codings of answers (RFC 9110 §8.4, §12.5.3). Three kinds of answer are never coded: those to commands, which may
@@ -48,19 +49,17 @@ type Headers = Readonly<Record<string, string>>
 const isFit = ({ method }: IncomingMessage, headers: Headers): boolean =>
   METHODS.includes(method) && headers['ETag'] === undefined && !/no-transform/.test(headers['Cache-Control'] ?? '')
 
-type Kept = { readonly text: string; readonly coded: Promise<Buffer> }
-const KEPT_MAX = 64
+type Cached = { readonly text: string; readonly coded: Promise<Buffer> }
+const CACHED_MAX = 64
 
-/** The documents that anybody may read are the same for all, and are coded once. */
-const kept = new Map<string, Kept>()
+/** Public documents are the same for all callers, and are compressed once. */
+const cached = new LRUCache<string, Cached>({ max: CACHED_MAX })
 
 const codedOnce = (key: string, text: string, code: () => Promise<Buffer>): Promise<Buffer> => {
-  const known = kept.get(key)
+  const known = cached.get(key)
   if (known?.text === text) return known.coded
-  const [oldest] = kept.keys()
-  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
   const coded = code()
-  kept.set(key, { text, coded })
+  cached.set(key, { text, coded })
   return coded
 }
 

@@ -1,4 +1,5 @@
 import type { Response as Outgoing } from 'express'
+import { LRUCache } from 'lru-cache'
 import type { RateLimit, World } from '../../ports.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { networkOf } from './clientAddress.ts'
@@ -52,11 +53,7 @@ type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 /** The generic cell rate algorithm: of each account the time is kept at which its last request would be due. */
 export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock): Pace => {
   const everyMs = (windowSeconds * MS_PER_SECOND) / Math.max(1, requests)
-  const dueMs = new Map<string, number>()
-
-  const forgetPast = (nowMs: number): void => {
-    for (const [name, atMs] of dueMs) if (atMs <= nowMs) dueMs.delete(name)
-  }
+  const dueMs = new LRUCache<string, number>({ max: ACCOUNTS_MAX })
 
   let last = Promise.resolve()
   const takeTurn = (): Promise<void> => {
@@ -67,7 +64,6 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
   let latestDueMs = 0
   const turn: Pace['turn'] = async ({ name, waitMaxMs }) => {
     const nowMs = clock.monotonicMs()
-    if (dueMs.size >= ACCOUNTS_MAX) forgetPast(nowMs)
     const dueAtMs = Math.max(dueMs.get(name) ?? 0, nowMs)
     // One that waits for as long as anybody may is taken up then, and does not make the others wait longer still.
     const waitMs = Math.min(Math.max(0, dueAtMs - nowMs - BURST_MS), waitMaxMs)
