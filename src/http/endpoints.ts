@@ -21,6 +21,8 @@ import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
 import type { AnyRoute } from './route.ts'
 
+/** The list of all endpoints, and the public exports of src/http. */
+
 const resources: readonly AnyRoute[] = [
   ...orderRoutes,
   ...invoiceRoutes,

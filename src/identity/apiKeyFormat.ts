@@ -2,12 +2,12 @@ import { crc32 } from 'node:zlib'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
 /**
- * `lk_<env>_<id>_<secret>_<crc>`: the 26 characters of the id, 256 bits, and the CRC-32 of all that stands before it, both
- * in base 62 at a fixed width. A typo, and what a scanner for leaked secrets takes for a key, are told apart from keys
- * without asking anybody.
+ * The text form of API keys, `lk_<env>_<id>_<secret>_<crc>`: the 26 characters of the id, a secret of 256 bits, and the CRC-32
+ * of everything before it, both in base 62 with a fixed width. The checksum rejects typos, and false positives of scanners
+ * for leaked secrets, without a lookup.
  */
 
-/** `dev`: of the embedded profile, where nothing is worth stealing. */
+/** `dev` keys belong to the embedded profile. */
 export type KeyEnvironment = 'dev' | 'live'
 
 const BASE_62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -24,11 +24,11 @@ const base62 = (value: bigint, chars: number): string => {
 
 const checksumOf = (text: string): string => base62(BigInt(crc32(text)), CRC_CHARS)
 
-/** What a key begins with: enough to recognise it by, and of no use for anything else. */
+/** The public prefix of a key: identifies it, without a part of its secret. */
 export const prefixOf = (environment: KeyEnvironment, id: ApiKeyId): string =>
   `lk_${environment}_${id.slice('key_'.length)}`
 
-/** `secret`: 32 bytes. */
+/** Formats a key. `secret`: 32 bytes. */
 export const formatKey = (environment: KeyEnvironment, id: ApiKeyId, secret: Uint8Array): string => {
   const digits = base62(BigInt(`0x${Buffer.from(secret).toString('hex')}`), SECRET_CHARS)
   const checked = `${prefixOf(environment, id)}_${digits}`
@@ -37,7 +37,7 @@ export const formatKey = (environment: KeyEnvironment, id: ApiKeyId, secret: Uin
 
 export type ParsedKey = { readonly environment: string; readonly id: ApiKeyId; readonly secret: string }
 
-/** The parts of a key, or what says that it can be none. */
+/** The parts of a key, or the fault of a malformed one. */
 export const parseKey = (text: string): ParsedKey | 'key_malformed' | 'key_checksum_wrong' => {
   const { environment, suffix, secret } = KEY.exec(text)?.groups ?? {}
   if (environment === undefined || suffix === undefined || secret === undefined) return 'key_malformed'

@@ -6,27 +6,29 @@ import { createKeyLookup, type IssuedKey, type LoadKey, type Reading } from './k
 import { type Principal, READ_SCOPES } from './principal.ts'
 import { type KeyFault, type KeyRefused, refuseKey } from './refusals.ts'
 
+/** The verifier of API keys (header X-API-Key). */
+
 export type ApiKeyVerifierOptions = {
   readonly secrets: ApiKeySecrets
   readonly load: LoadKey
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Milliseconds from any origin that never jump; the age of what was read is measured with it. */
+  /** A monotonic clock in milliseconds, for the age of readings. */
   readonly monotonicNow?: () => number
 }
 
 export type ApiKeyVerifier = {
-  /** Whom the key speaks for, or why it is refused. Never rejects for anything that a caller can send. */
+  /** The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller. */
   readonly verify: (key: string) => Promise<Principal | KeyRefused>
 }
 
 type Known = Exclude<ApiKeyState, { status: 'none' }>
 
-/** A key that is revoked keeps no hash to compare with; of the others the secret is checked before anything else is told. */
+/** The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed. */
 const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined => {
   if (key.status === 'revoked') return 'key_revoked'
   const { current, previous } = key
-  // Both are compared, whichever it is, so that the time does not tell.
+  // Both are compared, so that the time does not reveal which one matched.
   const isCurrent = isSameHash(current.hash, hash)
   const isPrevious = previous !== null && isSameHash(previous.hash, hash)
   const isOver = (secret: KeySecret): boolean => Date.parse(secret.expires_at) <= nowMs
@@ -35,7 +37,7 @@ const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined 
   return 'key_secret_wrong'
 }
 
-/** It reads, whatever it was once given: the scopes of a key that an older build issued are cut down, too. */
+/** The caller with read scopes only, also for keys that an older release issued with more. */
 const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: Known): Principal => ({
   tenant,
   subject,
@@ -45,7 +47,7 @@ const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota
   ...(quota === null ? {} : { quota: { requests: quota.requests, windowSeconds: quota.window_seconds } }),
 })
 
-/** The door for `X-API-Key`. What can be no key of this environment is refused before anything is looked up. */
+/** Verifies API keys. Malformed keys and keys of another environment are refused without a lookup. */
 export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifier => {
   const { secrets, load, now, monotonicNow = () => performance.now() } = options
   const lookup = createKeyLookup(load, monotonicNow)
@@ -61,7 +63,7 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
     const since = monotonicNow()
     const reading = await lookup.recall(sent.id)
     const judged = judge(reading, sent)
-    // A secret that is not known may be one that another instance has given out since: a rotation works from its answer on.
+    // An unknown secret may be from a rotation on another instance after the reading: a new secret is valid at once.
     if (judged !== 'key_secret_wrong' || reading.at >= since) return judged
     return judge(await lookup.readAnew(sent.id), sent)
   }

@@ -1,15 +1,17 @@
 import type { Principal, PrincipalKind, Scope } from './principal.ts'
 
-/** What is asked for. Members that are left out are not part of the decision. */
+/** The authorization decision. */
+
+/** The requirements of an operation. Absent members are not checked. */
 export type Demand = {
   readonly scope: Scope
-  /** The kinds of credential that the operation takes; all when absent. */
+  /** The permitted kinds of credential; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
   /** The tenant that the resource belongs to. */
   readonly tenant?: string
-  /** Whose the thing is, where only the same caller may see it. */
+  /** The owner of the resource, if only the same caller may see it. */
   readonly owner?: { readonly subject: string; readonly client: string }
-  /** Four eyes: the subject who must not be the one to decide. */
+  /** Four eyes: the subject that must not decide. */
   readonly otherThan?: string
 }
 
@@ -23,7 +25,7 @@ export type Denial = {
 
 export type Authorization = { readonly granted: true; readonly authority: Scope } | Denial
 
-/** An API key is a bearer secret that lives for weeks: it reads, and nothing else. */
+/** API keys only read, since they are bearer secrets that live for weeks. */
 const mayUse = ({ kind }: Principal, { scope, kinds }: Demand): boolean =>
   (kind !== 'api_key' || scope.endsWith(':read')) && (kinds === undefined || kinds.includes(kind))
 
@@ -31,9 +33,8 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
   owner === undefined || (owner.subject === principal.subject && owner.client === principal.client)
 
 /**
- * The one place where it is decided whether a caller may do something. The order is the contract's: what the caller
- * could never do with this credential comes first and gives nothing away about the resource; then what is not the
- * caller's to see does not exist; only inside that is there a rule to be told about.
+ * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes, which
+ * reveal nothing about the resource; then visibility, which is a 404; only then the policy of a visible resource.
  */
 export const authorize = (principal: Principal, demand: Demand): Authorization => {
   if (!mayUse(principal, demand)) return { refused: 'credential_not_permitted', check: 'credential' }

@@ -2,7 +2,9 @@ import type { JsonMembers } from './compactToken.ts'
 import { isScope, type Principal, TENANT_PATTERN } from './principal.ts'
 import type { TokenFault } from './refusals.ts'
 
-/** How far the clocks of issuer and service may differ. */
+/** The claims of access tokens (RFC 9068) and their limits. */
+
+/** The permitted difference between the clocks of issuer and service. */
 export const LEEWAY_SECONDS = 30
 export const MAX_WORKLOAD_LIFETIME_SECONDS = 300
 export const MAX_USER_LIFETIME_SECONDS = 900
@@ -11,17 +13,17 @@ const MAX_NAME_CHARACTERS = 255
 const MAX_SCOPE_CHARACTERS = 2048
 const MAX_AUDIENCES = 16
 
-/** Visible ASCII: these names are stored, hashed and compared, and nothing invisible may tell two of them apart. */
+/** Visible ASCII, since these names are stored, hashed and compared, and invisible characters must not distinguish two. */
 const NAME = /^[\x21-\x7e]+$/
 /** RFC 6749, section 3.3: tokens of visible ASCII but `"` and `\`, with single spaces between them. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 
 export type Expected = { readonly issuer: string; readonly audience: string }
 
-/** The claims that are believed, once the signature is. Times are Unix seconds. */
+/** The claims that are used once the signature is verified. Times are Unix seconds. */
 export type Claims = {
   readonly principal: Principal
-  /** By which it can be revoked; the issuers of others know no `grant`. */
+  /** The names by which the token can be revoked; external issuers have no `grant`. */
   readonly tokenId: string
   readonly grant: string | undefined
   readonly issuedAt: number
@@ -34,7 +36,7 @@ const isText = (value: unknown, pattern: RegExp, maxCharacters: number): value i
 
 const isName = (value: unknown): value is string => isText(value, NAME, MAX_NAME_CHARACTERS)
 
-/** A date as whole seconds: JSON's 1e400 is Infinity, and a string would be compared as text somewhere. */
+/** A time in whole seconds. Excludes strings, and 1e400, which JSON parses as Infinity. */
 const isSeconds = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0
 
 const names = (aud: unknown, audience: string): boolean => {
@@ -44,8 +46,8 @@ const names = (aud: unknown, audience: string): boolean => {
 }
 
 /**
- * A token of the client credentials grant speaks for the client itself, so its subject is the client (RFC 9068,
- * section 2.2); every other subject is a user who delegated to the client.
+ * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2); every other subject is
+ * a user who delegated to the client.
  */
 const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
   const { sub, client_id, jti, tenant, scope } = claims
@@ -61,25 +63,25 @@ const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
 const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
   seconds > 0 && seconds <= (kind === 'user' ? MAX_USER_LIFETIME_SECONDS : MAX_WORKLOAD_LIFETIME_SECONDS)
 
-/** Checks the content of the claims, but not yet against the clock. Unknown scopes are dropped, as they grant nothing. */
+/** Checks the content of the claims, except the times against the clock. Unknown scopes are dropped, since they grant nothing. */
 export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
   const { iss, aud, exp, iat, nbf, cnf, jti, grant } = claims
   if (iss !== expected.issuer) return 'iss_mismatch'
   if (!names(aud, expected.audience)) return 'aud_mismatch'
-  // A token bound to a key of its holder must not pass as a bearer token, and we ask for no proof of that key.
+  // A sender-constrained token must not be accepted as a bearer token, and proof of possession is not supported.
   if (cnf !== undefined) return 'sender_constrained'
   const principal = readPrincipal(claims)
   if (typeof principal === 'string') return principal
   if (!isSeconds(exp)) return 'exp_malformed'
   if (!isSeconds(iat)) return 'iat_malformed'
-  // Some issuers write a zero where they mean "at once".
+  // Some issuers write zero for "at once".
   if (nbf !== undefined && nbf !== 0 && !isSeconds(nbf)) return 'nbf_malformed'
   if (!lifetimeFits(principal.kind, exp - iat)) return 'lifetime_not_allowed'
   const revocable = { tokenId: String(jti), grant: isName(grant) ? grant : undefined }
   return { principal, ...revocable, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
 }
 
-/** What the clock says about the claims; `expired` is the last of the faults, so it is told of good tokens only. */
+/** The fault of the claims at this time. `expired` comes last, so that it is reported for otherwise valid tokens only. */
 export const faultAt = (claims: Claims, nowSeconds: number): TokenFault | undefined => {
   if (claims.issuedAt > nowSeconds + LEEWAY_SECONDS) return 'iat_in_future'
   if (claims.notBefore > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'

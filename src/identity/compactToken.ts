@@ -1,6 +1,8 @@
 import type { TokenFault } from './refusals.ts'
 
-/** Far above any honest access token, far below what costs memory to decode. */
+/** The compact serialization of tokens (RFC 7515), parsed without trusting it. */
+
+/** Far above any real access token, and cheap to decode. */
 const MAX_TOKEN_CHARACTERS = 8192
 const MAX_KID_CHARACTERS = 256
 
@@ -12,8 +14,8 @@ export const ALGORITHMS = ['ES256', 'RS256'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
 
 /**
- * Header members that bring a key, a certificate, a compression, an extension or another token inside. Ignoring them
- * would be safe here, but an honest issuer never sends them to us, so whoever does is trying something.
+ * Header members that carry a key, a certificate, a compression, an extension or a nested token. Ignoring them would be safe,
+ * but legitimate issuers never send them, so they indicate an attack.
  */
 const FORBIDDEN_HEADERS = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64', 'zip', 'enc', 'cty', 'epk', 'p2c'] as const
 
@@ -21,12 +23,12 @@ export type JsonMembers = Readonly<Record<string, unknown>>
 export type TokenHeader = { readonly alg: Algorithm; readonly kid: string }
 export type CompactToken = { readonly header: TokenHeader; readonly claims: JsonMembers }
 
-/** With `ignoreBOM` a byte order mark stays and breaks the JSON, as it does for every other reader of the token. */
+/** With `ignoreBOM` a byte order mark is kept and invalidates the JSON, as in other implementations. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Base64url has several spellings of the same bytes: padding, and unused bits at the end. Each would be another token
- * string for the same signature, so only the one spelling that encoding the bytes gives back is taken.
+ * Base64url has several encodings of the same bytes, with padding or unused bits. Each would be another token string with the
+ * same signature, so only the canonical encoding is accepted.
  */
 const decodeSegment = (segment: string): Buffer | undefined => {
   if (!SEGMENT.test(segment)) return undefined
@@ -54,7 +56,7 @@ const readHeader = (header: JsonMembers): TokenHeader | TokenFault => {
   return { alg, kid }
 }
 
-/** Takes a compact JWS apart without believing any of it yet, or says what is wrong with its form. */
+/** Parses a compact JWS without verifying it, or returns the fault of its form. */
 export const readCompactToken = (token: string): CompactToken | TokenFault => {
   if (token.length > MAX_TOKEN_CHARACTERS) return 'oversize'
   const segments = token.split('.', 4)

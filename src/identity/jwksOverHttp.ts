@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { fetchWhenAvailable } from '../retryAfter.ts'
 
+/** Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). */
+
 const FETCH_TIMEOUT_MS = 3000
 const MAX_DOCUMENT_BYTES = 262_144
 
@@ -8,7 +10,7 @@ export type FetchJwks = () => Promise<unknown>
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) })
 
-/** Reads at most `MAX_DOCUMENT_BYTES`, so that no answer can fill this process's memory. */
+/** Reads at most `MAX_DOCUMENT_BYTES`, so that a response cannot exhaust memory. */
 const readBounded = async (response: Response): Promise<string> => {
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -20,7 +22,7 @@ const readBounded = async (response: Response): Promise<string> => {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** A redirect is an error: the keys come from the configured place or not at all. */
+/** A redirect is an error: keys are read from the configured host only. */
 const fetchJson = async (url: string): Promise<unknown> => {
   const headers = { accept: 'application/json, application/jwk-set+json' }
   const response = await fetchWhenAvailable(url, { headers, redirect: 'error' }, FETCH_TIMEOUT_MS)
@@ -29,7 +31,7 @@ const fetchJson = async (url: string): Promise<unknown> => {
   return JSON.parse(text)
 }
 
-/** RFC 8414, section 3, puts the well-known part before the issuer's path; OpenID Connect discovery puts it behind. */
+/** RFC 8414, section 3, puts the well-known part before the issuer's path; OpenID Connect Discovery after it. */
 const metadataUrls = (issuer: string): string[] => {
   const url = new URL(issuer)
   const path = url.pathname.replace(/\/$/, '')
@@ -39,7 +41,7 @@ const metadataUrls = (issuer: string): string[] => {
   ]
 }
 
-/** The metadata must name this very issuer; otherwise another tenant of the same host could substitute its own keys. */
+/** The metadata must name this issuer; otherwise another tenant of the same host could substitute its own keys. */
 const keysUrlFrom = (document: unknown, issuer: string): string => {
   const metadata = metadataSchema.parse(document)
   if (metadata.issuer !== issuer) throw new Error('The metadata is of another issuer.')
@@ -61,9 +63,8 @@ const discover = async (issuer: string): Promise<string> => {
 }
 
 /**
- * Reads the key set of an issuer, found by its metadata. The address found is kept until it fails once.
- * A 503 with
- * Retry-After is asked again. Rejects with an Error when metadata or keys cannot be read within 3 s each.
+ * The returned function reads the key set. The address from the metadata is kept until it fails once. A 503 with Retry-After
+ * is retried. Rejects with an Error when metadata or keys cannot be read within 3 s each.
  */
 export const jwksOverHttp = (issuer: string): FetchJwks => {
   let keysUrl: string | undefined

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
-/** The least that RFC 7518, section 3.3, permits. */
+/** Flaws of published key sets that make an issuer untrustworthy. */
+
+/** The minimum of RFC 7518, section 3.3. */
 const MIN_RSA_BITS = 2048
 
 const jwkSchema = z.looseObject({
@@ -14,7 +16,7 @@ const jwksSchema = z.looseObject({ keys: z.array(jwkSchema) })
 
 type Jwk = z.infer<typeof jwkSchema>
 
-/** Of an unsigned number in base64url; a zero byte at its beginning counts for nothing. */
+/** The bit length of an unsigned number in base64url; leading zeros do not count. */
 const bitsOf = (text: string): number => {
   const bytes = Buffer.from(text, 'base64url')
   const first = bytes.findIndex(byte => byte !== 0)
@@ -30,7 +32,7 @@ const flawOfKey = ({ kty, alg = '', use, kid, n = '' }: Jwk): string | undefined
   return undefined
 }
 
-/** What makes a published set unfit to be believed at all, as the end of a sentence; undefined when nothing does. */
+/** The first flaw of a published set, as the end of a sentence; undefined without one. */
 export const flawOf = (jwks: unknown): string | undefined => {
   const parsed = jwksSchema.safeParse(jwks)
   return parsed.data?.keys.map(flawOfKey).find(flaw => flaw !== undefined)

@@ -21,13 +21,13 @@ const MIN_RSA_BITS = 2048
 export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject; readonly pem: string }
 
 export type KeySet = {
-  /** Resolves once the set is young enough to be believed; undefined when it already is, which is nearly always. */
+  /** Resolves once the set is recent enough to be used; undefined when it already is, which is nearly always. */
   settle(): Promise<void> | undefined
   /** How many readings of the published set have begun. */
   readings(): number
-  /** `since`: the readings begun when the token came in. One that began later has seen all there is to see. */
+  /** `since`: the number of readings that had begun when the token arrived. A later reading is up to date for it. */
   find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
-  /** Whether this very key is still in the set and the set still counts. */
+  /** Whether this key is still in a set that still counts. */
   isCurrent(alg: Algorithm, kid: string, key: VerificationKey): boolean
   size(): number
   close(): void
@@ -35,7 +35,7 @@ export type KeySet = {
 
 export type KeySetOptions = {
   readonly fetchJwks: FetchJwks
-  /** Milliseconds that never jump: a wall clock set back must not keep a removed key alive. */
+  /** A monotonic clock in milliseconds: a wall clock that is set back must not keep a removed key alive. */
   readonly monotonicNow: () => number
   readonly onFailure: (error: unknown) => void
 }
@@ -44,10 +44,10 @@ type Keys = ReadonlyMap<string, VerificationKey>
 
 const jwksSchema = z.object({ keys: z.array(z.looseObject({})).max(MAX_KEYS) })
 
-/** RFC 7517 lets keys of different types share a kid. */
+/** RFC 7517 permits keys of different types to share a kid. */
 const keyId = (alg: Algorithm, kid: string): string => `${alg} ${kid}`
 
-/** Which algorithm a public key may check; nothing for one that is too weak or of a kind that we do not take. */
+/** The algorithm that a public key verifies; undefined for weak or unsupported keys. */
 const algorithmOf = (key: KeyObject): Algorithm | undefined => {
   const { modulusLength = 0, namedCurve } = key.asymmetricKeyDetails ?? {}
   if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return 'ES256'
@@ -98,7 +98,7 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
 
 /**
  * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does not
- * answer, the last set counts for OUTAGE_MAX_MS, and then it is empty.
+ * answer, the last set counts for `outageMaxMs`, and then it is empty.
  *
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
  * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not, no

@@ -1,7 +1,9 @@
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { RateLimit } from '../ports.ts'
 
-/** Every scope that an operation can ask for; the contract names each beside its route. */
+/** The authenticated caller and the scopes. */
+
+/** Every scope that an operation can require. */
 export const SCOPES = [
   'orders:read',
   'orders:write',
@@ -25,19 +27,19 @@ export type Scope = (typeof SCOPES)[number]
 
 export type PrincipalKind = 'user' | 'workload' | 'api_key'
 
-/** Who asks, as the credential alone says it. Nothing of a body, a query or another header ever gets in here. */
+/** The caller, from its credential alone, never from a body, a query or another header. */
 export type Principal = {
   readonly tenant: string
   readonly subject: string
-  /** The OAuth client, or the id of the API key, through which the subject speaks. */
+  /** The OAuth client of the subject, or the id of its API key. */
   readonly client: string
   readonly scopes: ReadonlySet<string>
   readonly kind: PrincipalKind
-  /** Of an API key: how much it may be used, whatever its holder may beside. */
+  /** The quota of an API key, in addition to the other limits. */
   readonly quota?: RateLimit
 }
 
-/** The only shape that a tenant's name has, in tokens, in keys of rate limits and in rows; the house's own is nobody's. */
+/** The names of tenants in tokens, rate limits and rows; the system tenant is excluded. */
 export const TENANT_PATTERN = new RegExp(`^(?!${SYSTEM_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
 
 const known: ReadonlySet<string> = new Set(SCOPES)
@@ -48,5 +50,5 @@ export type ReadScope = Extract<Scope, `${string}:read`>
 
 const isReadScope = (text: string): text is ReadScope => isScope(text) && text.endsWith(':read')
 
-/** All that an API key can be given. */
+/** The scopes that an API key can have. */
 export const READ_SCOPES: readonly ReadScope[] = SCOPES.filter(isReadScope)

@@ -1,7 +1,9 @@
-/** What a caller may be told: each is a problem code, but `keys_unavailable`, which is a 503 `dependency_unavailable`. */
+/** The reasons why credentials are refused, and the part of them that a caller learns. */
+
+/** The refusals of tokens: problem codes, except `keys_unavailable`, which is a 503 `dependency_unavailable`. */
 export type TokenRefusal = 'unauthenticated' | 'token_invalid' | 'token_expired' | 'keys_unavailable'
 
-/** Why a token is no token. For logs and audit only: the caller learns no more than the refusal. */
+/** The fault of a token, for logs and audit only: the caller learns only the refusal. */
 export type TokenFault =
   | 'missing'
   | 'oversize'
@@ -35,7 +37,7 @@ export type TokenFault =
 
 export type Refused = { readonly refused: TokenRefusal; readonly fault: TokenFault }
 
-/** The one table from what is wrong to what is said about it. */
+/** The refusal that a fault of a token leads to. */
 export const refuse = (fault: TokenFault): Refused => {
   if (fault === 'missing') return { refused: 'unauthenticated', fault }
   if (fault === 'expired') return { refused: 'token_expired', fault }
@@ -43,7 +45,7 @@ export const refuse = (fault: TokenFault): Refused => {
   return { refused: 'token_invalid', fault }
 }
 
-/** Why an API key is none. As with tokens, the caller learns no more than that it is refused. */
+/** The fault of an API key, for logs and audit only. */
 export type KeyFault =
   | 'key_malformed'
   | 'key_checksum_wrong'

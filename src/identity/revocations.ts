@@ -2,23 +2,25 @@ import type { Database } from '../ports.ts'
 import { createRevalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import { MAX_USER_LIFETIME_SECONDS, LEEWAY_SECONDS } from './claims.ts'
 
-/** What a token can be revoked by. */
+/** Revoked access tokens, shared by all instances through Postgres. */
+
+/** The names by which a token can be revoked. */
 export type Revocable = {
   /** Its `jti`. */
   readonly tokenId: string
-  /** The grant that it was given out under, as the issuer names it; a workload's token has none. */
+  /** The issuer's name of the grant; tokens of workloads have none. */
   readonly grant: string | undefined
 }
 
-/** Tokens that must not be believed any more, though their signature and their time are good. */
+/** Tokens that are refused although their signature and times are valid. */
 export type Revocations = {
-  /** A grant's name, or `tokenName` of a token. Counts in this process at once, in others within MAX_AGE_MS. */
+  /** Revokes a grant by its name or a token by `tokenName`: in this process at once, in others within `maxAgeMs`. */
   readonly revoke: (name: string) => Promise<void>
-  /** At once in nearly all cases; a promise when the list must be read first. Never rejects. */
+  /** Synchronous in nearly all cases; a promise when the list must be read first. Never rejects. */
   readonly isRevoked: (token: Revocable) => boolean | Promise<boolean>
 }
 
-/** No token lives longer, so nothing needs to be remembered longer. */
+/** The longest lifetime of a token, after which its revocation is not needed. */
 const KEPT_SECONDS = MAX_USER_LIFETIME_SECONDS + 2 * LEEWAY_SECONDS
 const TIMES: RevalidationTimes = {
   refreshAfterMs: 1_500,
@@ -27,7 +29,7 @@ const TIMES: RevalidationTimes = {
   outageMaxMs: Number.POSITIVE_INFINITY,
   retryAfterMs: 1_000,
 }
-/** Any two processes that start at once agree on who creates the table by this number. */
+/** The advisory lock under which processes that start at once create the table. */
 const TABLE_LOCK = 5_170_204
 const CREATE_TABLE = `create table if not exists issuer_revocations_v1
   (name text primary key, expires_at timestamptz not null)`
@@ -43,15 +45,15 @@ const isIn = (names: Pick<ReadonlySet<string>, 'has'>, { tokenId, grant }: Revoc
 
 export type RevocationsOptions = {
   readonly database: Database
-  /** Told each time that the list could not be read. */
+  /** Called each time that the list could not be read. */
   readonly onUnread: (error: unknown) => void
-  /** Milliseconds from any origin that never jump. */
+  /** A monotonic clock in milliseconds. */
   readonly monotonicNow?: () => number
 }
 
 /**
- * The list for all instances, in Postgres. While the database does not answer, the last list that was read goes on
- * counting: payments do not stop because of it, and what was revoked before stays revoked.
+ * The list for all instances, in Postgres. While the database does not answer, the last list counts, so that payments go on
+ * and revoked tokens stay revoked.
  */
 export const openRevocations = async ({
   database,
@@ -92,7 +94,7 @@ export const openRevocations = async ({
   }
 }
 
-/** For an issuer and a verifier in one process, without a database: forgotten at a restart. */
+/** A list in memory, for an issuer and a verifier in one process without a database; lost at a restart. */
 export const createRevocations = (): Revocations => {
   const names = new Set<string>()
   return { revoke: async name => void names.add(name), isRevoked: token => isIn(names, token) }

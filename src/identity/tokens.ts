@@ -11,8 +11,10 @@ import { type Refused, refuse, type TokenFault } from './refusals.ts'
 import type { Revocations } from './revocations.ts'
 import { StartupError } from '../startupError.ts'
 
+/** The verifier of access tokens (RFC 9068 with the limits of the contract). */
+
 const MAX_CACHED_TOKENS = 10_000
-/** Of the tokens' text: the claims that are kept of one are at most as long. Tokens may be as long as a header. */
+/** The cache is limited by the length of the tokens too, since cached claims are as long as their token at most. */
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export type TokenVerifierOptions = {
@@ -20,20 +22,20 @@ export type TokenVerifierOptions = {
   readonly issuer: string
   /** Must be among the token's audiences. */
   readonly audience: string
-  /** Resolves to the issuer's JWK set. Without it the set is found over HTTP by the issuer's metadata. */
+  /** Reads the issuer's JWK set; by default over HTTP, by the issuer's metadata. */
   readonly fetchJwks?: FetchJwks
-  /** Asked of each good token; without it a token is good until it expires. Must not reject. */
+  /** Called for each valid token; without it a token is valid until it expires. Must not reject. */
   readonly isRevoked?: Revocations['isRevoked']
   /** Unix milliseconds. */
   readonly now?: () => number
-  /** Milliseconds from any origin that never jump; the age of keys is measured with it. */
+  /** A monotonic clock in milliseconds, for the age of keys. */
   readonly monotonicNow?: () => number
-  /** Told each time that the key set could not be read. */
+  /** Called each time that the key set could not be read. */
   readonly onKeysUnreachable?: (error: unknown) => void
 }
 
 export type TokenVerifier = {
-  /** Who the bearer token speaks for, or why it is refused. Never rejects for anything that a caller can send. */
+  /** The caller that the token authenticates, or the reason why it is refused. Never rejects for any input of a caller. */
   verify(token: string | undefined): Promise<Principal | Refused>
   close(): void
 }
@@ -51,8 +53,8 @@ const requireIssuerUrl = (issuer: string): void => {
 }
 
 /**
- * Checks the signature with the library, and with it once more all that the library can check. Algorithm, issuer and
- * audience are always given: left out, it would take any.
+ * Verifies the signature with the library, and repeats all that the library can check. Algorithm, issuer and audience are
+ * always given, since the library accepts any when they are absent.
  */
 const signatureFault = (
   token: string,
@@ -76,11 +78,9 @@ const signatureFault = (
 }
 
 /**
- * Opens the one door through which access tokens come in (RFC 9068 with the limits of the contract).
- * Throws a StartupError that names the setting when issuer or audience is empty, or when the issuer can be reached and
- * publishes no usable key, or one that no honest issuer publishes: a shared secret, or an RSA key that is too short. An
- * issuer that cannot be reached yet is no reason not to open: until it answers, tokens are refused with
- * `keys_unavailable`. Such keys that it publishes later check no token.
+ * Throws a StartupError that names the setting when issuer or audience is empty, or when a reachable issuer publishes no
+ * usable key or a flawed one: a shared secret, or an RSA key that is too short. An unreachable issuer does not prevent the
+ * start: until it answers, tokens are refused with `keys_unavailable`. Flawed keys that it publishes later verify no token.
  */
 export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<TokenVerifier> => {
   requireSetting('OIDC_ISSUER', options.issuer)
@@ -119,7 +119,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     return signatureFault(token, candidate, options, nowSeconds()) ?? faultAt(claims, nowSeconds()) ?? candidate
   }
 
-  /** A token seen before is believed as long as its key is in the set and its time has not run out. */
+  /** The cached verification of a token, as long as its key is in the set. */
   const recall = (digest: string): Verified | undefined => {
     const known = verified.get(digest)
     if (!known || keys.isCurrent(known.header.alg, known.header.kid, known.key)) return known
@@ -127,7 +127,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     return undefined
   }
 
-  /** Only the hash of a token is kept, so that a heap dump of this process holds no credential of anybody. */
+  /** Only the hash of a token is cached, so that a heap dump holds no credentials. */
   const verify = async (token: string | undefined): Promise<Principal | Refused> => {
     if (!token) return refuse('missing')
     const since = keys.readings()

@@ -7,15 +7,16 @@ import { exceededBy } from './rateLimits.ts'
 import { Problem, statusOf } from '../response/problemCatalogue.ts'
 import type { AnyRoute, Services } from '../route.ts'
 
-/** Says who is calling, or throws the Problem that says why not. */
+/** Access control: authentication, rate limits, tenant status and scopes. */
+
+/** Resolves to the caller. Throws the Problem of a missing or refused credential. */
 export type Authenticate = (req: Incoming) => Promise<Principal>
 
-/** Identifies the caller, and decides what it may do here and how often. */
 export type AccessControl = {
   readonly identify: Authenticate
-  /** The caller with what it may do here. Throws Problem: 429 before 403, and what is forbidden is counted too. */
+  /** The caller with its effective scopes. Throws Problem: 429 before 403; forbidden requests are counted too. */
   readonly admit: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
-  /** Once more, for what goes on after the first answer; nothing is counted. */
+  /** Repeats the check for a response that is still being sent, without counting. */
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
 }
 
@@ -23,9 +24,9 @@ export const createAccessControl = (
   { limits, tenantStatuses }: Services,
   authenticate: Authenticate,
 ): AccessControl => {
-  // Valid credentials are always accepted, so that a caller cannot lock out others behind the same address; an address
-  // from which too many are refused is no longer told why. A token that has only expired is always told so, and not
-  // counted: its holder is known, and refreshes it when it hears of it.
+  // Too many failed authentications from one network get 429. Valid credentials are always accepted, so that a caller
+  // cannot lock out others behind the same address. An expired token is not counted and always gets 401, since its holder
+  // was authenticated once and refreshes it.
   const identify: Authenticate = async req => {
     try {
       return await authenticate(req)
@@ -50,7 +51,7 @@ export const createAccessControl = (
       const counted = await limits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
-      // First, since a refusal for want of a right is an audit record: beyond its limits a caller causes no more work.
+      // Before the permission check, whose refusals are audit records: beyond its limits a caller causes no more work.
       const exceeded = exceededBy(counted)
       if (exceeded) throw exceeded
       return permit(principal, declared)
@@ -61,7 +62,7 @@ export const createAccessControl = (
   }
 }
 
-/** What an operator has taken away is not there, whatever the credential says. */
+/** The caller without the scopes that an operator revoked, whatever its credential says. */
 const withoutRevoked = (principal: Principal, { revoked }: TenantState): Principal => {
   const taken = revoked.get(principal.subject)
   if (taken === undefined || taken.size === 0) return principal

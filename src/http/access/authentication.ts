@@ -6,14 +6,16 @@ import type { TokenVerifier } from '../../identity/tokens.ts'
 import type { Authenticate } from './accessControl.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
+/** Authentication of a request by its one credential: a bearer token or an API key. */
+
 const BEARER = /^Bearer +([^\s]+)$/i
 
-/** Told why a credential was refused, which its sender is not: nothing of the credential is in it. */
+/** Receives the reason of a refused credential for the log. The caller does not learn it, and it holds nothing of the credential. */
 export type OnRefused = (refused: { readonly correlationId: unknown; readonly fault: string }) => void
 
 export type Verifiers = {
   readonly tokens: TokenVerifier
-  /** Undefined where the setting is missing without which there are no keys. */
+  /** Undefined without the setting API_KEY_PEPPER: then there are no API keys. */
   readonly apiKeys?: ApiKeyVerifier | undefined
   readonly onRefused?: OnRefused
 }
@@ -23,7 +25,7 @@ export const noApiKeys = (): Problem =>
     detail: 'There are no API keys here: the setting API_KEY_PEPPER is missing.',
   })
 
-/** Who is calling, from the one credential of the request. Only the credential is believed. */
+/** Resolves to the caller that the credential authenticates; nothing else of the request counts. */
 export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: Verifiers): Authenticate => {
   const admitted = (req: Incoming, verified: Principal | Refused | KeyRefused): Principal => {
     if (!('refused' in verified)) return verified
@@ -56,5 +58,5 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
   }
 }
 
-/** For a process that serves nothing that needs a caller. */
+/** Refuses every credential, for processes that serve only public endpoints. */
 export const nobody: Authenticate = () => Promise.reject(new Problem('unauthenticated'))

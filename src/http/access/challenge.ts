@@ -1,18 +1,18 @@
 import { type ErrorCode, PROBLEMS, type Problem, statusOf } from '../response/problemCatalogue.ts'
 
-/** `WWW-Authenticate` of RFC 6750, section 3, with `resource_metadata` of RFC 9728, section 5.1. */
+/** The header `WWW-Authenticate` of RFC 6750, section 3, with `resource_metadata` of RFC 9728, section 5.1. */
 
 export const PROTECTED_RESOURCE_PATH = '/.well-known/oauth-protected-resource'
 
 type BearerError = 'invalid_token' | 'insufficient_scope'
 
-/** A request without a credential is told no error: there is nothing that could be wrong with what was not sent. */
+/** RFC 6750, section 3.1: no error code for a request without a credential. */
 const errorOf = (code: ErrorCode): BearerError | undefined => {
   if (code === 'insufficient_scope') return 'insufficient_scope'
   return statusOf(code) === 401 && code !== 'unauthenticated' ? 'invalid_token' : undefined
 }
 
-/** The header's value for this problem; undefined for problems that no other credential would solve. */
+/** The header's value for this problem; undefined for problems that another credential would not solve. */
 export const challengeOf = ({ code, extras }: Problem, publicUrl: string | undefined): string | undefined => {
   const error = errorOf(code)
   if (error === undefined && statusOf(code) !== 401) return undefined

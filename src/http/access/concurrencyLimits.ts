@@ -2,15 +2,15 @@ import type { Principal } from '../../identity/principal.ts'
 import { callerOf } from './rateLimits.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** Limits of what a caller may keep open at once: answers that have no end, and answers that wait. */
+/** Limits of concurrent responses per caller: event streams, and requests that wait for a position. */
 
 const STREAMS_MAX = 20
 const WAITING_MAX = 20
-/** Something of the caller's own has to end first, so there is no better time to tell. */
+/** One of the caller's own responses has to end first, so no better time is known. */
 const RETRY_SECONDS = 5
 
 export type Share = {
-  /** Takes one, and returns the function that gives it back. Throws Problem `rate_limited` beyond the limit. */
+  /** Counts one more and returns the function that releases it. Throws Problem `rate_limited` beyond the limit. */
   readonly take: (principal: Principal) => () => void
 }
 

@@ -7,10 +7,12 @@ import { callerOf } from './rateLimits.ts'
 import { type Account, callerAccount, type Pace, refuseBusy, strangersAccount } from '../server/pacing.ts'
 import type { AnyRoute } from '../route.ts'
 
-/** Absent where the path is answered under any load. */
+/** Identification of the caller, then pacing and a request slot on the caller's account. */
+
+/** Undefined for paths that are exempt from load shedding. */
 export const holdingOf = ({ locals }: Outgoing): Holding | undefined => locals['holding'] as Holding | undefined
 
-/** The caller, or none where the route needs none; resolves in the caller's turn, with a place on the caller's account. */
+/** Resolves to the caller, or undefined for public routes, when pacing admits the request and it has a slot. */
 export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Principal | undefined>
 
 export const createIdentification = ({ identify }: Pick<AccessControl, 'identify'>, pace: Pace): Identification => {

@@ -2,7 +2,9 @@ import type { Principal } from '../../identity/principal.ts'
 import type { RateCounter, RateLimit, RatePolicy } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** How a caller stands with one of its limits after this request. */
+/** Rate limits of callers, their headers and their problems. */
+
+/** The usage of one limit by a caller, this request included. */
 export type RateUsage = {
   readonly policy: string
   readonly limit: RateLimit
@@ -13,17 +15,17 @@ export type RateUsage = {
 export type RateClass = Exclude<RatePolicy, 'auth_failures' | 'api_keys'>
 
 export type Limits = {
-  /** Counts a request of the caller: with the limit of all requests first, then with those that are its own. */
+  /** Counts a request of the caller against the limit of all requests first, then against the limits of its class. */
   readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly RateUsage[]>
   /** Counts a failed authentication from this address. */
   readonly countFailure: (address: string) => Promise<RateUsage>
 }
 
 export type LimitSettings = Readonly<Record<RatePolicy, RateLimit>>
-/** What is cheap is counted where it happens, what is expensive for all instances together. */
+/** Cheap requests are counted per instance, expensive ones across all instances. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
 
-/** One name for one caller: whatever is shared out among callers is shared out by it. */
+/** The identity by which limits and capacity are divided among callers. */
 export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' | 'subject' | 'client'>): string =>
   JSON.stringify([tenant, subject, client])
 
@@ -42,7 +44,7 @@ export const createLimits = (settings: LimitSettings, { local, shared }: Counter
       const all = await usage(local, key, 'default', settings.default)
       if (isExceeded(all)) return [all]
       const own = rateClass === 'default' ? [] : [await usage(shared, key, rateClass, settings[rateClass])]
-      // Each key is a caller of its own, so that a tenant with many keys would have as many limits.
+      // Counted per tenant: each key is a caller of its own, so many keys would multiply the other limits.
       const keys = kind === 'api_key' ? [await usage(local, tenant, 'api_keys', settings.api_keys)] : []
       const quotas = quota ? [await usage(shared, key, 'quota', quota)] : []
       return [all, ...own, ...keys, ...quotas]
@@ -51,12 +53,12 @@ export const createLimits = (settings: LimitSettings, { local, shared }: Counter
   }
 }
 
-/** Shares of what a tenant gives its API keys; the other policies are limits of every caller. */
+/** Policies that are quotas of API keys; the others are limits of every caller. */
 const QUOTAS: ReadonlySet<string> = new Set(['quota', 'api_keys'])
 
 export const isExceeded = ({ used, limit }: RateUsage): boolean => used > limit.requests
 
-/** RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
+/** The headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
 export const rateHeaders = (usages: readonly RateUsage[]): Record<string, string> => ({
   'RateLimit-Policy': usages
     .map(({ policy, limit }) => `"${policy}";q=${limit.requests};w=${limit.windowSeconds}`)
@@ -66,7 +68,7 @@ export const rateHeaders = (usages: readonly RateUsage[]): Record<string, string
     .join(', '),
 })
 
-/** The problem of the first limit that the request has gone beyond, with the time after which there is room again. */
+/** The problem of the first limit that the request exceeds, with the time until its window ends. */
 export const exceededBy = (usages: readonly RateUsage[]): Problem | undefined => {
   const exceeded = usages.find(isExceeded)
   if (!exceeded) return undefined

@@ -11,9 +11,8 @@ import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/schemas.ts'
 import { VERSIONS } from '../versions/index.ts'
 
 /**
- * asyncapi.json: what the facts are, where they are to be had, and what is promised of them. Made of the maps that the
- * facts themselves are made of: a fact that an aggregate begins to announce is in it, with its topic, without anybody
- * thinking of it.
+ * asyncapi.json: the published facts, their channels and their guarantees. Derived from the same maps as the facts themselves,
+ * so that a new fact of an aggregate is in it, with its topic, at once.
  */
 
 const DESCRIPTION = `Facts of the ledger, for books, warehouses and partners.
@@ -38,7 +37,7 @@ type Channel = {
   readonly title: string
   readonly description: string
   readonly kinds: readonly FactKind[]
-  /** Messages that are no facts, by name. */
+  /** The names of messages that are not facts. */
   readonly others?: readonly string[]
   readonly more?: JsonObject
 }
@@ -64,14 +63,14 @@ const analystsTopic = (category: Category): Channel => {
   }
 }
 
-/** All but the house's own. */
+/** The facts that tenants can subscribe to: all but those of the system tenant. */
 const subscribable = factKinds.filter(({ type }) => SUBSCRIBABLE_TYPES.some(name => name === type))
 
 const subscriptionId = {
   parameters: { id: { description: 'The id of the subscription.', examples: ['sub_01JB3N8Q6Z4T1V7W9XAC2E5GHK'] } },
 }
 
-/** By the name that the document has for it. */
+/** The channels by their names in the document. */
 const channels: Readonly<Record<string, Channel>> = {
   ...Object.fromEntries(
     (Object.keys(aggregates) as Category[])
@@ -121,7 +120,7 @@ const channelOf = (channel: Channel): JsonObject => ({
   ...channel.more,
 })
 
-// From where this service stands: it sends.
+// AsyncAPI 3: the action is seen from this service, which sends.
 const operationOf = (name: string, { server, title }: Channel): JsonObject => ({
   action: 'send',
   channel: reference('channels', name),

@@ -2,7 +2,7 @@ import { cloudEventSchema, type FactKind, schemaPathOf } from '../../../streams/
 import type { JsonObject } from '../../ports.ts'
 import { ENVELOPE_PATH, factKinds, schemaDocuments } from './factSchemas.ts'
 
-/** The messages of asyncapi.json and what they are made of: each kind of fact as Kafka carries it, and as it goes over HTTP. */
+/** The messages of asyncapi.json and their schemas: each kind of fact as a Kafka message and as a server-sent event. */
 
 export type Named = Readonly<Record<string, JsonObject>>
 
@@ -11,7 +11,7 @@ export const kindName = (kind: FactKind): string => nameOf(schemaPathOf(kind))
 export const reference = (...path: readonly string[]): JsonObject => ({ $ref: `#/${path.join('/')}` })
 const schemaReference = (name: string): JsonObject => reference('components', 'schemas', name)
 
-/** The published documents; in here they need no address and no dialect of their own. */
+/** The published schemas, without `$id` and `$schema`, since they are embedded in this document. */
 const payloads: Named = Object.fromEntries(
   [...schemaDocuments].map(([path, { $schema: _, $id: __, ...schema }]) => [
     nameOf(path),
@@ -21,7 +21,7 @@ const payloads: Named = Object.fromEntries(
 
 const textHeader = (description: string): JsonObject => ({ type: 'string', description })
 
-/** The binary mode of the Kafka binding of CloudEvents: attributes are headers, the value is the data alone. */
+/** The headers of the binary content mode of CloudEvents in Kafka; the value of a message is the data alone. */
 const kafkaHeaders = (): JsonObject => {
   const { data: _, datacontenttype: __, traceparent, ...attributes } = cloudEventSchema.shape
   const properties = Object.fromEntries(
@@ -79,11 +79,11 @@ const overHttp = (kind: FactKind): JsonObject => ({
 })
 
 const HTTP = 'http.'
-/** The name of the message in the document. */
+/** The name of a fact's message in the document. */
 export const messageName = (server: 'kafka' | 'http', kind: FactKind): string =>
   (server === 'http' ? HTTP : '') + kindName(kind)
 
-/** A fact that waits for an operator, in place of its data why. The headers are those of the fact. */
+/** The message about a parked fact: the fact's headers, and the reason in place of its data. */
 export const DEAD_LETTER = 'dead-letter'
 const deadLetter: JsonObject = {
   name: DEAD_LETTER,

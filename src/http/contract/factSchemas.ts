@@ -5,23 +5,23 @@ import type { JsonObject } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 
-/** What `dataschema` leads to: JSON Schema 2020-12 of each fact's data at each version, and of the envelope. */
+/** The documents that `dataschema` links to: JSON Schema 2020-12 of each version of each fact, and of the envelope. */
 
 export const factKinds: readonly FactKind[] = Object.values(aggregates).flatMap(({ facts }) => kindsIn(facts))
 
 export const ENVELOPE_PATH = '/schemas/cloudevent.v1.json'
-/** The first where the reader does not mind; not every tool knows to ask for it. */
+/** application/json too, since not every tool asks for application/schema+json. */
 const OFFERS = ['application/schema+json', 'application/json']
 
 type Titled = { readonly title: string; readonly description: string; readonly examples: readonly object[] }
 
-/** Open where the schema is closed: a member that is added later is none that a consumer may stumble over. */
+/** The JSON Schema with additional members permitted, so that a member that is added later does not break a consumer. */
 const jsonSchemaOf = (path: string, schema: z.ZodType, { title, description, examples }: Titled): JsonObject => {
   const { $schema, ...body } = z.toJSONSchema(schema, {
     io: 'input',
     override: ({ jsonSchema }) => {
       if (jsonSchema.type === 'object') jsonSchema.additionalProperties ??= true
-      // The format says it already, and to people; that names are texts goes without saying.
+      // The format says the same as the pattern, and member names are always strings.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern
       delete jsonSchema.propertyNames
     },
@@ -31,7 +31,7 @@ const jsonSchemaOf = (path: string, schema: z.ZodType, { title, description, exa
 
 const CORRELATION = '3f0c6f1e-7f0e-4a35-9d57-9f2a1d8c4b60'
 
-/** What GET /events would tell of the example of the kind, whose first member is the id of its subject. */
+/** The example of a kind as GET /events would show it. The first member of the example is the id of its subject. */
 const exampleEventOf = (kind: FactKind): JsonObject => {
   const [subject = ''] = Object.values(kind.example)
   return {
@@ -59,7 +59,7 @@ const envelope = jsonSchemaOf(ENVELOPE_PATH, cloudEventSchema, {
   examples: factKinds.slice(0, 1).map(exampleEventOf),
 })
 
-/** By the path of `dataschema`. */
+/** The documents by the path of `dataschema`. */
 export const schemaDocuments: ReadonlyMap<string, JsonObject> = new Map([
   [ENVELOPE_PATH, envelope],
   ...factKinds.map(kind => {
@@ -73,7 +73,7 @@ const names = [...schemaDocuments.keys()].map(path => path.slice('/schemas/'.len
 const isName = (text: string): boolean => schemaDocuments.has(`/schemas/${text}`)
 
 const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default' } as const
-// Not for ever: a version that stays the same version may still get members.
+// Limited, since a version may still get new members.
 const headers = { 'Cache-Control': 'public, max-age=3600' }
 
 const readSchema = route({

@@ -6,7 +6,7 @@ import type { AnyRoute, ResponseSpec } from '../route.ts'
 import { POSITION } from '../resources/schemas.ts'
 import { VERSIONS } from '../versions/index.ts'
 
-/** The headers of openapi.json, each declared once among its components and referred to from every operation. */
+/** The headers of openapi.json: each is declared once as a component, and operations refer to it. */
 
 type Components = NonNullable<ZodOpenApiObject['components']>
 type Reference = { readonly $ref: string }
@@ -20,7 +20,7 @@ type RequestHeader = {
   readonly description: string
   readonly schema: Schema
   readonly required?: true
-  /** The name of the header, where that of the component is another. */
+  /** The name of the header, if the component has another name. */
   readonly name?: string
   readonly example?: string
 }
@@ -100,7 +100,7 @@ const takenBy = (declared: AnyRoute): readonly (RequestHeaderName | false | unde
   declared.responses[206] && 'If-Range',
 ]
 
-/** The headers that requests to this endpoint may have, and those that they must have. */
+/** The optional and the required headers of requests to this endpoint. */
 export const requestHeadersOf = (declared: AnyRoute): Reference[] =>
   takenBy(declared).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
 
@@ -142,12 +142,12 @@ const RESPONSE_HEADERS = {
 
 type ResponseHeaderName = keyof typeof RESPONSE_HEADERS
 
-/** On every answer. */
+/** The headers of every response. */
 const EVERY = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options'] as const
-/** On every answer to somebody who is known. */
+/** The further headers of every response to an authenticated caller. */
 const LIMITED = ['RateLimit-Policy', 'RateLimit'] as const
 
-/** A header that is always there and one that may be absent are two components: a reference cannot say which it is. */
+/** A required and an optional header are two components, since a reference cannot add `required`. */
 const MAYBE = '.optional'
 
 const required = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
@@ -155,7 +155,7 @@ const required = (names: readonly ResponseHeaderName[]): [string, Reference][] =
 const optional = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
   names.map(name => [name, { $ref: `#/components/headers/${name}${MAYBE}` }])
 
-/** The headers of a success, beyond the endpoint's own ones. */
+/** The headers of a successful response: those of every response, and those that the endpoint declares. */
 export const successHeadersOf = ({ headers = [] }: ResponseSpec, { scope }: AnyRoute): Record<string, Reference> =>
   Object.fromEntries([...required(scope === 'none' ? EVERY : [...EVERY, ...LIMITED]), ...optional(headers)])
 

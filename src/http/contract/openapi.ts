@@ -8,7 +8,7 @@ import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
 import { errorsOf, isForApiKeys } from '../routeErrors.ts'
 import { VERSIONS } from '../versions/index.ts'
 
-/** openapi.json, made from the same declarations that the router is made from. */
+/** openapi.json, derived from the same route declarations as the router. */
 
 const responseOf = (spec: ResponseSpec, declared: AnyRoute) => {
   const { description, schema, contentType = 'application/json' } = spec
@@ -29,7 +29,7 @@ const responsesOf = (declared: AnyRoute): ZodOpenApiOperationObject['responses']
   ])
 }
 
-/** Any one of them suffices. */
+/** The scopes of which one suffices. */
 const scopesOf = ({ scope, orScopes = [] }: AnyRoute) => (scope === 'none' ? [] : [scope, ...orScopes])
 
 const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
@@ -69,7 +69,7 @@ const oauth = {
 
 const apiKey = { type: 'apiKey', in: 'header', name: 'X-API-Key' } as const
 
-/** Without the shared headers that no operation of these routes has. */
+/** The document without shared headers that none of its operations uses. */
 const withoutUnused = <D extends { components?: object }>(document: D): D => {
   const text = JSON.stringify(document)
   const used = (kind: string, all: object) =>

@@ -9,7 +9,7 @@ import {
 } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 
-/** What a client's engineer finds behind the `type` of a problem: one page per code, made from the one table. */
+/** The pages that the `type` of a problem links to: one for each error code, made from the problem catalogue. */
 
 const ADVICE: Readonly<Record<RetryStrategy, string>> = {
   do_not_retry: 'Correct the request. Sent again unchanged, it fails again.',

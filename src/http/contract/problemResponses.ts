@@ -3,7 +3,7 @@ import type { ZodOpenApiResponseObject } from 'zod-openapi'
 import { failureHeadersOf } from './headers.ts'
 import { type ErrorCode, PROBLEMS, retryOf, statusOf } from '../response/problemCatalogue.ts'
 
-/** The failures of openapi.json: endpoints that fail in the same ways with a status refer to one response. */
+/** The error responses of openapi.json: endpoints with the same codes for a status refer to one response. */
 
 const codes = Object.keys(PROBLEMS) as [ErrorCode, ...ErrorCode[]]
 
@@ -26,14 +26,14 @@ const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details, with a stable code and retry guidance.' })
 
-/** The codes of a status in the order of the table, so that the same codes are the same response. */
+/** The codes of a status in the order of the catalogue, so that the same codes give the same response. */
 const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.filter(code => errors.includes(code))
 
 const isAlone = (code: ErrorCode): boolean => codes.filter(other => statusOf(other) === statusOf(code)).length === 1
 
 const responses = new Map<string, ZodOpenApiResponseObject>()
 
-/** Every endpoint that can answer with these codes, and no others, with this status, gets the very same response. */
+/** The response of this status for exactly these codes; the same object for every endpoint that has them. */
 export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpenApiResponseObject => {
   const told = inOrder(errors)
   const id = told.every(isAlone) ? String(status) : [status, ...told].join('.')

@@ -4,11 +4,13 @@ import { parseJson } from './json.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
 
+/** Request bodies: their media type, their size, the wait for them, and their JSON. */
+
 const BODY_MAX_BYTES = 64 * 1024
-/** Where the rest of the body may still come, no other request can follow it. */
+/** No other request can follow on a connection where the rest of a body may still arrive. */
 const CLOSE = { Connection: 'close' }
 
-// RFC 9110 §8.3.1: no white space around the equals sign, and a quoted value may have anything in it.
+// RFC 9110 §8.3.1: no white space around the equals sign; a quoted value may hold any character.
 const TOKEN = "[-\\w!#$%&'*+.^`|~]+"
 const VALUE = String.raw`${TOKEN}|"(?:[^"\\]|\\.)*"`
 const MEDIA_TYPE = new RegExp(String.raw`^(${TOKEN}/${TOKEN})((?:[ \t]*;(?:[ \t]*${TOKEN}=(?:${VALUE}))?)*)[ \t]*$`)
@@ -16,7 +18,7 @@ const PARAMETER = new RegExp(String.raw`;[ \t]*(${TOKEN})=(${VALUE})`, 'g')
 
 type MediaType = { readonly type: string; readonly charsets: readonly string[] }
 
-/** In lower case. Undefined for what is no media type: another reader may have taken it for another one. */
+/** The media type in lower case; undefined for a malformed one, which another implementation may parse differently. */
 const mediaTypeOf = (req: IncomingMessage): MediaType | undefined => {
   const [, type, parameters = ''] = MEDIA_TYPE.exec((req.headers['content-type'] ?? '').toLowerCase()) ?? []
   if (type === undefined) return undefined
@@ -26,7 +28,7 @@ const mediaTypeOf = (req: IncomingMessage): MediaType | undefined => {
 
 const typeOf = (declared: AnyRoute): string => declared.bodyType ?? 'application/json'
 
-/** RFC 9110 §15.5.16: the answer names the media type that is taken, and the codings where a coding was the reason. */
+/** RFC 9110 §15.5.16: the response names the supported media type, and the codings if a coding was the reason. */
 const unsupported = ({ headers }: IncomingMessage, declared: AnyRoute): Problem => {
   const type = typeOf(declared)
   const accepted = { [declared.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post']: type }
@@ -44,28 +46,28 @@ const isSupported = (req: IncomingMessage, declared: AnyRoute): boolean => {
   return type === typeOf(declared) && isUtf8 && req.headers['content-encoding'] === undefined
 }
 
-/** How a body is awaited: for whom, for how long, and where its request holds its share of the capacity. */
+/** The wait for a body: its caller, its deadline, and the capacity that its request holds. */
 export type Awaiting = {
   readonly caller: string
   readonly deadlineMs: number
   readonly holding?: Holding | undefined
-  /** Tells a client that waits for it (Expect: 100-continue) to send the body. */
+  /** Sends 100 Continue to a client that waits for it before it sends the body. */
   readonly goOn?: () => void
 }
 
-/** Asks a client for the body that it holds back until it is told to go on (RFC 9110 §10.1.1). */
+/** Sends 100 Continue if the client expects it (RFC 9110 §10.1.1). */
 export const continueTo = ({ headers, httpVersion }: IncomingMessage, res: ServerResponse): void => {
   if (headers.expect !== undefined && httpVersion === '1.1') res.writeContinue()
 }
 
-/** Whether content follows the head, as the framing says. */
+/** Whether the framing headers announce content. */
 const isAnnounced = ({ headers }: IncomingMessage): boolean =>
   Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 
-/** The body's JSON. A declared body that is optional may be absent: then undefined. */
+/** The JSON of the body; undefined for an absent optional body. Throws Problem. */
 export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaiting: Awaiting): Promise<unknown> => {
   const isEmpty = !isAnnounced(req)
-  // The body would be left unread, even if it is broken or half of it is missing, and the operation would be carried out.
+  // An unread body could be broken or incomplete while the operation is executed.
   if (!declared.body && !isEmpty)
     throw new Problem('bad_request_framing', { detail: 'This operation takes no body.', headers: CLOSE })
   if (!declared.body) return undefined
@@ -81,8 +83,8 @@ const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', { detail: `At most ${maxBytes} bytes.` })
 
 /**
- * Waits for a body without a place among the requests at work, so that callers who send a head and no body hold up nobody
- * else. `settle` is called once, with the Problem when the body does not come; the place is taken again before.
+ * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `settle` is
+ * called once, with the Problem if the body does not arrive; the slot is taken again before.
  */
 const awaitBody = (
   { caller, deadlineMs, holding, goOn }: Awaiting,
@@ -134,8 +136,8 @@ const readBytes = (req: IncomingMessage, awaiting: Awaiting): Promise<Buffer> =>
   })
 
 /**
- * Resolves when the whole body is there, and leaves it unread: for a handler that reads it itself. What is there stays
- * within the buffer of the stream, which is larger than `maxBytes`. Throws Problem.
+ * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in the
+ * buffer of the stream, which is larger than `maxBytes`. Throws Problem.
  */
 export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: Awaiting): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -148,7 +150,7 @@ export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: Aw
     const gone = (): void => end(new Problem('bad_request_framing'))
     const end = awaitBody(awaiting, lengthOf(req) || maxBytes, problem => {
       req.off('readable', look).off('close', gone).off('error', gone)
-      // The stream forgets in its next turn that it was being looked at; its reader begins after that.
+      // The stream drops its 'readable' mode in the next turn; its reader must begin after that.
       setImmediate(() => (problem ? reject(problem) : resolve()))
     })
     req.on('readable', look).on('close', gone).on('error', gone)

@@ -1,24 +1,24 @@
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** Entity tags and the two conditional headers, as RFC 9110 §8.8.3 and §13.1 have them. */
+/** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
 
-/** Strong, one per stream revision and API version, opaque to clients. */
+/** A strong entity tag, one per stream revision and API version. */
 export const etagOf = (revision: bigint, apiVersion: string): string => `"${revision}.${apiVersion}"`
 
 /**
- * The tag of a resource that shows how far it has come, which moves without an event: what is shown is decided by the
- * revision and the tick together, so that the tag of both is as strong as any other.
+ * The tag of a resource with progress, which changes without an event. Revision and tick together determine the
+ * representation, so the tag is strong.
  */
 export const etagAt = (revision: bigint, tick: number, apiVersion: string): string =>
   tick === 0 ? etagOf(revision, apiVersion) : `"${revision}-${tick}.${apiVersion}"`
 
-/** One tag, and a list of them, as clients write them; what is taken of a list is a little more (below). */
+/** One tag, and a list of tags, for the contract. The parser below also accepts empty list elements. */
 export const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
 export const ENTITY_TAGS =
   /^(?:\*|(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")*)$/
 
 type Tag = { readonly weak: boolean; readonly opaque: string }
-// An element of a list may be empty (RFC 9110 §5.6.1.2); spaces and tabs are its white space, and nothing else is.
+// An element of a list may be empty (RFC 9110 §5.6.1.2); its white space is spaces and tabs only.
 const ELEMENT = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(?:,|$)/y
 const STAR = /^[ \t]*\*[ \t]*$/
 
@@ -34,13 +34,13 @@ const tagsOf = (header: string): '*' | readonly Tag[] => {
   return tags
 }
 
-/** The If-Match test: strong comparison. `undefined` for a resource that does not exist never matches. */
+/** The If-Match test: strong comparison. A resource that does not exist (`undefined`) never matches. */
 export const ifMatch = (header: string): ((etag: string | undefined) => boolean) => {
   const tags = tagsOf(header)
   return etag => etag !== undefined && (tags === '*' || tags.some(tag => !tag.weak && tag.opaque === etag))
 }
 
-/** The If-None-Match test, turned round: whether the caller has this representation already. Weak comparison. */
+/** Whether If-None-Match names this representation: weak comparison. */
 export const ifNoneMatch = (header: string): ((etag: string | undefined) => boolean) => {
   const tags = tagsOf(header)
   return etag => etag !== undefined && (tags === '*' || tags.some(tag => tag.opaque === etag))
@@ -49,6 +49,6 @@ export const ifNoneMatch = (header: string): ((etag: string | undefined) => bool
 export const isKnown = (header: string | undefined, etag: string): boolean =>
   header !== undefined && ifNoneMatch(header)(etag)
 
-/** The If-Range test: strong comparison with one tag. A date is never the same, since no answer has Last-Modified. */
+/** The If-Range test: strong comparison with one tag. A date never matches, since no response has Last-Modified. */
 export const satisfiesIfRange = (header: string | undefined, etag: string): boolean =>
   header === undefined || header === etag

@@ -1,21 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
+/** The correlation id and the trace context of a request. */
+
 export const CORRELATION_ID = /^[A-Za-z0-9._-]{8,128}$/
-// Version ff is none, and neither id may be all zeros.
+// Version ff is invalid, and so is an id of zeros.
 export const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const KNOWN_VERSION = '00'
 const SAMPLED = 1
 
-/** The caller's correlation id when it is one, else a new one: what came in otherwise is never echoed. */
+/** The caller's correlation id if it is well-formed, else a new one; malformed ids are never echoed. */
 export const correlationIdOf = ({ headers }: IncomingMessage): string => {
   const given = headers['x-correlation-id']
   return typeof given === 'string' && CORRELATION_ID.test(given) ? given : randomUUID()
 }
 
 /**
- * W3C Trace Context §3.2: of a later version the ids and the sampled flag are read, whatever follows them, and passed on
- * in the version that is known here. Anything else is treated as absent.
+ * W3C Trace Context §3.2: from a later version the ids and the sampled flag are read, and passed on as version 00. A
+ * malformed header counts as absent.
  */
 export const traceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
   const [given = '', ...others] = headersDistinct['traceparent'] ?? []

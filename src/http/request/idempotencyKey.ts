@@ -8,7 +8,9 @@ import { Problem } from '../response/problemCatalogue.ts'
 import { keyProblemOf } from '../resources/resource.ts'
 import type { AnyRoute, Call } from '../route.ts'
 
-/** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3): the two are one key. */
+/** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
+
+/** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3); both forms are the same key. */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
@@ -18,7 +20,7 @@ export const parseKey = (header: string): string => {
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
 
-/** The key in the scope of tenant, caller and operation, where the route has use for one. The lines are the header's. */
+/** The key in the scope of tenant, caller and operation; undefined where the route ignores keys. The lines are the header's. */
 export const scopedKeyOf = async (
   ledger: Ledger,
   declared: AnyRoute,
@@ -51,8 +53,8 @@ export const claimFor = (call: Pick<AnyCall, 'idempotency'> & Retention, request
 type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
 /**
- * Binds the key of a call on a resource that is there already, whose id is not derived from the key: otherwise one key
- * could be used once for each such resource. Throws the Problem of a key that belongs to another request.
+ * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key could
+ * be used once for each resource. Throws the Problem of a key that belongs to another request.
  */
 export const bindKeyOf = async (
   { idempotency, ledger, context }: Keyed,

@@ -1,13 +1,15 @@
 import { Problem, type Violation } from '../response/problemCatalogue.ts'
 import { pointerOf } from './violations.ts'
 
+/** A strict JSON parser for request bodies: limits, duplicate members, inexact numbers and invalid text. */
+
 /** Limits of a body (contract.md §10). */
 const DEPTH_MAX = 16
 const MEMBERS_MAX = 1_000
 
 /**
- * A number that a double cannot hold as it was written, such as 0.99999999999999999999. JSON.parse would round it to
- * something that passes for an integer; as an object it fits no schema.
+ * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an integer;
+ * an object matches no schema.
  */
 export class InexactNumber {
   readonly text: string
@@ -18,7 +20,7 @@ export class InexactNumber {
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const SPACE = /[ \t\n\r]*/y
-// Everything up to the closing quote; escapes are left to JSON.parse, which knows them all.
+// Everything up to the closing quote; JSON.parse decodes the escapes.
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\.)*"/y
 const WORDS: ReadonlyMap<string, boolean | null> = new Map([
   ['true', true],
@@ -30,7 +32,7 @@ type Reader = {
   readonly text: string
   at: number
   members: number
-  /** The names and indexes that lead to the value that is being read. */
+  /** The names and indexes of the path to the current value. */
   readonly path: (string | number)[]
   readonly violations: Violation[]
 }
@@ -65,7 +67,7 @@ const readString = (reader: Reader): string => {
   return text
 }
 
-/** Text that is right in JSON, and that Postgres or UTF-8 cannot hold. */
+/** The violation of a text that is valid in JSON, but that Postgres or UTF-8 cannot represent. */
 const unfit = (text: string): Omit<Violation, 'pointer'> | undefined => {
   if (text.includes('\u0000')) return { code: 'nul_character', detail: 'A text must not have the character U+0000.' }
   if (!text.isWellFormed()) return { code: 'lone_surrogate', detail: 'A text must not have half of a surrogate pair.' }
@@ -80,12 +82,12 @@ const parsePrimitive = (reader: Reader, quoted: string): string => {
   }
 }
 
-/** The decimal digits and the power of ten that a literal stands for, without leading or trailing zeros. */
+/** The digits and the exponent of a literal, without leading or trailing zeros. */
 const decimalOf = (literal: string): string => {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
-  // Looked for from where a run of zeros begins, and not from each zero of a long one.
+  // The lookbehind keeps a long run of zeros linear.
   const significant = digits.replace(/(?<!0)0+$/, '')
   if (significant === '') return '0'
   const power = Number(exponent) - fraction.length + (digits.length - significant.length)
@@ -118,7 +120,7 @@ const countMember = (reader: Reader): void => {
 }
 
 const readObject = (reader: Reader, depth: number): Record<string, unknown> => {
-  // No prototype: a member called __proto__ is then a member like any other, and the schema refuses it by name.
+  // No prototype, so that __proto__ is an ordinary member.
   const object: Record<string, unknown> = Object.create(null)
   if (takeChar(reader, '}')) return object
   do {
@@ -159,7 +161,7 @@ const readValue = (reader: Reader, depth: number): unknown => {
   return word === undefined ? readNumber(reader) : word
 }
 
-/** JSON as RFC 8259 has it, in UTF-8, and nothing that two parsers may read differently. Throws Problem. */
+/** Parses JSON (RFC 8259) in UTF-8, and refuses anything that two parsers may read differently. Throws Problem. */
 export const parseJson = (bytes: Uint8Array): unknown => {
   const reader: Reader = { text: decodeUtf8(bytes), at: 0, members: 0, path: [], violations: [] }
   const value = readValue(reader, 0)

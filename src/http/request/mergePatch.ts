@@ -1,7 +1,7 @@
-/** RFC 7396, §2. The target is left as it is; what the patch does not name is kept by reference. */
+/** JSON merge patch (RFC 7396, §2). The target is not modified; members that the patch does not name are kept by reference. */
 export const mergePatch = (target: unknown, patch: unknown): unknown => {
   if (!isObject(patch)) return patch
-  // By name, and not as an object: `__proto__` and `constructor` are names like any other.
+  // A map, since `__proto__` and `constructor` are ordinary names in a patch.
   const merged = new Map<string, unknown>(isObject(target) ? Object.entries(target) : [])
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) merged.delete(name)

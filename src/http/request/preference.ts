@@ -2,14 +2,16 @@ import { Problem } from '../response/problemCatalogue.ts'
 import type { Preference } from '../route.ts'
 import { positionSchema } from '../resources/schemas.ts'
 
+/** The headers Prefer and If-Min-Position. */
+
 const MS_PER_SECOND = 1_000
 
-/** The members of the list: a comma within quotes is none of its own. */
+/** The members of the list; a comma within quotes does not separate. */
 const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
 
 /**
- * RFC 7240: a preference that is not understood is ignored, and the first of two equal ones counts. A wait beyond what the
- * deadline of the request permits is cut short to that.
+ * RFC 7240: unknown preferences are ignored, and the first of two equal ones counts. A wait is shortened to what the deadline
+ * of the request permits.
  */
 export const preferenceOf = (header: string | undefined, waitMaxMs: number): Preference => {
   const asked = ((header ?? '').match(MEMBER) ?? []).map(
@@ -24,7 +26,7 @@ export const preferenceOf = (header: string | undefined, waitMaxMs: number): Pre
   }
 }
 
-/** If-Min-Position: a position of the log, as Ledger-Position gave it. */
+/** The position of If-Min-Position, as a Ledger-Position header gave it. Throws Problem. */
 export const minPositionOf = (header: string | undefined): bigint | undefined => {
   if (header === undefined) return undefined
   const position = positionSchema.safeParse(header)

@@ -1,6 +1,6 @@
 import { satisfiesIfRange } from './conditional.ts'
 
-/** Range and If-Range, as RFC 9110 §14 and §13.1.5 have them. */
+/** The headers Range and If-Range (RFC 9110 §14 and §13.1.5). */
 
 /** From `first` to the byte before `end`. */
 export type ByteRange = { readonly first: bigint; readonly end: bigint }
@@ -9,7 +9,7 @@ type Asked = { readonly range: string | undefined; readonly ifRange: string | un
 type Representation = { readonly etag: string; readonly length: bigint }
 
 const BYTES = /^bytes=(.*)$/i
-/** White space at the ends. A run of it is looked at once, from its beginning. */
+/** White space at both ends. The lookbehind keeps a long run of it linear. */
 const AROUND = /^[ \t]+|(?<![ \t])[ \t]+$/g
 const SPEC = /^(\d+)-(\d*)$|^-(\d+)$/
 
@@ -27,10 +27,9 @@ const rangeOfSpec = (spec: string, length: bigint): ByteRange | 'not satisfiable
 }
 
 /**
- * The one range that is asked for; undefined where the answer is the whole representation: without Range, when If-Range
- * names another version, and for all that RFC 9110 §14.2 lets a server ignore: other units, what is not well-formed, an
- * empty representation, and sets of several ranges. Clients that read exports in parts send one range per request, and
- * the whole is a right answer to every set.
+ * The requested range; undefined where the response is the whole representation: without Range, when If-Range names another
+ * version, and for all that RFC 9110 §14.2 lets a server ignore: other units, malformed ranges, an empty representation, and
+ * several ranges. Clients that read exports in parts send one range per request.
  */
 export const rangeOf = (
   { range, ifRange }: Asked,

@@ -1,8 +1,10 @@
 import { originFormOf } from '../server/framing.ts'
 
-/** Characters in percent-encoding, as many as stand together; or what cannot be any. */
+/** The normal form of request targets, before routing. */
+
+/** A run of percent-encoded bytes, or a stray percent sign. */
 const ENCODED = /(?:%[\da-f]{2})+|%/gi
-/** U+FFFD, which stands for what is no character. */
+/** U+FFFD, the replacement character. */
 const REPLACEMENT = '%EF%BF%BD'
 
 const decodes = (text: string): boolean => {
@@ -14,15 +16,12 @@ const decodes = (text: string): boolean => {
   }
 }
 
-// A path that does not decode would be refused before anybody asks who is calling, and as no path of ours, also where it
-// only has a bad id or key in it.
+// Express would refuse a path that does not decode as an unknown route, before authentication, even if only an id or a key
+// in it is malformed.
 const decodable = (path: string): string =>
   decodes(path) ? path : path.replaceAll(ENCODED, run => (decodes(run) ? run : REPLACEMENT))
 
-/**
- * The path and the query alone. A percent-encoded colon is the colon: `/invoices/inv_…%3Aapprove` is the same resource
- * path (RFC 3986 §6.2.2).
- */
+/** The path and the query, with percent-encoded colons decoded: `/invoices/inv_…%3Aapprove` is the same path (RFC 3986 §6.2.2). */
 export const normalizeUrl = (target: string, method: string): string => {
   const url = originFormOf(target, method) ?? target
   const question = url.indexOf('?')

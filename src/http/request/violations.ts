@@ -1,13 +1,15 @@
 import type { z } from 'zod'
 import type { Violation } from '../response/problemCatalogue.ts'
 
+/** Violations of a schema, as the members of a problem document. */
+
 const escaped = (name: PropertyKey): string => String(name).replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** JSON pointer (RFC 6901) into the body; for the query, the parameter's name behind a question mark. */
+/** A JSON pointer (RFC 6901) into the body; for the query, a question mark and the parameter's name. */
 export const pointerOf = (path: readonly PropertyKey[], root: string): string =>
   root === '?' ? `?${path.map(String).join('.')}` : path.map(name => `/${escaped(name)}`).join('')
 
-/** Every violation that the schema found, in the order of the document. `within` is where the checked value lies. */
+/** The violations of a schema in the order of the document. `within`: the path of the checked value. */
 export const violationsOf = (error: z.ZodError, root: string, within: readonly string[] = []): Violation[] =>
   error.issues.flatMap(issue => {
     const path = [...within, ...issue.path]

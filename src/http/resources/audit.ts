@@ -17,9 +17,9 @@ import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './schemas.ts'
 
-/** What the auditors see: decisions on sensitive operations, and the check that decided. */
+/** Audit records: the endpoint that lists them, and the recording of denials. */
 
-/** The refusals of right and of state. What is malformed, stale or too much is no decision about the caller. */
+/** Denials by permission and by state. Malformed, stale or rate-limited requests are no decisions about the caller. */
 const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   insufficient_scope: 'scope',
   credential_not_permitted: 'policy',
@@ -41,21 +41,21 @@ const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<strin
 }
 
 /**
- * The subject and the client that a tenant's record names for a caller of another tenant. It has a space, which no name in a
- * credential has, so that it cannot be taken for one of the tenant's own.
+ * The subject and the client in a tenant's record of a caller of another tenant. The space distinguishes it from any name in a
+ * credential.
  */
 const ANOTHER_TENANT = 'another tenant'
 
 export type Attempted = {
   readonly operation: string
-  /** What it was asked for, as far as it was read. */
+  /** The resource that the request names, as far as the request was read. */
   readonly resource: () => string | null
   readonly context: Context
 }
 
 type Recording = { readonly ledger: Ledger; readonly denials: Denials }
 
-/** Passes on what the work answers or throws; a refusal of right or state is on record before the caller learns of it. */
+/** Executes the work. A denial by permission or state is recorded before the caller learns of it. */
 export const withAudit = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
@@ -70,7 +70,7 @@ const recordDenial = async (
   { operation, resource, context }: Attempted,
   denied: Problem,
 ): Promise<void> => {
-  // Refused after the claim: the stream says so itself.
+  // A refusal after the idempotency record is an event of its own stream.
   if (denied.extras.correlationId !== undefined) return
   const { code } = denied
   const named = resource()
@@ -79,7 +79,7 @@ const recordDenial = async (
   if (code !== 'resource_not_found' || named === null) return
   const denial = { operation, resource: named, check: 'tenant', code } as const
   const owner = await tenantOf(ledger, named)
-  // A 404 about a thing of one's own is no decision about the caller: it is deleted, say.
+  // A 404 about a resource of the caller's own tenant, such as a deleted one, is no decision about the caller.
   if (owner === context.tenant) return
   const records = [denials.record(denial, context)]
   if (owner !== undefined) records.push(denials.record(denial, asSeenBy(owner, context)))
@@ -87,8 +87,8 @@ const recordDenial = async (
 }
 
 /**
- * The caller's own record says the same whether another tenant has the thing or nobody does. The owner's record does not name
- * the caller; the two have the correlation id in common, for the operators, who see both.
+ * The context of the owner's record, which does not name the caller. The caller's own record is the same whether the resource
+ * belongs to another tenant or does not exist. Operators, who see both, join them by correlation id.
  */
 const asSeenBy = (owner: string, context: Context): Context => ({
   ...context,

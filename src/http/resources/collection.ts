@@ -30,7 +30,7 @@ export const readPage = async <R extends ListedRow>(
   const binding = { tenant, path: call.path, filters: definedOnly(filters) }
   const after = keyInCursor(call, cursor, { binding, schema: pageKeySchema })
   const sql = call.database.sql
-  // The position is read first: the rows are at least as new as it says.
+  // The position is read before the rows, so that the rows are at least as new.
   const position = await reachedPosition(call, name)
   const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
   const rows = await run(sql, page(request))
@@ -56,9 +56,8 @@ export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
- * How far the read model has got: at least to the position that is wanted, by If-Min-Position if no more is said, after
- * waiting for it as long as the caller prefers. Throws Problem `projection_behind` when that is not long enough, and
- * `rate_limited` when the caller waits for too much already.
+ * The position that the read model has reached: at least `wanted`, after waiting for it as long as the caller prefers. Throws
+ * Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many waiting requests.
  */
 export const reachedPosition = async (
   call: Call<unknown, unknown, unknown>,

@@ -27,11 +27,11 @@ const offers = Object.values(CONTENT_TYPES)
 
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
-/** The row of an export whose file is there. Throws Problem: 404 before it is finished, 410 after its time. */
+/** The row of a finished export. Throws Problem: 404 before it is finished, 410 after it has expired. */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params } = call
   const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
-  // The worker expires it a little later; it must not be read in between.
+  // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
   if (row.state === 'succeeded') return row
   throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
@@ -43,7 +43,7 @@ export const recordExportRead = (
   operation: 'read_export' | 'read_export_manifest',
 ): Promise<void> => recordAccess(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
 
-/** Piece by piece, as fast as the reader takes them. Ends short, and so visibly broken, if the file goes meanwhile. */
+/** The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile: the response is cut off. */
 const contentOf =
   ({ database }: Pick<ExportCall, 'database'>, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
   async (send, gone) => {
@@ -56,7 +56,7 @@ const contentOf =
     if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found in place of ${end - first}.`)
   }
 
-/** The ranges are those of the bytes as they are stored: a transformed answer would have others, and another digest. */
+/** no-transform, since ranges and digest are those of the stored bytes. */
 const CACHE_CONTROL = `${PRIVATE['Cache-Control']}, no-transform`
 
 const headersOf = ({ id, format, resource, sha256 }: OperationRow, { first, end }: ByteRange) => ({

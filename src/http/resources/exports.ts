@@ -19,6 +19,8 @@ import { answerCreated, readOne } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { metadataSchema, timeSchema } from './schemas.ts'
 
+/** The endpoints that create exports and read their manifests. */
+
 const KEPT_DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -9,7 +9,7 @@ import { type AnyRoute, route } from '../route.ts'
 import { keyInCursor, pageReply } from './paging.ts'
 import { pageQuery, pageSchema, timeSchema } from './schemas.ts'
 
-/** What happened to a resource, in order: who, when, why, and by what authority. */
+/** The history of a resource: its events in order, each with its subject, time and authority. */
 
 const entrySchema = z
   .object({
@@ -27,7 +27,7 @@ const entrySchema = z
   .meta({ id: 'HistoryEntry' })
 
 const jsonOf = (data: object): Record<string, z.core.util.JSONType> => {
-  // The idempotency record is the ledger's own business with one caller.
+  // The idempotency record concerns one caller and is not shown.
   const { claim: _, ...told } = data as { claim?: unknown }
   return JSON.parse(
     JSON.stringify(told, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),

@@ -29,6 +29,8 @@ import {
   timeSchema,
 } from './schemas.ts'
 
+/** The endpoints of invoices. */
+
 const TERM_DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -59,7 +61,7 @@ const invoiceSchema = z
   })
   .meta({ id: 'Invoice' })
 
-/** What a list, or an export, may be narrowed down to. */
+/** The filters of lists and exports of invoices. */
 export const invoiceFilters = {
   ...createdQuery,
   state: invoiceSchema.shape.state.optional(),
@@ -132,7 +134,7 @@ const listInvoices = route({
   handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 
-/** Four eyes, where the tenant's policy asks for them. A refusal of right comes before any stale version. */
+/** The four-eyes policy of the tenant. Throws Problem; 403 comes before 412. */
 const checkPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
   const { row } = await call.ledger.aggregates.load(invoiceEntity, call.params.id)
   const { tenant_id, currency, amount_due, created_by } = visible(call, row)

@@ -16,6 +16,8 @@ import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './schemas.ts'
 import { tickOf } from './subscriptions/schemas.ts'
 
+/** The endpoints of operations: exports, and payments and replays seen as asynchronous operations. */
+
 const progressSchema = z.object({
   done: z.int().min(0),
   total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
@@ -41,7 +43,7 @@ export type OperationView = z.input<typeof operationSchema>
 const errorOf = (code: string, instance: string, correlationId: string) =>
   isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
 
-/** The operation of a payment is the payment's own stream, seen as work that is under way: it has no other record. */
+/** The operation of a payment: a view of the payment's stream, without a record of its own. */
 export const renderPaymentOperation = (row: PaymentRow): OperationView => {
   const id = withPrefix('op', row.id as PaymentId)
   const accepted = row.revision > 0n
@@ -95,7 +97,7 @@ export const renderOperation = (row: OperationRow, shown?: Shown): OperationView
   expires_at: row.expires_at,
 })
 
-/** How far the attempt has come that the row speaks of. A courtesy: without the database there is still the operation. */
+/** The progress of the current attempt. Undefined without the database: the operation is shown without progress. */
 const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: OperationRow) => {
   if (row.attempt === 0 || row.row_count !== null) return undefined
   try {
@@ -107,7 +109,7 @@ const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: O
   }
 }
 
-/** The operation with its tag. Progress moves without an event, so that it is a part of the tag. */
+/** The operation and its tag. Progress changes without an event, so it is a part of the tag. */
 const representationOf = async (call: Call<unknown, unknown, unknown>, row: OperationRow) => {
   const progress = await progressFor(call, row)
   return { body: renderOperation(row, progress), etag: etagAt(row.revision, progress?.tick ?? 0, call.apiVersion) }
@@ -124,7 +126,7 @@ const readOperation = route({
   operationId: 'read_operation',
   summary: 'Read work that was accepted: an export, a payment that was not decided at once, or a replay',
   scope: 'exports:read',
-  // Whoever waits for a payment or a replay has its scope and need not have the others.
+  // A caller who waits for a payment or a replay has its scope, and does not need the others.
   orScopes: ['payments:read', 'events:subscribe'],
   params: byId,
   responses: {
@@ -148,7 +150,7 @@ const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView,
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
 }
 
-/** What has no record of its own: the operation of a payment, or of a replay. Its id says which stream it is in. */
+/** An operation without a record of its own: of a payment or a replay. Its id determines the stream. */
 const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
   const { ledger, principal } = call
   const paymentId = withPrefix('pay', id)

@@ -28,6 +28,8 @@ import {
 } from './schemas.ts'
 import { violationsOf } from '../request/violations.ts'
 
+/** The endpoints of orders. */
+
 const LINES_MAX = 200
 const QUANTITY_MAX = 1_000_000
 
@@ -78,7 +80,7 @@ const orderSchema = z
   })
   .meta({ id: 'Order' })
 
-/** What a list, or an export, may be narrowed down to. */
+/** The filters of lists and exports of orders. */
 export const orderFilters = {
   ...createdQuery,
   state: orderSchema.shape.state.optional(),
@@ -149,7 +151,7 @@ const listOrders = route({
   handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 
-// A member that is null is removed (RFC 7396): of the nullable members nothing remains but null. Lines cannot be removed.
+// A null member is removed (RFC 7396), so a nullable member becomes null. Lines cannot be removed.
 const orderPatch = z
   .strictObject({
     customer_reference: textSchema.nullable().optional(),
@@ -159,7 +161,7 @@ const orderPatch = z
   })
   .meta({ id: 'OrderPatch' })
 
-/** The annotations after the patch, held against their limits as a whole. */
+/** The metadata after the patch. Throws Problem when it exceeds its limits as a whole. */
 const patchedMetadata = (current: OrderRow['metadata'], patch: z.output<typeof orderPatch>['metadata']) => {
   const merged = metadataSchema.safeParse(patch === null ? {} : mergePatch(current, patch))
   if (merged.success) return merged.data
@@ -182,7 +184,7 @@ const changeOrder = route({
   handle: async call => {
     const { metadata, lines, customer_reference, description } = call.body
     const { row } = await call.ledger.aggregates.load(orderEntity, call.params.id)
-    // What is merged into here is what If-Match names: had it moved on, the precondition would fail.
+    // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.
     const current = visible(call, row)
     const command = {
       type: 'ChangeOrder' as const,

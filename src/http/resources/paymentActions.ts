@@ -9,7 +9,7 @@ import { answer, answerCreated } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { amountSchema, textSchema } from './schemas.ts'
 
-/** What becomes of a payment after it was made. */
+/** The endpoints that settle, fail and refund existing payments. */
 
 const byId = z.object({ id: idSchema('pay') })
 const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const

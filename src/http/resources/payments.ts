@@ -25,6 +25,8 @@ import {
   textSchema,
 } from './schemas.ts'
 
+/** The endpoints that create, list and read payments. */
+
 const settlementSchema = z.enum(['immediate', 'deferred'])
 
 const newPayment = z
@@ -58,7 +60,7 @@ export const paymentSchema = z
   })
   .meta({ id: 'Payment' })
 
-/** What a list, or an export, may be narrowed down to. */
+/** The filters of lists and exports of payments. */
 export const paymentFilters = {
   ...createdQuery,
   state: paymentSchema.shape.state.optional(),
@@ -124,7 +126,7 @@ const createPayment = route({
   },
 })
 
-/** Names the wait as it was granted, which may be shorter than the one that was asked for. */
+/** The header that names the granted wait, which may be shorter than the preferred one. */
 const appliedOf = ({ respondAsync, waitMs }: Preference): Readonly<Record<string, string>> => {
   const applied = [
     ...(respondAsync ? ['respond-async'] : []),

@@ -9,26 +9,26 @@ import { etagOf, isKnown } from '../request/conditional.ts'
 import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
 import type { Call, Reply } from '../route.ts'
 
-/** How every resource is read, answered and listed: what the resources' own files would otherwise all repeat. */
+/** The replies that all resources share: reads by id, replies to commands, and the problems of rejections and keys. */
 
 type AnyCall = Call<unknown, unknown, unknown>
 export type Render<R> = (row: R) => object
 
-/** Of another tenant, deleted, or never there: the caller cannot tell which. */
+/** The row, if the caller may see it. A resource of another tenant, a deleted one and one that never existed are the same 404. */
 export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined): R => {
   if (row === undefined || row.tenant_id !== call.principal.tenant || row.state === 'deleted')
     throw new Problem('resource_not_found')
   return row
 }
 
-/** Kept by its reader alone, and asked for again before use. */
+/** The caching headers of resources: private caches only, with revalidation before each use. */
 export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
 
 type AsOf = { readonly as_of?: string | undefined }
 
 /**
- * GET by id, from the stream itself: never older than what any writer was told. With `as_of`, as it was at that time:
- * what had been decided by then.
+ * The reply to GET by id, from the stream itself, so that it is never older than a response to any writer. With `as_of`, the
+ * state that the events decided up to that time lead to.
  */
 export const readOne = async <K extends Kind>(
   call: Call<unknown, AsOf | undefined, unknown>,
@@ -56,7 +56,7 @@ const rowAsOf = async <K extends Kind>(
   const until = Date.parse(asOf)
   let row: K['row'] | undefined
   for (const recorded of await aggregates.history({ aggregate }, id)) {
-    // The order of the stream is the order of the decisions, whatever the clocks of their machines said.
+    // The order of the stream is the order of the decisions; the clocks of their machines may differ.
     if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
     row = fold(projection, row, recorded)
   }
@@ -75,7 +75,7 @@ export const problemOf = (rejection: Rejection, { recordedFor, replayed }: Recor
   })
 }
 
-/** The If-Match of the call as a test of what was loaded; a resource that is not visible is a 404 before it is a 412. */
+/** The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. */
 export const ifMatchOf =
   (call: AnyCall) =>
   (row: ResourceRow | undefined): boolean =>
@@ -87,7 +87,7 @@ type HandledRow<R> =
   | (Rejection & { readonly ok: false })
   | { readonly ok: false; readonly stale: { readonly row: R | undefined } }
 
-/** The answer to a command on an existing resource: the resource as it is now. */
+/** The reply to a command on an existing resource: the resource after the command. */
 export const answer = <R extends ResourceRow>(call: AnyCall, handled: HandledRow<R>, render: Render<R>): Reply => {
   if (handled.ok && handled.row)
     return { status: 200, body: render(handled.row), headers: changedHeaders(call, handled) }
@@ -107,7 +107,7 @@ const preconditionFailed = (call: AnyCall, row: ResourceRow | undefined): Proble
     ...(row ? { headers: { ETag: etagOf(row.revision, call.apiVersion) } } : {}),
   })
 
-/** The answer to a creating command, first time or replayed. */
+/** The reply to a creating command, for the first request and for replays of its key. */
 export const answerCreated = <R extends ResourceRow>(
   call: AnyCall,
   created: Created<R>,
@@ -138,7 +138,7 @@ export const answerCreated = <R extends ResourceRow>(
   }
 }
 
-/** What is wrong with a key that was used before. `path`: of the resources that it is about. */
+/** The problem of a key that was used before. `path`: the path of the resources that the key created. */
 export const keyProblemOf = (conflict: KeyConflict, path: string): Problem =>
   conflict.kind === 'key_reused'
     ? keyReused(conflict.pointers)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
-/** The shapes that several resources share, as the contract names them. */
+/** Schemas that several resources share. */
 
 export const amountSchema = z
   .int()
@@ -9,7 +9,7 @@ export const amountSchema = z
   .max(Number(AMOUNT_MAX))
   .meta({ description: 'Minor units of the currency: 1099 USD is 10.99 dollars.' })
 
-/** Any sum of amounts, zero included. */
+/** A sum of amounts; zero is permitted. */
 export const sumSchema = z.int().min(0).meta({ description: 'Minor units of the currency.' })
 
 export { currencySchema }
@@ -22,7 +22,7 @@ export const exponentSchema = z
 
 const hasYear = (text: string): boolean => !text.startsWith('0000')
 const NO_YEAR = { message: 'There is no year 0.' }
-/** With nine digits of a second. Postgres, which is asked for times, reads no text of any length. */
+/** With nanoseconds. Limited, since the text becomes a parameter of a query. */
 const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
 
 export const timeSchema = z.iso
@@ -48,8 +48,8 @@ export const metadataSchema = z
   .meta({ description: 'Yours: text by text, kept and returned as it is.', maxProperties: METADATA_KEYS_MAX })
 
 /**
- * Metadata in a merge patch: null removes. The contract names the limits of the keys; they are held against the outcome,
- * as the number of keys is, since the removal of a key that cannot be there changes nothing (RFC 7396).
+ * Metadata in a merge patch: null removes a key. The limits of keys are checked on the outcome, as their number is, since the
+ * removal of a key that cannot exist changes nothing (RFC 7396).
  */
 export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
   description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may be there afterwards.`,
@@ -57,24 +57,24 @@ export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()
 })
 
 const TEXT_CHARS_MAX = 500
-// A body with U+0000 was refused before; here it is a query that must not reach Postgres with it.
+// Postgres refuses U+0000. In a body the JSON parser refuses it; this check is for query parameters.
 export const textSchema = z
   .string()
   .min(1)
   .max(TEXT_CHARS_MAX)
   .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
 
-/** The largest that Postgres takes for a bigint. */
+/** The maximum of bigint in Postgres. */
 const POSITION_MAX = 2n ** 63n - 1n
 
-/** A position of the log: text, since it may outgrow what a double holds. */
+/** A position of the log, as text, since it may exceed what a double can represent. */
 export const POSITION = /^\d{1,19}$/
 export const positionSchema = z
   .string()
   .regex(POSITION, { error: 'A whole number.', abort: true })
   .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
 
-/** What every resource begins and ends with. */
+/** The members of every resource. */
 export const resourceShape = {
   version: z.int().min(0).meta({ description: 'Grows with every change.' }),
   tenant_id: z.string(),
@@ -87,7 +87,7 @@ export const resourceShape = {
 const PAGE_LIMIT_MAX = 100
 const PAGE_LIMIT = 25
 
-/** A whole number: digits in the query of a request, and an integer to a reader of the contract. */
+/** A whole number: digits in a query, an integer in the contract. */
 const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
   z
     .string()
@@ -102,7 +102,7 @@ const integerOf = (schema: object, integer: Readonly<Record<string, number>>): v
   Object.assign(schema, { type: 'integer', ...integer })
 }
 
-/** Of every GET by id: the state at an earlier time. */
+/** The query of every GET by id: the state at an earlier time. */
 export const asOfQuery = z.object({
   as_of: timeSchema.optional().meta({ description: 'The resource as it was at this time; 404 before it was created.' }),
 })

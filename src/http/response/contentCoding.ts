@@ -4,17 +4,17 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 
 /**
- * Content codings of answers (RFC 9110 §8.4, §12.5.3). Three kinds of answer are never coded: those to commands, which may
- * hold a secret (the length of what is compressed tells about it); those with an entity tag, which is strong and would have
- * to be another one for each coding; and streams, whose readers want each part as it comes, or ranges of the whole.
+ * Content codings of responses (RFC 9110 §8.4, §12.5.3). Three kinds of response are never compressed: responses to commands,
+ * which may hold a secret (BREACH: the compressed length reveals it); responses with a strong entity tag, which would need
+ * another tag for each coding; and streams, whose readers need each chunk at once, or ranges of the whole.
  */
 
 const CODINGS = ['br', 'gzip'] as const
 type Coding = (typeof CODINGS)[number]
 
-/** A smaller answer fits into one packet as it is. */
+/** A smaller response fits into one packet uncompressed. */
 const CODED_MIN_BYTES = 1_024
-/** Where Brotli is smaller than gzip and still as fast. */
+/** At this quality Brotli is smaller than gzip and as fast. */
 const BROTLI_QUALITY = 4
 const METHODS: readonly (string | undefined)[] = ['GET', 'HEAD']
 
@@ -23,10 +23,10 @@ const compressors: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Buffer
   gzip: bytes => promisify(gzip)(bytes),
 }
 
-// For an element without white space around it: two runs of it beside each other would be tried in every combination.
+// Matches a trimmed element: two adjacent runs of white space in the pattern would backtrack in every combination.
 const ELEMENT = /^([^;, \t]+)(?:[ \t]*;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
-/** The quality of each coding that the caller names; an element that is none is as if it were absent. */
+/** The quality of each coding that the caller names; malformed elements are ignored. */
 const qualitiesOf = (header: string): ReadonlyMap<string, number> =>
   new Map(
     header.split(',').flatMap(element => {
@@ -35,7 +35,7 @@ const qualitiesOf = (header: string): ReadonlyMap<string, number> =>
     }),
   )
 
-/** The coding that the caller likes best; of two that it likes as much, Brotli. Undefined for none. */
+/** The coding with the highest quality; Brotli if both are equal. Undefined for no coding. */
 export const codingOf = (header: string | undefined): Coding | undefined => {
   const qualities = qualitiesOf(header ?? '')
   const qualityOf = (coding: Coding): number => qualities.get(coding) ?? qualities.get('*') ?? 0
@@ -63,7 +63,7 @@ const codedOnce = (key: string, text: string, code: () => Promise<Buffer>): Prom
   return coded
 }
 
-/** The bytes of the body as this caller takes them, with the headers that say so. */
+/** The bytes of the body in the coding that this caller accepts, and the headers that name it. */
 export const coded = async (
   req: IncomingMessage,
   text: string,

@@ -4,13 +4,13 @@ import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from './problemCatalogue.ts'
 import type { AnyRoute, Reply } from '../route.ts'
 
-/** Every request is answered in time, and no failure of a dependency is told as a fault of the service's own. */
+/** Deadlines of requests, and the problems of failing dependencies, which must not appear as internal errors. */
 
 export const deadlineOf = ({ deadlineMs = REQUEST_DEADLINE_MS }: Pick<AnyRoute, 'deadlineMs'>): number => deadlineMs
 
 /**
- * Answers within `leftMs`, whatever the dependencies do. The work goes on after that, and its outcome can be found by the
- * same key.
+ * Resolves within `leftMs`, whatever the dependencies do, or throws Problem. The work continues after that, and its outcome
+ * can be found with the same key.
  */
 export const withDeadline = async (
   world: World,
@@ -23,7 +23,7 @@ export const withDeadline = async (
   const code = method === 'GET' ? 'dependency_unavailable' : 'deadline_exceeded'
   const late = new Promise<never>((_, reject) => {
     const end = (): void => {
-      // An error is only made where there is one: most requests are answered long before.
+      // Created only when needed, since most requests are answered long before.
       if (!signal.aborted) reject(new Problem(code, { detail: 'There was no answer within the deadline.' }))
     }
     void world.sleep(Math.max(0, leftMs), signal).then(end)
@@ -31,7 +31,7 @@ export const withDeadline = async (
   return Promise.race([work(), late]).finally(() => answered.abort())
 }
 
-/** The Problem that a failing dependency is for the caller: it depends on whether anything may have been done. */
+/** Throws the Problem of a failing dependency: which one depends on whether the request may have had an effect. */
 export const unavailableAsProblem = async <T>(
   { method }: Pick<AnyRoute, 'method'>,
   work: () => Promise<T>,
@@ -46,7 +46,7 @@ export const unavailableAsProblem = async <T>(
   }
 }
 
-/** For work that changes nothing for its caller, such as the record of a refusal: whatever fails of it has no effect. */
+/** The same for work without an effect for its caller, such as the record of a refusal. */
 export const withoutEffect = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()

@@ -8,20 +8,20 @@ import { rateHeaders, type RateUsage } from '../access/rateLimits.ts'
 import type { Reply, Streamed } from '../route.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 
-/** What the checks have found out about the request so far; Express keeps it beside the response. */
+/** Writes responses: replies of handlers, streams and problem documents, with the headers of every response. */
+
+/** The results of the checks so far, in the `locals` of the Express response. */
 type Locals = {
   readonly correlationId?: string
   readonly apiVersion?: string
-  /** The address under which callers know the service. */
+  /** The service's public address. */
   readonly publicUrl?: string
-  /** How the caller stands with its limits. */
   readonly rateUsage?: readonly RateUsage[]
-  /** The request's share of the capacity. */
   readonly holding?: Holding
 }
 type Response = ServerResponse & { locals: Locals }
 
-/** On every response, whatever it says. */
+/** The headers of every response. */
 const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'X-Correlation-ID': locals.correlationId ?? '',
   'API-Version': locals.apiVersion ?? OLDEST_VERSION,
@@ -31,8 +31,8 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
 })
 
 /**
- * Puts the common headers on an answer that others write. They are added when the answer begins, because a library may
- * drop the headers that were set before it failed.
+ * Adds the common headers to a response that a library writes. They are added when the head is written, because the library
+ * may drop headers that were set before it failed.
  */
 export const setCommonHeaders = (res: Response): void => {
   const begin = res.writeHead.bind(res) as (...given: readonly unknown[]) => Response
@@ -59,10 +59,10 @@ export const sendReply = async (req: IncomingMessage, res: Response, reply: Repl
   res.end(req.method === 'HEAD' ? undefined : bytes)
 }
 
-/** A reader that takes nothing for so long is not kept. */
+/** The connection of a reader that accepts no data for this time is closed. */
 const UNREAD_MAX_MS = 30_000
 
-/** Waits until the reader has taken what was written: nothing piles up here for one that is slow. */
+/** Waits until the reader has accepted the written data, so that a slow reader causes no buffering. */
 const drained = async (res: Response, gone: AbortSignal): Promise<void> => {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(UNREAD_MAX_MS)])
   await once(res, 'drain', { signal }).catch(() => res.destroy())
@@ -74,7 +74,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
-  // A reader that listens for hours is not at work.
+  // A stream may last for hours, so it holds no request slot.
   res.locals.holding?.leave()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
@@ -82,7 +82,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   try {
     await stream(send, gone.signal)
   } catch (error) {
-    // Not ended: an answer that breaks off must not be taken for a whole one.
+    // The connection is destroyed, so that an incomplete response does not look complete.
     res.destroy()
     throw error
   }
@@ -91,7 +91,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
 
 export const sendProblem = (req: IncomingMessage, res: Response, problem: Problem): void => {
   if (res.headersSent) {
-    // Too late for another answer: an answer that breaks off cannot be taken for a whole one.
+    // The head was sent already: the connection is destroyed, so that an incomplete response does not look complete.
     res.destroy()
     return
   }

@@ -15,27 +15,29 @@ import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { normalizeUrl } from '../request/url.ts'
 
+/** The request listener: framing checks, load shedding, the router that is made from the routes, and the request log. */
+
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
   readonly admission: Omit<LoadShedding, 'exempt' | 'pace'>
   readonly pace: Pace
-  /** The address of the peer when absent. */
+  /** The client address behind trusted proxies; the address of the peer when absent. */
   readonly addressOf?: AddressOf
-  /** The embedded issuer, mounted at its own path. */
+  /** The embedded issuer and the path that it is mounted at. */
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
-  /** The address under which callers know the service. */
+  /** The service's public address. */
   readonly publicUrl: string
 }
 
-/** Answers requests. What Express could not find its way with, and would answer with a page of its own, never gets there. */
+/** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
 export const createApp = (parts: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(parts)
   const { addressOf = createAddressOf([]) } = parts
   const distrusted = new WeakSet<Socket>()
   return (req, res) => {
-    // Behind what could be read in two ways stands what may not have been meant for a request.
+    // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
     if (distrusted.has(req.socket)) return undefined
     const locals = {
       correlationId: correlationIdOf(req),
@@ -52,7 +54,7 @@ export const createApp = (parts: AppDependencies): RequestListener => {
   }
 }
 
-/** The Express application: the routes in the order of their declaration, then what is not there. */
+/** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
 const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
@@ -71,7 +73,7 @@ const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: 
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
     app.all(path, inTurn('open'), (req, res) => {
-      // What cannot be an id is no path of ours, with any method.
+      // A path with a malformed id is 404 for any method.
       const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
       sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
@@ -82,7 +84,7 @@ const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: 
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
     if (error instanceof Problem) return sendProblem(req, res, error)
-    // Express itself throws only for what it could not read: a path that does not decode, for one.
+    // Express itself throws only for malformed requests, such as a path that does not decode.
     sendProblem(
       req,
       res,
@@ -92,11 +94,11 @@ const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: 
   return app
 }
 
-/** The largest form that the issuer takes is far below this. */
+/** Far above the largest form that the issuer accepts. */
 const ISSUER_BODY_MAX_BYTES = 32 * 1024
 const ISSUER_BODY_DEADLINE_MS = 30_000
 
-/** The issuer reads bodies itself: it is not asked before the body is there, and holds no place until then. */
+/** Waits for the body before the issuer reads it, so that a request holds no slot while its body arrives. */
 const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {

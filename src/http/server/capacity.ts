@@ -1,8 +1,8 @@
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** The capacity that all requests of a process share: places for those at work, and memory for the bodies that are awaited. */
+/** The capacity that all requests of a process share: slots for requests in progress, and memory for pending bodies. */
 
-/** More requests at once would only wait in line; it is better to refuse them, and to be asked again. */
+/** More concurrent requests would only queue; it is better to refuse them, so that they are retried. */
 const AT_WORK_MAX = 1_000
 const BODIES_MAX = 1_000
 const BODIES_MAX_BYTES = 32 * 1024 * 1024
@@ -19,13 +19,13 @@ const once = (release: Release): Release => {
 }
 
 export type Places = {
-  /** The function that gives the place back, or why there is none: for anybody, or for this caller. */
+  /** The function that releases the slot; or the reason why there is none, for any caller or for this one. */
   readonly take: (caller: string) => Release | 'none_left' | 'share_used'
 }
 
 /**
- * A caller may hold no more places than would still be free: one alone gets half of them, two get a third each, and there
- * is a place for every caller that holds none yet, however much the others want.
+ * A caller may hold no more slots than would still be free: a single caller gets half of them, two get a third each, and
+ * a caller that holds none yet always gets one, however many the others want.
  */
 export const createPlaces = (max = AT_WORK_MAX): Places => {
   const byCaller = new Map<string, number>()
@@ -51,13 +51,13 @@ export const createPlaces = (max = AT_WORK_MAX): Places => {
 type Waiting = { readonly bytes: number; readonly giveUp: () => void }
 
 export type Bodies = {
-  /** Begins to wait for a body of at most so many bytes. `giveUp` is called when others need the memory more. */
+  /** Registers a pending body of at most `bytes`. `giveUp` is called when its memory is needed for another caller. */
   readonly wait: (caller: string, waiting: Waiting) => Release
 }
 
 /**
- * A new body is always awaited: where there is no memory for it, the caller that has most gives up the body for which it has
- * waited longest. A body that comes with its head, as nearly all do, is so never refused for those that do not come.
+ * A new body is always accepted: without memory for it, the caller with the most pending bodies gives up its oldest one. So
+ * a body that arrives with its head, as nearly all do, is never refused because of bodies that do not arrive.
  */
 export const createBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): Bodies => {
   const byCaller = new Map<string, Set<Waiting>>()
@@ -98,15 +98,15 @@ export type Capacity = { readonly places: Places; readonly bodies: Bodies }
 
 export const createCapacity = (): Capacity => ({ places: createPlaces(), bodies: createBodies() })
 
-/** The share of the capacity that one request holds: a place, or memory for its body, or nothing. */
+/** The part of the capacity that one request holds: a slot, memory for its body, or nothing. */
 export type Holding = {
-  /** Takes a place on the account of this caller, and gives back what was held before. Throws Problem. */
+  /** Takes a slot for this caller, and releases what was held before. Throws Problem. */
   readonly work: (caller: string) => void
-  /** Gives back what is held, until it is taken again. */
+  /** Releases what is held; the request may take a slot again. */
   readonly rest: () => void
-  /** Gives the place back while the body is awaited. */
+  /** Releases the slot and registers the pending body. */
   readonly wait: (caller: string, waiting: Waiting) => void
-  /** Gives everything back for good: the answer has gone out, or is one that has no end. */
+  /** Releases everything for good: the response was sent, or is an endless stream. */
   readonly leave: () => void
 }
 

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
-/** The address that a request came from, also behind proxies that are trusted to say so (TRUSTED_PROXIES). */
+/** The address of the client, also behind the proxies of TRUSTED_PROXIES. */
 
 export type AddressOf = (req: IncomingMessage) => string
 
-/** An IPv4 address in an IPv6 socket is the IPv4 address. */
+/** The plain form of an IPv4-mapped IPv6 address. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
 
-/** Addresses and CIDR blocks, all of them valid (config.ts). */
+/** `blocks`: addresses and CIDR blocks, validated in config.ts. */
 const listOf = (blocks: readonly string[]): BlockList => {
   const list = new BlockList()
   for (const block of blocks) {
@@ -20,7 +20,7 @@ const listOf = (blocks: readonly string[]): BlockList => {
   return list
 }
 
-/** With or without a port; an IPv6 address that has one is in brackets. Undefined for what is no address. */
+/** The address of a node with or without a port; an IPv6 address with a port is in brackets. Undefined for anything else. */
 const nodeOf = (text: string): string | undefined => {
   const [, bracketed, bare] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+)(?::\d{1,5})?)$/.exec(text) ?? []
   const address = plain(bracketed ?? bare ?? text)
@@ -33,13 +33,13 @@ const forwardedFor = (header: string): Hops => header.split(',').map(hop => node
 
 const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
 const CLOSED = new RegExp(String.raw`^(?:[^"]|${QUOTED})*$`)
-/** RFC 7239 §4: elements with commas between them, and in each of them pairs with semicolons. */
+/** RFC 7239 §4: elements separated by commas, each with pairs separated by semicolons. */
 const ELEMENT = new RegExp(String.raw`(?:${QUOTED}|[^",])+`, 'g')
 const PAIR = new RegExp(String.raw`(?:${QUOTED}|[^";])+`, 'g')
 const FOR = new RegExp(String.raw`^[ \t]*for=(${QUOTED}|[^" \t]+)`, 'i')
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/, '$1').replaceAll(/\\(.)/g, '$1')
 
-/** A pair is told from one that is quoted within another: a proxy may pass on a host that a client has made up. */
+/** The value of `for` outside of quoted strings: a proxy may pass on a quoted host that the client invented. */
 const forIn = (element: string): string | undefined => {
   for (const [pair] of element.matchAll(PAIR)) {
     const [, node] = FOR.exec(pair) ?? []
@@ -48,7 +48,7 @@ const forIn = (element: string): string | undefined => {
   return undefined
 }
 
-/** A quote that is opened and not closed hides the hops that a proxy has added behind it: then no hop can be believed. */
+/** An unclosed quote hides the hops that a proxy added after it: then no hop is used. */
 const forwarded = (header: string): Hops => {
   if (!CLOSED.test(header)) return [undefined]
   return (header.match(ELEMENT) ?? []).map(element => nodeOf(unquoted(forIn(element) ?? '')))
@@ -58,9 +58,9 @@ const textOf = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header.join(', ') : header
 
 /**
- * Each proxy adds the address that it was reached from at the right end; what stands left of an address that is no trusted
- * proxy was written by the client, or by a proxy that is not known. A proxy that adds to one of the two headers may pass on the other as a client sent it:
- * where they disagree, neither is believed, and the request counts as the proxy's own.
+ * Each proxy appends the address of its peer. Entries before an address that is not a trusted proxy were written by the
+ * client or an unknown proxy. A proxy that appends to one of the two headers may pass on the other as the client sent it, so
+ * when they disagree, neither is used and the request counts as the proxy's own.
  */
 export const createAddressOf = (trustedProxies: readonly string[]): AddressOf => {
   const trusted = listOf(trustedProxies)
@@ -92,10 +92,7 @@ export const createAddressOf = (trustedProxies: readonly string[]): AddressOf =>
 const GROUPS = 8
 const NETWORK_GROUPS = 4
 
-/**
- * The account of what comes from this address: of IPv6 its network of 64 bits, since a host may use as many addresses of
- * it as it likes.
- */
+/** The account of an address: for IPv6 its /64 network, since a host may use any address of it. */
 export const networkOf = (address: string): string => {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

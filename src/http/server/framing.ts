@@ -1,23 +1,23 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** What Node reads as HTTP and two implementations may still read differently: refused before anything is looked at. */
+/** Framing checks: refuses requests that Node accepts but another HTTP implementation may parse differently. */
 
 export const HEADERS_MAX_BYTES = 16 * 1024
 export const URL_MAX_CHARS = 8 * 1024
-/** Of each line of the head: the colon, the space and the end of the line. */
+/** The colon, the space and the line end of each header line. */
 const LINE_EXTRA_BYTES = 4
 
 /** origin-form (RFC 9112 §3.2.1); a fragment is never sent. */
 const ORIGIN_FORM = /^\/[^#]*$/
-/** A name or an address, and a port (RFC 9110 §7.2). */
+/** A host name or address, and an optional port (RFC 9110 §7.2). */
 const AUTHORITY = String.raw`(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+\])(?::\d{0,5})?`
 const HOST = new RegExp(`^${AUTHORITY}$`, 'i')
-/** absolute-form without user information (RFC 9110 §4.2.4): what is behind it is the origin-form. */
+/** The scheme and authority of the absolute-form, without user information (RFC 9110 §4.2.4). */
 const ABSOLUTE_FORM = new RegExp(`^https?://${AUTHORITY}(?=[/?]|$)`, 'i')
 const VERSIONS: readonly string[] = ['1.0', '1.1']
 
-/** The target in origin-form. `*` stays as it is. Undefined when it is no target of ours. */
+/** The target in origin-form; `*` stays as it is. Undefined for any other form. */
 export const originFormOf = (target: string, method: string): string | undefined => {
   if (target === '*') return method === 'OPTIONS' ? target : undefined
   const path = target.replace(ABSOLUTE_FORM, '')
@@ -25,7 +25,7 @@ export const originFormOf = (target: string, method: string): string | undefined
   return (path === target && !target.startsWith('/')) || !ORIGIN_FORM.test(origin) ? undefined : origin
 }
 
-// The connection ends with the answer: where this message ends is what nobody can be sure of.
+// The connection is closed with the response, since the end of this message is uncertain.
 const fault = (detail: string): Problem =>
   new Problem('bad_request_framing', { detail, headers: { Connection: 'close' } })
 
@@ -35,7 +35,7 @@ const countOf = ({ rawHeaders }: IncomingMessage, name: string): number =>
 const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
   rawHeaders.reduce((bytes, text) => bytes + text.length, (rawHeaders.length / 2) * LINE_EXTRA_BYTES)
 
-/** Two of what must be one, or one that is none: an intermediary may have believed something else. */
+/** Duplicate or malformed framing headers: a proxy may have parsed the request differently (request smuggling). */
 export const framingFault = (req: IncomingMessage): Problem | undefined => {
   const { url = '', method = '', httpVersion, headers } = req
   if (url.length > URL_MAX_CHARS) return new Problem('uri_too_long')

@@ -3,6 +3,8 @@ import { Unavailable } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { setCommonHeaders } from '../response/respond.ts'
 
+/** Mounts the embedded issuer below its path, with the headers and problem documents of the other endpoints. */
+
 /**
  * A handler of requests below the issuer's path. It calls `next` with nothing for a path that it does not have, with an
  * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a failure.
@@ -17,7 +19,7 @@ const problemOf = (error: unknown): Problem => {
     : new Problem('method_not_allowed', { headers: { Allow: allow } })
 }
 
-/** The embedded issuer's own answers carry the headers of every other answer; the rest are problems as elsewhere. */
+/** The issuer's own responses get the common headers; its errors become problem documents. */
 export const mountIssuer =
   (handler: IssuerHandler): RequestHandler =>
   (req, res, next) => {

@@ -5,11 +5,11 @@ import type { Duplex } from 'node:stream'
 import { documentOf, type ErrorCode, Problem, retryOf, statusOf } from '../response/problemCatalogue.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 
-/** What comes on a connection and is not HTTP, or comes too slowly: it gets a problem, and the connection ends. */
+/** Answers bytes that are not HTTP, or requests that arrive too slowly, with a problem, and closes the connection. */
 
-/** A peer that does not close its end has so long to read what it was told. */
+/** The time that a peer has to read the response before its connection is destroyed. */
 const LINGER_MS = 1_000
-/** What a request line that never ends begins with. */
+/** The beginning of a request line without an end. */
 const REQUEST_LINE = /^[A-Z-]+ [^\r\n]*$/
 
 type ClientError = Error & { readonly code?: string; readonly rawPacket?: Buffer; readonly bytesParsed?: number }
@@ -46,7 +46,7 @@ const end = (socket: Duplex, answer = ''): void => {
   socket.end(answer)
 }
 
-/** A connection that wants to be something else than HTTP. */
+/** Refuses CONNECT: this service is no proxy. */
 export const refuseTunnel = (_req: IncomingMessage, socket: Duplex): void => {
   socket.on('error', () => socket.destroy())
   end(socket, answerOf('bad_request_framing'))
@@ -55,15 +55,15 @@ export const refuseTunnel = (_req: IncomingMessage, socket: Duplex): void => {
 type Exchanges = { readonly open: Set<ServerResponse>; last: ServerResponse }
 
 /**
- * The answers under way are remembered for the sake of their order: what could not be read is often the second request
- * on its connection, and an answer to it that overtakes the first one's would pass for that. The client would be told
- * that nothing was done while the first request is carried out.
+ * Responses in progress are tracked to keep their order. A malformed request is often the second one on its connection; an
+ * error response that overtook the first response would be taken for it, and the client would believe that the first request
+ * had no effect while it is executed.
  */
 export const createMalformedRequestHandler = () => {
   const connections = new WeakMap<Duplex, Exchanges>()
   const ended = new WeakSet<Duplex>()
 
-  /** Whether the request is to be carried out: not when its connection was told already that it ends. */
+  /** Registers a request. False when an error response has already closed its connection: then it is not executed. */
   const begun = (req: IncomingMessage, res: ServerResponse): boolean => {
     if (ended.has(req.socket)) return false
     const exchanges = connections.get(req.socket) ?? { open: new Set(), last: res }
@@ -75,7 +75,7 @@ export const createMalformedRequestHandler = () => {
   }
 
   const answer = async (trouble: ClientError, socket: Duplex): Promise<void> => {
-    // The parser complains of every packet that still comes.
+    // The parser emits an error for every further packet.
     if (ended.has(socket)) return
     ended.add(socket)
     const { open, last } = connections.get(socket) ?? { open: new Set<ServerResponse>(), last: undefined }
@@ -83,7 +83,7 @@ export const createMalformedRequestHandler = () => {
     await Promise.all([...open].filter(res => res !== broken).map(res => once(res, 'close')))
     if (trouble.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else if (!broken?.headersSent) end(socket, answerOf(codeOf(trouble)))
-    // It has its answer already. One that is still being written must not look whole.
+    // The broken request was answered already. A response that is still being written must not look complete.
     else if (broken.writableFinished) end(socket)
     else socket.destroy()
   }

@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
 import { createMalformedRequestHandler, refuseTunnel } from './malformedRequests.ts'
 
+/** The HTTP server: its limits and timeouts, and its graceful shutdown. */
+
 const HEADERS_DEADLINE_MS = 10_000
 const REQUEST_DEADLINE_MS = 40_000
 const DEADLINE_CHECK_MS = 1_000
@@ -11,24 +13,23 @@ const IDLE_CHECK_MS = 50
 
 export type Listening = {
   readonly port: number
-  /** Takes no new requests, lets the running ones end, and cuts those that are still there after the grace. */
+  /** Accepts no new requests, waits for those in progress, and closes all connections after the grace. */
   readonly close: (graceMs: number) => Promise<void>
 }
 
-/** Throws the system's error when the port cannot be had. */
+/** Throws the system error when the port is not available. */
 export const listen = async (
   app: RequestListener,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> => {
   const server = createServer({
-    // Node counts the target among the headers; each has its own limit (framing.ts).
+    // Node counts the target as a part of the headers; framing.ts has a limit for each.
     maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
     headersTimeout: HEADERS_DEADLINE_MS,
-    // The deadlines are looked at this often.
     connectionsCheckingInterval: DEADLINE_CHECK_MS,
     requestTimeout: REQUEST_DEADLINE_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Node's own refusal would be no problem document (framing.ts).
+    // Node's own refusal would not be a problem document; framing.ts checks Host.
     requireHostHeader: false,
   })
   const unreadable = createMalformedRequestHandler()
@@ -41,7 +42,7 @@ export const listen = async (
   })
   server.on('clientError', unreadable.answer)
   server.on('connect', refuseTunnel)
-  // A body is asked for only when its head has passed every check (body.ts).
+  // 100 Continue is sent only after the head has passed every check (body.ts).
   for (const event of ['checkContinue', 'checkExpectation'])
     server.on(event, (req, res) => server.emit('request', req, res))
   await new Promise<void>((resolve, reject) => {
@@ -57,7 +58,7 @@ export const listen = async (
 const close = async (server: Server, isIdle: () => boolean, graceMs: number): Promise<void> => {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   const late = setTimeout(() => server.closeAllConnections(), graceMs)
-  // Nobody is waited for who only keeps a connection open, or has sent half a request.
+  // Idle connections and incomplete requests do not delay the shutdown.
   const watch = setInterval(() => isIdle() && server.closeAllConnections(), IDLE_CHECK_MS)
   await closed
   clearTimeout(late)

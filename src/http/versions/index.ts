@@ -1,4 +1,4 @@
-/** Every dated contract that is served, oldest first. A request that names none gets the oldest. */
+/** The dated API versions that are served, oldest first. A request without API-Version gets the oldest. */
 export const VERSIONS = ['2026-11-01'] as const
 export type Version = (typeof VERSIONS)[number]
 

@@ -6,25 +6,25 @@ import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
 
 /**
- * Server-sent events: history first, then the facts that come, until the client goes.
+ * Server-sent events: the history first, then new facts, until the client disconnects.
  *
- *   reading    part by part from the database, a few streams at a time
- *      │ no more          ▲ more has come than is kept for it
+ *   reading    batches from the database, a few streams at a time
+ *      │ caught up        ▲ the queue overflowed
  *      ▼                  │
- *   following  what the tail gives, which looks once for all streams of the process
+ *   following  new facts from the tail, which polls once for all streams of the process
  *
- * The stream follows before it reads: a fact that becomes visible in between is in both, and is sent once, since the
- * stream knows its place in the order of arrival.
+ * The stream follows before it reads: a fact that becomes visible in between is in both, but is sent once, since the stream
+ * knows its place in the order of arrival.
  */
 
 const PART = 100
 const COMMENT_EVERY_MS = 15_000
-/** How often it is asked whether the reader may still read. */
+/** The interval at which the reader's permission is checked again. */
 const RECHECK_EVERY_MS = 5_000
 
 type Send = (chunk: string) => Promise<void>
 
-/** How far a stream has come, and how far its reader knows. */
+/** Sends facts, and tracks the place of the stream and the place that its reader knows. */
 const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
   const { world } = call.ledger
   let place = from
@@ -44,7 +44,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
     passOver: (to: FeedPlace): void => {
       if (isBehind(to, place)) place = to
     },
-    /** The id alone is no event, but moves the Last-Event-ID past facts that did not fit the filters. */
+    /** An id without data is no event, but advances Last-Event-ID past facts that the filters exclude. */
     comment: async (): Promise<void> => {
       if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
       quietSinceMs = world.monotonicMs()
@@ -68,7 +68,7 @@ const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFac
   }
 }
 
-/** Reads the next part, and says whether there is another one. */
+/** Sends the next batch. True if there are more facts. */
 const sendPart = async (call: EventsCall, sender: Sender): Promise<boolean> => {
   const { facts, end, hasMore } = await read(call, sender.place(), PART, call.tail.read)
   await sender.send(facts)
@@ -76,19 +76,19 @@ const sendPart = async (call: EventsCall, sender: Sender): Promise<boolean> => {
   return hasMore
 }
 
-/** The code that the reader would now be refused with: a token runs out, a key or a scope is taken away. */
+/** The code of the problem that would refuse the reader now: an expired token, a revoked key or scope. */
 const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> => {
   try {
     await recheck()
     return undefined
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    // A check that gets no answer is made again later: the caller was allowed to read a moment ago.
+    // Without an answer the check is repeated later, since the caller was permitted a moment ago.
     return error.code === 'dependency_unavailable' ? undefined : error.code
   }
 }
 
-/** The refusal that ends the stream; undefined as long as there is none. Asked at most every few seconds. */
+/** The code of the refusal that ends the stream, checked at most every few seconds; undefined without one. */
 const createRecheck = (call: EventsCall): (() => Promise<string | undefined>) => {
   const { world } = call.ledger
   let checkedAtMs = world.monotonicMs()
@@ -115,7 +115,7 @@ const run = async (call: EventsCall, sender: Sender, followed: Followed, signal:
   return undefined
 }
 
-/** Throws Problem, before the stream begins, for a cursor that is none and for a caller with too many streams. */
+/** Throws Problem before the stream begins, for an invalid cursor or a caller with too many streams. */
 export const eventStream = (call: EventsCall): Streamed => {
   const from = startOf(call, call.lastEventId ?? call.query.cursor)
   call.onClose(call.shares.streams.take(call.principal))

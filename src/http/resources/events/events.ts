@@ -7,8 +7,8 @@ import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
 /**
- * The published facts over HTTP: the same as Kafka carries, with the same ids, in the order of their arrival. That is the
- * order of the log, but for facts of keys that were parked: they come late, behind what was there before them.
+ * GET /events: the published facts, with the ids that they have in Kafka, in order of arrival. That is the order of the log,
+ * except for facts of parked keys, which arrive after they are released.
  */
 
 const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })
@@ -28,7 +28,7 @@ const eventsPageSchema = z.object({
 
 const page = async (call: EventsCall): Promise<Reply> => {
   const after = startOf(call, call.query.cursor)
-  // Read first: the page is at least as new as it says.
+  // The position is read before the facts, so that the page is at least as new.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
   const { facts, end, hasMore } = await read(call, after, call.query.limit, ({ text, values }) =>
     call.database.sql(text, values),

@@ -6,7 +6,7 @@ import type { Call } from '../../route.ts'
 import { keyInCursor } from '../paging.ts'
 import { pageQuery, positionSchema, textSchema, timeSchema } from '../schemas.ts'
 
-/** The reading of the feed of facts, for the pages and the streams of GET /events. */
+/** Reads the facts projection for the pages and the streams of GET /events. */
 
 export const query = z.object({
   ...pageQuery,
@@ -31,7 +31,7 @@ const cursorSchema = z.object({ after: z.string(), seq: z.string().default('0') 
 export const seal = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
   call.cursors.seal(bindingOf(call), { after: String(arrival), seq: String(seq) })
 
-/** Where to go on: behind the cursor, or from the position that was asked for, or from the beginning. */
+/** The place to begin after: that of the cursor, else the requested position, else the beginning. */
 export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
   const key = keyInCursor(call, cursor, { binding: bindingOf(call), schema: cursorSchema })
   return key === undefined
@@ -42,14 +42,14 @@ export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace
 export type Found = FeedPlace & { readonly event: CloudEvent }
 type FactsRead = {
   readonly facts: readonly Found[]
-  /** How far was looked: where the next part begins. */
+  /** The place that the next reading begins after. */
   readonly end: FeedPlace
   readonly hasMore: boolean
 }
 
 type Run = (query: Query<FactsPageRow>) => Promise<FactsPageRow[]>
 
-/** The next facts. A part without any still moves the place on, behind those that did not fit the filters. */
+/** The next facts. A reading without matching facts still advances the place past those that the filters exclude. */
 export const read = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<FactsRead> => {
   const { type, subject, from_time } = call.query
   const { tenant } = call.principal

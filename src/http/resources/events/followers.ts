@@ -1,15 +1,15 @@
 import type { TailFact } from '../../../../projections/facts/queries.ts'
 import type { World } from '../../../ports.ts'
 
-/** Event streams that have come to the end of the feed, each with the facts of its tenant that it has not sent yet. */
+/** Event streams that have caught up, each with a queue of new facts of its tenant. */
 
-/** A stream whose reader is slower than this falls behind, and reads for itself from where it is. */
+/** A stream with a longer queue falls behind, and reads from the database again. */
 const QUEUE_MAX = 500
 
 export type Followed = {
   /**
-   * The facts that have come since the last time, or `behind`: then some were left out, and all that are visible now must
-   * be read. None when the time is over or the signal aborts.
+   * The new facts since the last call; `behind` if the queue overflowed: then the stream must read from the database. Empty
+   * when the time is over or the signal aborts.
    */
   readonly next: (waitMs: number, signal: AbortSignal) => Promise<readonly TailFact[] | 'behind'>
   readonly close: () => void

@@ -10,7 +10,7 @@ import { PRIVATE } from '../resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { positionSchema, timeSchema } from '../schemas.ts'
 
-/** The manifest by which a consumer of GET /events proves that it has every fact: how many there are in a range, and which. */
+/** GET /events/manifest: count and hash of the facts in a range, by which a consumer proves that it has all of them. */
 
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
@@ -52,7 +52,7 @@ const backwards = (): Problem =>
     errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
   })
 
-/** Throws Problem `projection_behind` where the facts are not known yet: a manifest is never of what may still come. */
+/** The range of the manifest. Throws Problem `projection_behind` if its facts are not all projected yet. */
 const rangeOf = async (call: ManifestCall): Promise<Range> => {
   const from = BigInt(call.query.from ?? 0)
   const to = call.query.to === undefined ? undefined : BigInt(call.query.to)
@@ -67,7 +67,7 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   const { sql } = call.database
   const topics = call.query.topic === undefined ? MANIFEST_TOPICS : [call.query.topic]
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
-  // A table that is being made anew takes its checkpoint back: what was counted in it is not all.
+  // A rebuild resets the checkpoint: facts that were counted meanwhile may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
   const at = new Date(call.ledger.world.now()).toISOString()
   const range = { from_position: from.toString(), to_position: to.toString() }
@@ -81,7 +81,7 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   }))
 }
 
-/** A count that is not there by the end of the longest wait is answered as a body that is sent when it is there. */
+/** A count that takes longer than the longest wait is sent as a streamed body once it is known. */
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)

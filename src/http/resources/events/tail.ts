@@ -6,26 +6,26 @@ import { type Database, type Row, Unavailable, type World } from '../../../ports
 import { createFollowers, type Followed } from './followers.ts'
 
 /**
- * How far the read models have got, and the facts that come: one look at the database for all requests of this process
- * that wait for a position and all event streams that have come to the end of the feed. Nobody looks while nobody waits.
+ * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position and
+ * all event streams that have caught up. Without either there is no polling.
  */
 
 const WAITING_LOOK_MS = 20
 const FOLLOWING_LOOK_MS = 100
 const FAILED_LOOK_MS = 250
-/** Facts taken in one look; when there are more, the next look follows at once. */
+/** The facts of one poll; if there are more, the next poll follows at once. */
 const FACTS_MAX = 500
-/** Streams that read history share these connections; one more is for the look. */
+/** The connections that streams share to read history; one more is for the poll. */
 const READS_AT_ONCE = 4
 
 export const TAIL_POOL_MAX = READS_AT_ONCE + 1
 
 export type Tail = {
-  /** Resolves when the read model has come to the position, or when the time is over. */
+  /** Resolves when the read model has reached the position, or when the time is over. */
   readonly until: (name: string, position: bigint, waitMs: number) => Promise<void>
-  /** The facts of the tenant that become visible from now on. */
+  /** Follows the facts of the tenant that become visible from now on. */
   readonly follow: (tenant: string) => Promise<Followed>
-  /** A statement for an event stream: a few at a time for all of them, so that no other request waits for a connection. */
+  /** Runs a query of an event stream, a few at a time, so that no other request waits for a connection. */
   readonly read: <R extends Row>(query: Query<R>) => Promise<R[]>
 }
 
@@ -56,7 +56,7 @@ const createWaiting = (world: World) => {
   }
 }
 
-/** The place of the newest fact that all followers have been given, or had when they began. */
+/** The place of the newest fact that was given to the followers, or that existed when they began. */
 const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
   let begun: Promise<void> | undefined
@@ -72,7 +72,7 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
     forget: (): void => {
       place = undefined
     },
-    /** There is a place when this resolves, unless it was forgotten at the same time. */
+    /** Sets the place to the newest fact. Another turn may have forgotten it again when this resolves. */
     provide: async (): Promise<void> => {
       begun ??= begin().finally(() => {
         begun = undefined
@@ -90,12 +90,12 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
   let wake = new AbortController()
   let isLooking = false
 
-  /** Says whether there are more facts than one look takes. */
+  /** True if there are more facts than one poll reads. */
   const takeFacts = async (after: FeedPlace): Promise<boolean> => {
     const { text, values } = factsBehind(after, FACTS_MAX)
     const rows = await database.sql<TailFact>(text, values)
     const last = rows.at(-1)
-    // Followers may have gone, and others come, while it was read: those begin at a place of their own.
+    // If all followers left during the query and new ones came, the new ones begin at another place.
     if (last === undefined || place.get() !== after) return false
     followers.give(rows)
     place.move(last)
@@ -118,7 +118,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
       try {
         if (!(await look())) await pause(waiting.count() > 0 ? WAITING_LOOK_MS : FOLLOWING_LOOK_MS)
       } catch (error) {
-        // A request that waits still ends in time. A look that cannot succeed ends the streams, by a look of their own.
+        // Waiting requests still end in time. After an error other than an outage, streams read for themselves and fail.
         waiting.settle(new Map())
         if (!(error instanceof Unavailable)) followers.loseAll()
         await pause(FAILED_LOOK_MS)
@@ -141,7 +141,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
     },
     follow: async tenant => {
       while (place.get() === undefined) await place.provide()
-      // In the same turn: no fact can come between the place and the follower.
+      // In the same turn as the check, so that no fact is missed between the place and the follower.
       const followed = followers.add(tenant)
       begin()
       return followed

@@ -7,7 +7,7 @@ import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import { READ_SCOPES, type ReadScope } from '../../../identity/principal.ts'
 import { metadataSchema, resourceShape, textSchema, timeSchema } from '../schemas.ts'
 
-/** What is sent and shown of API keys. */
+/** The request and response schemas of API keys. */
 
 const NAME_CHARS_MAX = 100
 const LIFETIME_DAYS_MAX = 90
@@ -69,7 +69,7 @@ export const rotation = z
   .strictObject({ overlap_seconds: z.int().min(0).max(OVERLAP_SECONDS_MAX).default(OVERLAP_SECONDS) })
   .default({ overlap_seconds: OVERLAP_SECONDS })
 
-/** `now`: RFC 3339. The row as it is told at this time. */
+/** The view of a key at the time `now` (RFC 3339). */
 export const apiKeyView = (secrets: ApiKeySecrets, row: ApiKeyRow, now: string): z.input<typeof apiKeySchema> => ({
   id: row.id as ApiKeyId,
   state: shownState(row, now),

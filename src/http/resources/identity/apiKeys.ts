@@ -22,11 +22,13 @@ import { answer, answerCreated, changedHeaders, PRIVATE, visible } from '../reso
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
 
+/** The endpoints of API keys. */
+
 const NONCE_BYTES = 32
 
 type AnyCall = Call<unknown, unknown, unknown>
 
-/** Throws Problem when the setting is missing without which there are no keys. */
+/** Throws Problem without the setting API_KEY_PEPPER. */
 const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
   if (keySecrets === undefined) throw noApiKeys()
   return keySecrets
@@ -35,13 +37,13 @@ const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
 const nowOf = ({ ledger }: AnyCall): string => new Date(ledger.world.now()).toISOString()
 const newNonce = ({ ledger }: AnyCall): string => Buffer.from(ledger.world.randomBytes(NONCE_BYTES)).toString('hex')
 
-/** Nobody gets by a key what they may not have themselves: neither by making one, nor by renewing another's. */
+/** Checks that the caller holds the scopes of the key that it issues or rotates. Throws Problem. */
 const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
   const lacking = scopes.filter(scope => !held.has(scope))
   if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
 }
 
-/** Each key brings its own limits, so that a tenant may not have any number of them. */
+/** Takes one of the tenant's slots for live keys, since each key has rate limits of its own. Throws Problem. */
 const takeSlot = async (call: AnyCall, id: ApiKeyId, renewed: boolean): Promise<void> => {
   const { database, principal, apiKeysPerTenantMax: max } = call
   if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
@@ -74,7 +76,7 @@ const issueApiKey = route({
     const secrets = secretsOf(call)
     const { expires_in_days: lifetime_days, scopes: asked, ...terms } = call.body
     permitGrant(principal, asked)
-    // In one order, so that the same scopes in another are the same request.
+    // In a fixed order, so that a request with the scopes in another order is the same request.
     const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
     const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
     await takeSlot(call, id, false)
@@ -83,14 +85,14 @@ const issueApiKey = route({
     const minted = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
     const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...minted, claim }
     const created = await create(ledger, apiKeyEntity, id, { command, context, claim })
-    // As it was then: a replay says the same, whatever has become of the key.
+    // The state at creation, so that a replay has the same response after later changes.
     const reply = answerCreated(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
     const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
     return { ...reply, body: { ...(reply.body as object), secret: secrets.keyOf(id, first) } }
   },
 })
 
-/** What the first secret was made of: whoever repeats the request is shown the same, even when it has long been replaced. */
+/** The nonce of the first secret, so that a replay shows the same secret even after rotations. */
 const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
   const [issued] = await ledger.aggregates.history(apiKeyEntity, id)
   if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)
@@ -113,7 +115,7 @@ const readApiKey = route({
     const secrets = secretsOf(call)
     const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
     const body = apiKeyView(secrets, row, nowOf(call))
-    // That it has expired is told without an event, so it is a part of the tag.
+    // The expiry changes the view without an event, so it is a part of the tag.
     const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
     const headers = { ETag: etag, ...PRIVATE }
     return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
@@ -173,8 +175,8 @@ const rotateApiKey = route({
 const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
 
 /**
- * The answer that a rotation had the first time. Were it carried out again because its answer was lost, then a secret that
- * nobody ever saw would be the newer of the two, and the one that is in use would be at its end.
+ * The response of the first request with this key. If a repeated request rotated again, a secret that no caller received would
+ * become the newer one, and the secret in use would end.
  */
 const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
   const { ledger } = call

@@ -4,7 +4,7 @@ import { PROTECTED_RESOURCE_PATH } from '../../access/challenge.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../../route.ts'
 
-/** Where a client finds out how to get a token: RFC 9728, RFC 8414 and OpenID Connect Discovery. */
+/** Discovery documents for clients: RFC 9728, RFC 8414 and OpenID Connect Discovery. */
 
 const document = z.record(z.string(), z.union([z.string(), z.boolean(), z.array(z.string())]))
 const common = { method: 'GET', tag: 'Identity', scope: 'none', rateClass: 'default' } as const
@@ -50,8 +50,8 @@ const OPENID_CONFIGURATION = '/.well-known/openid-configuration'
 const ISSUER_PATH = '/oauth'
 
 /**
- * RFC 8414, section 3.1, puts the well-known part before the issuer's path, OpenID Connect Discovery puts it behind; each
- * name is served in both places, and the first also without the path, because many clients ask for it there.
+ * RFC 8414, section 3.1, puts the well-known part before the issuer's path, OpenID Connect Discovery after it. Each name is
+ * served in both places, and the first also without the path, because many clients request it there.
  */
 export const wellKnownRoutes: readonly AnyRoute[] = [
   issuerMetadata(AUTHORIZATION_SERVER, 'read_issuer'),

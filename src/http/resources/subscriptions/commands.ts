@@ -9,11 +9,11 @@ import { changedHeaders, problemOf, visible } from '../resource.ts'
 import type { Call } from '../../route.ts'
 import type { Start } from './schemas.ts'
 
-/** What every command on a subscription begins with: who may, and where from. */
+/** Permissions, the start position and the execution of commands on subscriptions. */
 
 type AnyCall = Call<unknown, unknown, unknown>
 
-/** Nobody is sent what they may not read: neither what they subscribe to, nor what somebody else has subscribed to. */
+/** Checks that the caller itself may read these facts. Throws Problem. */
 export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes: readonly string[]): Promise<void> => {
   const lacking = scopes.filter(scope => !principal.scopes.has(scope))
   if (lacking.length > 0) throw insufficientScope(lacking, `These facts need ${lacking.join(', ')}.`)
@@ -22,7 +22,7 @@ export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes
   if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts need was revoked.')
 }
 
-/** What it was created on must still hold: whoever goes on with it cannot give it what its creator has lost. */
+/** Checks that the creator may still read the facts, since another caller cannot restore the creator's scopes. Throws Problem. */
 export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
   await permitTypes(call, row.scopes)
   const allowance = await allowanceBy(call.tenantStatuses)(row)
@@ -30,7 +30,7 @@ export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promi
     throw new Problem('policy_denied', { detail: `Its creator may no longer have these facts: ${allowance.reason}.` })
 }
 
-/** Where the delivery begins that is asked for. */
+/** The position or time at which the delivery begins. */
 export const startOf = async ({ ledger }: AnyCall, start: Start): Promise<DeliveryStart> => {
   if (start === 'beginning') return { from_position: 0n, from_time: null }
   if (start === 'now') return { from_position: (await ledger.store.head()) + 1n, from_time: null }
@@ -41,7 +41,7 @@ export const startOf = async ({ ledger }: AnyCall, start: Start): Promise<Delive
 type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 type Permit = (call: AnyCall, row: SubscriptionRow) => Promise<void>
 
-/** Carries the command out on a subscription of the tenant. Throws Problem when it is not there, or not permitted. */
+/** Executes a command on a subscription of the tenant. Throws Problem if it does not exist or is not permitted. */
 export const executeCommand = async (call: ById, command: SubscriptionCommand, permit?: Permit) => {
   const { ledger, context, params } = call
   const before = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)

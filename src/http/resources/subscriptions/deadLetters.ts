@@ -9,7 +9,7 @@ import { type AnyRoute, route } from '../../route.ts'
 import { pageQuery, pageSchema } from '../schemas.ts'
 import { deadLetterSchema, deadLetterView, subscriptionView } from './schemas.ts'
 
-/** What could not be delivered to a subscription, as its subscriber sees it. */
+/** GET /subscriptions/{id}/dead-letters: the parked facts of a subscription. */
 
 const cursorSchema = z.object({ after: z.string() })
 

@@ -11,12 +11,12 @@ import { Problem } from '../../response/problemCatalogue.ts'
 import { visible } from '../resource.ts'
 import type { Call } from '../../route.ts'
 
-/** A replay, seen as work that is under way: it has no record but the subscription's own stream. */
+/** The operation of a replay: a view of the subscription's stream, without a record of its own. */
 
 type AnyCall = Call<unknown, unknown, unknown>
 export type Replayed = Recorded<Extract<SubscriptionEvent, { type: 'SubscriptionReplayed' }>>
 
-/** How the delivery stands. A courtesy: without the database there is still the subscription. */
+/** The status of the delivery. Undefined without the database: the subscription is shown without it. */
 export const statusOf = async ({ database }: AnyCall, row: SubscriptionRow): Promise<DeliveryStatus | undefined> => {
   try {
     const { text, values } = deliveryStatus(row)
@@ -32,11 +32,11 @@ const isOf =
   (recorded: Recorded<SubscriptionEvent>): recorded is Replayed =>
     recorded.event.type === 'SubscriptionReplayed' && recorded.event.data.replay === number
 
-/** Of the newest: an earlier one ends with it. */
+/** The state of the newest replay; it cancels earlier ones. */
 const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): OperationView['state'] =>
   row.state === 'active' && status?.is_current === true ? 'running' : 'pending'
 
-/** The operation of a replay. Throws Problem `resource_not_found` when there was none, or the subscription is gone. */
+/** The operation of a replay. Throws Problem `resource_not_found` without such a replay, or for a deleted subscription. */
 export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
   const { aggregates } = call.ledger
   const { id, replay } = replayOfOperation(operation)
@@ -53,7 +53,7 @@ export const replayView = async (call: AnyCall, operation: OperationId): Promise
   return render(id, { state, begun, completed, status })
 }
 
-/** What whoever asked for it is told, then and whenever they ask again with the same key. */
+/** The response of the creating request, also for replays of its key. */
 export const initialReplayView = (id: SubscriptionId, begun: Replayed): OperationView =>
   render(id, { state: 'pending', begun, completed: undefined, status: undefined })
 

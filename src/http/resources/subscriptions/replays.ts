@@ -15,9 +15,11 @@ import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { executeCommand, permitDelivery, startOf } from './commands.ts'
 import { newReplay } from './schemas.ts'
 
+/** POST /subscriptions/{id}:replay: delivers facts again from an earlier position. */
+
 type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 
-/** The replay that this call asked for, or another one with its key did; without a key there is only its own. */
+/** The replay that this call created, or that the first request with its key created. */
 const replayedBy = async ({ ledger, params, context }: ById, claim: Claim | null): Promise<Replayed> => {
   const history = await ledger.aggregates.history(subscriptionEntity, params.id)
   const found = history.find((recorded): recorded is Replayed => {
@@ -77,7 +79,7 @@ const replaySubscription = route({
   },
 })
 
-/** What fails behind the append must not be told as if there had been none. */
+/** A failure after the append has an unknown effect, not none. */
 const afterwards = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()

@@ -10,9 +10,9 @@ import { topicNamesOf } from '../../../commands/subscriptions.ts'
 import type { ReadScope } from '../../../identity/principal.ts'
 import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../schemas.ts'
 
-/** What is sent and shown of subscriptions. */
+/** The request and response schemas of subscriptions. */
 
-/** What the reader of a fact must be allowed to read. Manifests are the house's own, and no tenant's. */
+/** The scope that a subscriber to a fact needs. Manifests belong to the system tenant: undefined. */
 const SCOPE_OF = {
   'order.created': 'orders:read',
   'order.cancelled': 'orders:read',
@@ -29,7 +29,7 @@ type SubscribableType = Exclude<FactType, 'ledger.manifest'>
 
 export const SUBSCRIBABLE_TYPES = FACT_TYPES.filter((type): type is SubscribableType => SCOPE_OF[type] !== undefined)
 
-/** What whoever subscribes to these needs, and must not lose while they are delivered. */
+/** The scopes that a subscriber to these types needs, at creation and during delivery. */
 export const scopesFor = (types: readonly string[]) => [
   'events:subscribe',
   ...new Set(SUBSCRIBABLE_TYPES.filter(type => types.includes(type)).map(type => SCOPE_OF[type])),
@@ -40,7 +40,7 @@ const typeSchema = z.enum(SUBSCRIBABLE_TYPES as [SubscribableType, ...Subscribab
 const fromPosition = z.strictObject({ position: positionSchema }).meta({ description: 'Facts at it and behind it.' })
 const fromTime = z.strictObject({ time: timeSchema }).meta({ description: 'Facts that were decided then or later.' })
 
-/** A Kafka user by name; nothing that Kafka would take for everybody. */
+/** The name of a Kafka user; excludes the wildcard principal. */
 const PRINCIPAL = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
 
 export const newSubscription = z
@@ -102,7 +102,7 @@ type SubscriptionView = z.input<typeof subscriptionSchema>
 
 const shownPosition = (position: bigint): string => (position < 0n ? 0n : position).toString()
 
-/** Without a status: as it was when it was created, whatever has become of it since. */
+/** The subscription with its delivery status; without a status, as it was when it was created. */
 export const subscriptionView = (row: SubscriptionRow, status?: DeliveryStatus): SubscriptionView => {
   const { topic, deadLetterTopic } = topicNamesOf(row.id)
   return {
@@ -122,7 +122,7 @@ export const subscriptionView = (row: SubscriptionRow, status?: DeliveryStatus):
 }
 
 const TICK_BYTES = 6
-/** A part of the tag of what moves without an event: other for another view. */
+/** The part of an entity tag that changes with the view, for members that change without an event. */
 export const tickOf = (view: object): number =>
   createHash('sha256').update(JSON.stringify(view)).digest().readUIntBE(0, TICK_BYTES)
 

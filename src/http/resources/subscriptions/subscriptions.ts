@@ -26,6 +26,8 @@ import {
   tickOf,
 } from './schemas.ts'
 
+/** The endpoints of subscriptions. */
+
 type AnyCall = Call<unknown, unknown, unknown>
 
 const byId = z.object({ id: idSchema('sub') })
@@ -35,7 +37,7 @@ const nothing = z.strictObject({}).default({})
 
 const TOPIC_POLL_MS = 25
 
-/** So that its creator can read the topic at once. Without a broker, or with one that is down, it will be there later. */
+/** Waits for the topic, so that the creator can read it at once. Without a reachable broker it is created later. */
 const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
   const until = world.monotonicMs() + topicWaitMs
   const { text, values } = provided(id)
@@ -43,12 +45,12 @@ const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCal
     while (world.monotonicMs() < until && (await database.sql(text, values)).length === 0)
       await world.sleep(TOPIC_POLL_MS)
   } catch (error) {
-    // It is created, whatever the database has to say about its topic.
+    // The subscription is created, even if the database does not answer.
     if (!(error instanceof Unavailable)) throw error
   }
 }
 
-/** Throws Problem `quota_exceeded` with the rule. */
+/** Takes one of the tenant's subscription slots. Throws Problem `quota_exceeded` without one. */
 const takePlace = async (
   { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
   id: string,
@@ -78,7 +80,7 @@ const createSubscription = route({
   handle: async call => {
     const { ledger, context, idempotency, body } = call
     const { start, principal, metadata } = body
-    // In one order, so that the same types in another are the same request.
+    // In a fixed order, so that a request with the types in another order is the same request.
     const types = SUBSCRIBABLE_TYPES.filter(type => body.types.includes(type))
     const scopes = scopesFor(types)
     await permitTypes(call, scopes)
