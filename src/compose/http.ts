@@ -66,13 +66,13 @@ export const startHttp = async (config: Config, parts: HttpDependencies, release
     stopping: stopping.signal,
     database,
     cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
-    limits: createLimits(config.rateLimits, {
+    rateLimits: createLimits(config.rateLimits, {
       local: createLocalCounter(),
       shared: await openSharedCounter(database, error =>
         log.warn({ error }, 'limits are counted in this process alone'),
       ),
     }),
-    shares: createShares(),
+    concurrencyLimits: createShares(),
     tail: createTail({ database: parts.streams, world: ledger.world }),
     keySecrets,
     tenantStatuses: createTenantStatuses(ledger),
@@ -103,7 +103,7 @@ export const startHttp = async (config: Config, parts: HttpDependencies, release
     boundary: createBoundary(services, authenticate),
     log,
     publicUrl,
-    admission: { stopping: stopping.signal },
+    loadShedding: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
   const server = await listen(app, { host: config.host, port })

@@ -7,10 +7,10 @@ import type { TenantStatuses } from '../commands/tenantStatus.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './request/cursor.ts'
-import type { Limits, RateClass } from './access/rateLimits.ts'
+import type { RateLimits, RateClass } from './access/rateLimits.ts'
 import type { Pace } from './server/pacing.ts'
 import type { ErrorCode } from './response/problemCatalogue.ts'
-import type { Shares } from './access/concurrencyLimits.ts'
+import type { ConcurrencyLimits } from './access/concurrencyLimits.ts'
 import type { Tail } from './resources/events/tail.ts'
 import type { KeyedOperation } from '../commands/idempotencyRecords.ts'
 
@@ -33,9 +33,9 @@ export type Services = {
   readonly ledger: Ledger
   readonly database: Database
   readonly cursors: Cursors
-  readonly limits: Limits
+  readonly rateLimits: RateLimits
   readonly pace: Pace
-  readonly shares: Shares
+  readonly concurrencyLimits: ConcurrencyLimits
   readonly tail: Tail
   readonly tenantStatuses: TenantStatuses
   readonly denials: Denials
@@ -103,7 +103,7 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly idempotency: K extends 'required' ? ScopedKey : ScopedKey | undefined
   /** The command context of this request. */
   readonly context: Context
-  /** What was left of the deadline when the whole request had arrived. */
+  /** The rest of the deadline when the whole request had arrived. */
   readonly leftMs: number
 }
 

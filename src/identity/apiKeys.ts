@@ -61,11 +61,11 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
   const check = async (sent: ParsedKey): Promise<Principal | KeyFault> => {
     if (sent.environment !== secrets.environment) return 'key_environment_wrong'
     const since = monotonicNow()
-    const reading = await lookup.recall(sent.id)
+    const reading = await lookup.recentReading(sent.id)
     const judged = judge(reading, sent)
     // An unknown secret may be from a rotation on another instance after the reading: a new secret is valid at once.
     if (judged !== 'key_secret_wrong' || reading.at >= since) return judged
-    return judge(await lookup.readAnew(sent.id), sent)
+    return judge(await lookup.newReading(sent.id), sent)
   }
 
   const verify = async (text: string): Promise<Principal | KeyRefused> => {

@@ -23,14 +23,15 @@ export type Reading = { readonly at: number; readonly issued: IssuedKey | undefi
 
 export type KeyLookup = {
   /** A recent reading, or a new one. */
-  readonly recall: (id: ApiKeyId) => Promise<Reading>
+  readonly recentReading: (id: ApiKeyId) => Promise<Reading>
   /** A reading that begins after this call. Concurrent calls for the same key share one reading or two. */
-  readonly readAnew: (id: ApiKeyId) => Promise<Reading>
+  readonly newReading: (id: ApiKeyId) => Promise<Reading>
 }
 
 /**
  * Reads API keys through a short-lived cache. Invented ids would each cause a reading of the store: their readings have a
  * limit of their own, and their cache entries never evict a key that is in use.
+ * Long because its functions share the caches.
  */
 export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyLookup => {
   const known = new LRUCache<string, Reading>({ max: KNOWN_MAX })
@@ -62,11 +63,11 @@ export const createKeyLookup = (load: LoadKey, monotonicNow: () => number): KeyL
   }
 
   return {
-    recall: async id => {
+    recentReading: async id => {
       const last = known.get(id) ?? unknown.get(id)
       return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)
     },
-    readAnew: async id => {
+    newReading: async id => {
       // The reading under way began too early; the first of the waiting calls begins the next one for all of them.
       await underWay.get(id)?.catch(() => undefined)
       return join(id)

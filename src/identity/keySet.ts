@@ -103,6 +103,8 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
  * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not, no
  * unknown kid causes a reading for UNKNOWN_KID_PAUSE_MS, so that tokens with invented kids cannot flood the issuer.
+ *
+ * Long because its functions share the readings of one set.
  */
 export const openKeySet = (options: KeySetOptions): KeySet => {
   const { monotonicNow } = options

@@ -81,6 +81,8 @@ const signatureFault = (
  * Throws a StartupError that names the setting when issuer or audience is empty, or when a reachable issuer publishes no
  * usable key or a flawed one: a shared secret, or an RSA key that is too short. An unreachable issuer does not prevent the
  * start: until it answers, tokens are refused with `keys_unavailable`. Flawed keys that it publishes later verify no token.
+ *
+ * Long because its functions share the keys and the cache of one verifier.
  */
 export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<TokenVerifier> => {
   requireSetting('OIDC_ISSUER', options.issuer)

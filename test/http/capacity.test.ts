@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { expect } from 'chai'
-import { createBodies, createPlaces } from '../../src/http/server/capacity.ts'
+import { createPendingBodies, createRequestSlots } from '../../src/http/server/capacity.ts'
 import { anOrder, clientOf, eventually, inParallel } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { dial } from '../support/wire.ts'
@@ -10,17 +10,17 @@ const SOCKETS = 1_100
 const ORDER = JSON.stringify(anOrder())
 
 describe('the places among the requests at work', () => {
-  const takeAll = (places: ReturnType<typeof createPlaces>, caller: string) => {
+  const takeAll = (places: ReturnType<typeof createRequestSlots>, caller: string) => {
     const taken: (() => void)[] = []
     for (let one = places.take(caller); typeof one === 'function'; one = places.take(caller)) taken.push(one)
     return taken
   }
 
   it('are half for one caller, a third each for two, and never none for a caller that holds none', () => {
-    const places = createPlaces(90)
+    const places = createRequestSlots(90)
     expect(takeAll(places, 'one')).to.have.length(45)
     expect(places.take('one')).to.equal('share_used')
-    const more = createPlaces(90)
+    const more = createRequestSlots(90)
     const [first, second] = [takeAll(more, 'one').slice(0, 30), takeAll(more, 'two')]
     expect(first).to.have.length(30)
     expect(second.length).to.be.within(20, 30)
@@ -28,7 +28,7 @@ describe('the places among the requests at work', () => {
   })
 
   it('come back once, however often they are given back', () => {
-    const places = createPlaces(2)
+    const places = createRequestSlots(2)
     const place = places.take('one')
     if (typeof place !== 'function') throw new Error('There is no place.')
     expect(places.take('one')).to.equal('share_used')
@@ -42,10 +42,10 @@ describe('the places among the requests at work', () => {
 
 describe('the bodies that are awaited', () => {
   it('are given up by the caller that has most, the oldest first, by count and by bytes', () => {
-    const bodies = createBodies(3, 100)
+    const bodies = createPendingBodies(3, 100)
     const given: string[] = []
     const wait = (caller: string, name: string, bytes: number) =>
-      bodies.wait(caller, { bytes, giveUp: () => void given.push(name) })
+      bodies.add(caller, { bytes, giveUp: () => void given.push(name) })
     wait('greedy', 'first', 10)
     wait('greedy', 'second', 10)
     const done = wait('modest', 'third', 10)

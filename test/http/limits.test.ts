@@ -4,14 +4,14 @@ import { createLocalCounter, openSharedCounter } from '../../src/adapters/rateLi
 import { takeExportSlot } from '../../src/commands/exportSlots.ts'
 import { readConfig } from '../../src/config.ts'
 import { Problem } from '../../src/http/response/problemCatalogue.ts'
-import { createLimits, type LimitSettings } from '../../src/http/access/rateLimits.ts'
+import { createRateLimits, type RateLimitSettings } from '../../src/http/access/rateLimits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, clientOf, eventually, inParallel, pay } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { caller, startVariant, TENANT, type Variant, type Wrong } from '../support/variants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
-const PLENTY: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
+const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
 const HOUR_SECONDS = 3_600
 const AT_ONCE = 16
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
@@ -23,12 +23,12 @@ describe('rate limits', function () {
   const started: Variant[] = []
 
   const instance = async (
-    settings: Partial<LimitSettings>,
+    settings: Partial<RateLimitSettings>,
     wrong: Wrong = {},
     shared: RateCounter = createLocalCounter(),
   ): Promise<string> => {
-    const limits = createLimits({ ...PLENTY, ...settings }, { local: createLocalCounter(), shared })
-    const variant = await startVariant(service, { ...wrong, services: right => ({ ...right, limits }) })
+    const limits = createRateLimits({ ...PLENTY, ...settings }, { local: createLocalCounter(), shared })
+    const variant = await startVariant(service, { ...wrong, services: right => ({ ...right, rateLimits: limits }) })
     started.push(variant)
     return variant.api
   }

@@ -100,7 +100,7 @@ describe('the tail of the feed of facts', function () {
   it('is looked at once for all that follow and wait, however many they are', async () => {
     const tenants = Array.from({ length: 10 }, (_, n) => `t${n}`)
     const followed = await Promise.all(tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(tenant))))
-    const waiting = Array.from({ length: 100 }, () => tail.until('orders_v1', 1_000n, FOR_EVER_MS))
+    const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, FOR_EVER_MS))
     const received = Promise.all(followed.map(placesOf))
     const before = clock.sleeps()
     statements = []
@@ -174,6 +174,6 @@ describe('the tail of the feed of facts', function () {
   })
 
   it('ends a wait when its time is over', async () => {
-    await meanwhile(tail.until('orders_v1', 10n, 1_000))
+    await meanwhile(tail.waitUntilReached('orders_v1', 10n, 1_000))
   })
 })

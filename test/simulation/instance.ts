@@ -58,12 +58,12 @@ const servicesOf = ({ machine, store, database }: InstanceParts, stopping: Abort
     database,
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
-    limits: createLimits(
+    rateLimits: createLimits(
       { default: FREE, payments: FREE, exports: FREE, auth_failures: FREE, api_keys: FREE },
       { local: uncounted, shared: uncounted },
     ),
     keySecrets: createApiKeySecrets('dev', PEPPER),
-    shares: createShares(),
+    concurrencyLimits: createShares(),
     tail: createTail({ database, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),

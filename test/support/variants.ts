@@ -21,7 +21,7 @@ import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
 import { createCapacity } from '../../src/http/server/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import type { Pace } from '../../src/http/server/pacing.ts'
-import type { LimitSettings } from '../../src/http/access/rateLimits.ts'
+import type { RateLimitSettings } from '../../src/http/access/rateLimits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
@@ -33,8 +33,8 @@ export type Wrong = {
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
-  readonly admission?: Partial<LoadShedding>
-  readonly limits?: LimitSettings
+  readonly loadShedding?: Partial<LoadShedding>
+  readonly limits?: RateLimitSettings
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
   readonly services?: (right: Services) => Services
@@ -57,7 +57,13 @@ export const caller: Principal = {
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const none = { requests: 0, windowSeconds: 60 }
-const UNLIMITED: LimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
+const UNLIMITED: RateLimitSettings = {
+  default: many,
+  payments: many,
+  exports: many,
+  auth_failures: many,
+  api_keys: many,
+}
 /** Every limit is used up before the first request. */
 export const limited: Wrong = {
   limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
@@ -65,7 +71,7 @@ export const limited: Wrong = {
 
 /** Every caller holds its share of the places already. */
 export const crowded: Wrong = {
-  admission: { capacity: { ...createCapacity(), places: { take: () => 'share_used' } } },
+  loadShedding: { capacity: { ...createCapacity(), slots: { take: () => 'share_used' } } },
 }
 
 const SECRET = Buffer.from('the cursors of every variant open each other')
@@ -79,16 +85,16 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
   const database = wrong.database?.(realDatabase) ?? realDatabase
   const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
   const stopping = new AbortController()
-  const pace = wrong.pace ?? { turn: async () => undefined, isBusy: () => false }
+  const pace = wrong.pace ?? { admit: async () => undefined, isOverPace: () => false }
   const denials = createDenials(ledger, () => undefined)
   const right: Services = {
     ledger,
     database,
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
-    limits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
+    rateLimits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
     keySecrets: createApiKeySecrets('dev', PEPPER),
-    shares: createShares(),
+    concurrencyLimits: createShares(),
     tail: createTail({ database, world: ledger.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials,
@@ -113,7 +119,7 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     publicUrl: addresses.api,
     pace,
     addressOf: createAddressOf(wrong.trustedProxies ?? []),
-    admission: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.admission },
+    loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.loadShedding },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })
   return {

@@ -3,7 +3,7 @@ import type { TenantState } from '../../../streams/tenant/index.ts'
 import { authorize } from '../../identity/authorize.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { networkOf } from '../server/clientAddress.ts'
-import { exceededBy } from './rateLimits.ts'
+import { exceededBy, type RateLimits } from './rateLimits.ts'
 import { Problem, statusOf } from '../response/problemCatalogue.ts'
 import type { AnyRoute, Services } from '../route.ts'
 
@@ -21,22 +21,9 @@ export type AccessControl = {
 }
 
 export const createAccessControl = (
-  { limits, tenantStatuses }: Services,
+  { rateLimits, tenantStatuses }: Services,
   authenticate: Authenticate,
 ): AccessControl => {
-  // Too many failed authentications from one network get 429. Valid credentials are always accepted, so that a caller
-  // cannot lock out others behind the same address. An expired token is not counted and always gets 401, since its holder
-  // was authenticated once and refreshes it.
-  const identify: Authenticate = async req => {
-    try {
-      return await authenticate(req)
-    } catch (error) {
-      if (!(error instanceof Problem) || statusOf(error.code) !== 401 || error.code === 'token_expired') throw error
-      const failures = await limits.countFailure(networkOf(String(req.res?.locals['address'])))
-      throw exceededBy([failures]) ?? error
-    }
-  }
-
   const permit = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
     if (status.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
@@ -46,9 +33,9 @@ export const createAccessControl = (
   }
 
   return {
-    identify,
+    identify: identification(rateLimits, authenticate),
     admit: async (principal, declared, res) => {
-      const counted = await limits.count(principal, declared.rateClass)
+      const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
       // Before the permission check, whose refusals are audit records: beyond its limits a caller causes no more work.
@@ -61,6 +48,23 @@ export const createAccessControl = (
     },
   }
 }
+
+/**
+ * Too many failed authentications from one network get 429. Valid credentials are always accepted, so that a caller
+ * cannot lock out others behind the same address. An expired token is not counted and always gets 401, since its holder
+ * was authenticated once and refreshes it.
+ */
+const identification =
+  (rateLimits: RateLimits, authenticate: Authenticate): Authenticate =>
+  async req => {
+    try {
+      return await authenticate(req)
+    } catch (error) {
+      if (!(error instanceof Problem) || statusOf(error.code) !== 401 || error.code === 'token_expired') throw error
+      const failures = await rateLimits.countFailure(networkOf(String(req.res?.locals['address'])))
+      throw exceededBy([failures]) ?? error
+    }
+  }
 
 /** The caller without the scopes that an operator revoked, whatever its credential says. */
 const withoutRevoked = (principal: Principal, { revoked }: TenantState): Principal => {

@@ -59,4 +59,4 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
 }
 
 /** Refuses every credential, for processes that serve only public endpoints. */
-export const nobody: Authenticate = () => Promise.reject(new Problem('unauthenticated'))
+export const refuseEveryone: Authenticate = () => Promise.reject(new Problem('unauthenticated'))

@@ -9,12 +9,12 @@ const WAITING_MAX = 20
 /** One of the caller's own responses has to end first, so no better time is known. */
 const RETRY_SECONDS = 5
 
-export type Share = {
+export type ConcurrencyLimit = {
   /** Counts one more and returns the function that releases it. Throws Problem `rate_limited` beyond the limit. */
   readonly take: (principal: Principal) => () => void
 }
 
-export const createShare = (max: number, of: string): Share => {
+export const createConcurrencyLimit = (max: number, of: string): ConcurrencyLimit => {
   const byCaller = new Map<string, number>()
   return {
     take: principal => {
@@ -38,9 +38,9 @@ export const createShare = (max: number, of: string): Share => {
   }
 }
 
-export type Shares = { readonly streams: Share; readonly waiting: Share }
+export type ConcurrencyLimits = { readonly streams: ConcurrencyLimit; readonly waiting: ConcurrencyLimit }
 
-export const createShares = (): Shares => ({
-  streams: createShare(STREAMS_MAX, 'event streams open'),
-  waiting: createShare(WAITING_MAX, 'requests waiting for a position'),
+export const createConcurrencyLimits = (): ConcurrencyLimits => ({
+  streams: createConcurrencyLimit(STREAMS_MAX, 'event streams open'),
+  waiting: createConcurrencyLimit(WAITING_MAX, 'requests waiting for a position'),
 })

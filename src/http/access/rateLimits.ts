@@ -14,14 +14,14 @@ export type RateUsage = {
 
 export type RateClass = Exclude<RatePolicy, 'auth_failures' | 'api_keys'>
 
-export type Limits = {
+export type RateLimits = {
   /** Counts a request of the caller against the limit of all requests first, then against the limits of its class. */
   readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly RateUsage[]>
   /** Counts a failed authentication from this address. */
   readonly countFailure: (address: string) => Promise<RateUsage>
 }
 
-export type LimitSettings = Readonly<Record<RatePolicy, RateLimit>>
+export type RateLimitSettings = Readonly<Record<RatePolicy, RateLimit>>
 /** Cheap requests are counted per instance, expensive ones across all instances. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
 
@@ -32,7 +32,7 @@ export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' |
 const MS_PER_SECOND = 1_000
 export const secondsUntilReset = ({ resetMs }: RateUsage): number => Math.max(1, Math.ceil(resetMs / MS_PER_SECOND))
 
-export const createLimits = (settings: LimitSettings, { local, shared }: Counters): Limits => {
+export const createRateLimits = (settings: RateLimitSettings, { local, shared }: Counters): RateLimits => {
   const usage = async (counter: RateCounter, key: string, policy: string, limit: RateLimit): Promise<RateUsage> => ({
     policy,
     limit,

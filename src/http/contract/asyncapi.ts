@@ -7,7 +7,7 @@ import type { JsonObject } from '../../ports.ts'
 import { DEAD_LETTER, kindName, messageName, messages, type Named, reference, schemas } from './asyncapiMessages.ts'
 import { factKinds } from './factSchemas.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/schemas.ts'
+import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/subscriptionSchemas.ts'
 import { VERSIONS } from '../versions/index.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Holding } from '../server/capacity.ts'
+import type { CapacityLease } from '../server/capacity.ts'
 import { parseJson } from './json.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
@@ -47,16 +47,16 @@ const isSupported = (req: IncomingMessage, declared: AnyRoute): boolean => {
 }
 
 /** The wait for a body: its caller, its deadline, and the capacity that its request holds. */
-export type Awaiting = {
+export type BodyWait = {
   readonly caller: string
   readonly deadlineMs: number
-  readonly holding?: Holding | undefined
+  readonly lease?: CapacityLease | undefined
   /** Sends 100 Continue to a client that waits for it before it sends the body. */
-  readonly goOn?: () => void
+  readonly sendContinue?: () => void
 }
 
 /** Sends 100 Continue if the client expects it (RFC 9110 §10.1.1). */
-export const continueTo = ({ headers, httpVersion }: IncomingMessage, res: ServerResponse): void => {
+export const sendContinueTo = ({ headers, httpVersion }: IncomingMessage, res: ServerResponse): void => {
   if (headers.expect !== undefined && httpVersion === '1.1') res.writeContinue()
 }
 
@@ -65,7 +65,7 @@ const isAnnounced = ({ headers }: IncomingMessage): boolean =>
   Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 
 /** The JSON of the body; undefined for an absent optional body. Throws Problem. */
-export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaiting: Awaiting): Promise<unknown> => {
+export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaiting: BodyWait): Promise<unknown> => {
   const isEmpty = !isAnnounced(req)
   // An unread body could be broken or incomplete while the operation is executed.
   if (!declared.body && !isEmpty)
@@ -87,7 +87,7 @@ const tooLarge = (maxBytes: number): Problem =>
  * called once, with the Problem if the body does not arrive; the slot is taken again before.
  */
 const awaitBody = (
-  { caller, deadlineMs, holding, goOn }: Awaiting,
+  { caller, deadlineMs, lease, sendContinue }: BodyWait,
   bytes: number,
   settle: (problem?: Problem) => void,
 ): ((problem?: Problem) => void) => {
@@ -96,19 +96,19 @@ const awaitBody = (
     if (isSettled) return
     isSettled = true
     clearTimeout(late)
-    settle(problem ?? placeAgain(caller, holding))
+    settle(problem ?? takeSlotAgain(caller, lease))
   }
   const giveUp = (): void =>
     end(new Problem('request_timeout', { detail: 'Too many bodies are awaited.', headers: CLOSE }))
   const late = setTimeout(() => end(new Problem('request_timeout', { headers: CLOSE })), deadlineMs)
-  holding?.wait(caller, { bytes, giveUp })
-  goOn?.()
+  lease?.awaitBody(caller, { bytes, giveUp })
+  sendContinue?.()
   return end
 }
 
-const placeAgain = (caller: string, holding: Holding | undefined): Problem | undefined => {
+const takeSlotAgain = (caller: string, lease: CapacityLease | undefined): Problem | undefined => {
   try {
-    holding?.work(caller)
+    lease?.takeSlot(caller)
     return undefined
   } catch (error) {
     if (error instanceof Problem) return error
@@ -116,7 +116,7 @@ const placeAgain = (caller: string, holding: Holding | undefined): Problem | und
   }
 }
 
-const readBytes = (req: IncomingMessage, awaiting: Awaiting): Promise<Buffer> =>
+const readBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -139,7 +139,7 @@ const readBytes = (req: IncomingMessage, awaiting: Awaiting): Promise<Buffer> =>
  * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in the
  * buffer of the stream, which is larger than `maxBytes`. Throws Problem.
  */
-export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: Awaiting): Promise<void> =>
+export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> =>
   new Promise((resolve, reject) => {
     if (!isAnnounced(req)) return resolve()
     if (lengthOf(req) > maxBytes) return reject(tooLarge(maxBytes))

@@ -5,7 +5,7 @@ import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import type { Claim } from '../../../streams/claim.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { keyProblemOf } from '../resources/resource.ts'
+import { problemOfKeyConflict } from '../resources/resource.ts'
 import type { AnyRoute, Call } from '../route.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
@@ -43,12 +43,17 @@ type AnyCall = Call<unknown, unknown, unknown>
 type Retention = Pick<AnyCall, 'ledger' | 'idempotencyRetentionMs'>
 
 /** The idempotency record of a request with this key. */
-export const claimOfKey = (key: ScopedKey, { ledger, idempotencyRetentionMs }: Retention, request: JsonObject): Claim =>
-  claimOf(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
+export const idempotencyRecordOf = (
+  key: ScopedKey,
+  { ledger, idempotencyRetentionMs }: Retention,
+  request: JsonObject,
+): Claim => claimOf(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
 
 /** The idempotency record of this call; null when it has no key. */
-export const claimFor = (call: Pick<AnyCall, 'idempotency'> & Retention, request: JsonObject): Claim | null =>
-  call.idempotency === undefined ? null : claimOfKey(call.idempotency, call, request)
+export const idempotencyRecordIfKeyed = (
+  call: Pick<AnyCall, 'idempotency'> & Retention,
+  request: JsonObject,
+): Claim | null => (call.idempotency === undefined ? null : idempotencyRecordOf(call.idempotency, call, request))
 
 type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
@@ -63,5 +68,5 @@ export const bindKeyOf = async (
 ): Promise<void> => {
   if (idempotency === undefined || claim === null) return
   const conflict = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
-  if (conflict) throw keyProblemOf(conflict, path)
+  if (conflict) throw problemOfKeyConflict(conflict, path)
 }

@@ -62,13 +62,13 @@ const readString = (reader: Reader): string => {
   const quoted = take(reader, STRING)
   if (quoted === undefined) throw invalid(reader, 'a string')
   const text = parsePrimitive(reader, quoted)
-  const violation = unfit(text)
+  const violation = invalidTextViolation(text)
   if (violation) reader.violations.push({ pointer: pointerOf(reader.path, ''), ...violation })
   return text
 }
 
 /** The violation of a text that is valid in JSON, but that Postgres or UTF-8 cannot represent. */
-const unfit = (text: string): Omit<Violation, 'pointer'> | undefined => {
+const invalidTextViolation = (text: string): Omit<Violation, 'pointer'> | undefined => {
   if (text.includes('\u0000')) return { code: 'nul_character', detail: 'A text must not have the character U+0000.' }
   if (!text.isWellFormed()) return { code: 'lone_surrogate', detail: 'A text must not have half of a surrogate pair.' }
   return undefined

@@ -1,6 +1,6 @@
 import { Problem } from '../response/problemCatalogue.ts'
 import type { Preference } from '../route.ts'
-import { positionSchema } from '../resources/schemas.ts'
+import { positionSchema } from '../resources/commonSchemas.ts'
 
 /** The headers Prefer and If-Min-Position. */
 

@@ -15,7 +15,7 @@ import type { Context, Ledger } from '../../commands/handle.ts'
 import { readPage } from './collection.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './schemas.ts'
+import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './commonSchemas.ts'
 
 /** Audit records: the endpoint that lists them, and the recording of denials. */
 

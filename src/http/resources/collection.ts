@@ -4,7 +4,7 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Sql } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
-import { PRIVATE } from './resource.ts'
+import { PRIVATE_CACHING } from './resource.ts'
 import type { Call, Reply } from '../route.ts'
 
 /** Lists that come from read models, and the wait until a read model has reached a position. */
@@ -47,7 +47,7 @@ export const readPage = async <R extends ListedRow>(
       asOfPosition: position.toString(),
       parameters: { ...filters, limit },
     },
-    { ...PRIVATE, ...(call.minPosition === undefined ? {} : waitedFor(call)) },
+    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitedFor(call)) },
   )
 }
 
@@ -73,14 +73,14 @@ export const reachedPosition = async (
 }
 
 const hasWaited = async (
-  { prefer: { waitMs = 0 }, shares, tail, principal }: Call<unknown, unknown, unknown>,
+  { prefer: { waitMs = 0 }, concurrencyLimits: shares, tail, principal }: Call<unknown, unknown, unknown>,
   name: string,
   wanted: bigint,
 ): Promise<boolean> => {
   if (waitMs === 0) return false
   const release = shares.waiting.take(principal)
   try {
-    await tail.until(name, wanted, waitMs)
+    await tail.waitUntilReached(name, wanted, waitMs)
     return true
   } finally {
     release()

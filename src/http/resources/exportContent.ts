@@ -8,7 +8,7 @@ import { bytesOf } from '../../commands/exportFiles.ts'
 import { isKnown } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
-import { PRIVATE, visible } from './resource.ts'
+import { PRIVATE_CACHING, visible } from './resource.ts'
 import { type Call, route, type Streamed } from '../route.ts'
 
 /** GET /exports/{id}/content: the file of an export, whole or one range of its bytes. */
@@ -57,7 +57,7 @@ const contentOf =
   }
 
 /** no-transform, since ranges and digest are those of the stored bytes. */
-const CACHE_CONTROL = `${PRIVATE['Cache-Control']}, no-transform`
+const CACHE_CONTROL = `${PRIVATE_CACHING['Cache-Control']}, no-transform`
 
 const headersOf = ({ id, format, resource, sha256 }: OperationRow, { first, end }: ByteRange) => ({
   'Content-Length': String(end - first),
@@ -100,7 +100,7 @@ export const readContent = route({
     const row = await finishedExport(call)
     const { format, sha256, byte_count } = row
     const etag = `"${sha256}"`
-    const headers = { ...PRIVATE, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
+    const headers = { ...PRIVATE_CACHING, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
     if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
     const length = byte_count ?? 0n
     const asked = rangeOf(call, { etag, length })

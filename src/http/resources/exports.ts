@@ -8,16 +8,16 @@ import { takeExportSlot } from '../../commands/exportSlots.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import type { JsonObject } from '../../ports.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
-import { claimFor } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
 import { operationSchema, renderOperation } from './operations.ts'
 import { orderFilters } from './orders.ts'
 import { definedOnly } from './paging.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { answerCreated, readOne } from './resource.ts'
+import { replyToCreation, readOne } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { metadataSchema, timeSchema } from './schemas.ts'
+import { metadataSchema, timeSchema } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */
 
@@ -70,11 +70,11 @@ const createExport = route({
     const filters = definedOnly(call.body.filters ?? {})
     if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
       throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
-    const claim = claimFor(call, { resource, format, filters, metadata } satisfies JsonObject)
+    const claim = idempotencyRecordIfKeyed(call, { resource, format, filters, metadata } satisfies JsonObject)
     const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
     const command = { type: 'RequestExport' as const, resource, format, filters, metadata, expires_at, claim }
     const created = await create(ledger, operationEntity, id, { command, context, claim })
-    return { ...answerCreated(call, created, '/operations', renderOperation), status: 202 }
+    return { ...replyToCreation(call, created, '/operations', renderOperation), status: 202 }
   },
 })
 

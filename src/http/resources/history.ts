@@ -7,7 +7,7 @@ import type { Scope } from '../../identity/principal.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { keyInCursor, pageReply } from './paging.ts'
-import { pageQuery, pageSchema, timeSchema } from './schemas.ts'
+import { pageQuery, pageSchema, timeSchema } from './commonSchemas.ts'
 
 /** The history of a resource: its events in order, each with its subject, time and authority. */
 

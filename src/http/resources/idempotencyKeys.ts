@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { KEYED_OPERATIONS, outcomeOfKey } from '../../commands/idempotencyRecords.ts'
 import { parseKey } from '../request/idempotencyKey.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { timeSchema } from './schemas.ts'
+import { timeSchema } from './commonSchemas.ts'
 
 /** GET /idempotency-keys: the outcome of a key, for its own caller. */
 

@@ -9,9 +9,9 @@ import { raise } from '../../commands/invoices.ts'
 import type { JsonObject } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { authorize } from '../../identity/authorize.ts'
-import { claimFor } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { answer, answerCreated, ifMatchOf, readOne, visible } from './resource.ts'
+import { replyToCommand, replyToCreation, ifMatchOf, readOne, visible } from './resource.ts'
 import { type AnyRoute, type Call, route } from '../route.ts'
 import {
   amountSchema,
@@ -27,7 +27,7 @@ import {
   sumSchema,
   textSchema,
   timeSchema,
-} from './schemas.ts'
+} from './commonSchemas.ts'
 
 /** The endpoints of invoices. */
 
@@ -90,14 +90,14 @@ const raiseInvoice = route({
   handle: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
-    const claim = claimFor(call, body as JsonObject)
+    const claim = idempotencyRecordIfKeyed(call, body as JsonObject)
     const due_date = body.due_date ?? new Date(ledger.world.now() + TERM_DAYS * DAY_MS).toISOString().slice(0, 10)
     const raised = await raise(
       ledger,
       { id, claim, due_date, order_id: body.order_id, metadata: body.metadata },
       context,
     )
-    return answerCreated(call, raised, PATH, render)
+    return replyToCreation(call, raised, PATH, render)
   },
 })
 
@@ -163,7 +163,7 @@ const approveInvoice = route({
     await checkPolicy(call)
     const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
-    return answer(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
+    return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
   },
 })
 
@@ -183,7 +183,7 @@ const voidInvoice = route({
   handle: async call => {
     const command = { type: 'VoidInvoice' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
-    return answer(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
+    return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
   },
 })
 

@@ -10,11 +10,11 @@ import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isKnown } from '../request/conditional.ts'
 import { documentOf, insufficientScope, isErrorCode, Problem } from '../response/problemCatalogue.ts'
-import { PRIVATE, problemOf, readOne, visible } from './resource.ts'
+import { PRIVATE_CACHING, problemOfRejection, readOne, visible } from './resource.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
-import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './schemas.ts'
-import { tickOf } from './subscriptions/schemas.ts'
+import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './commonSchemas.ts'
+import { tickOf } from './subscriptions/subscriptionSchemas.ts'
 
 /** The endpoints of operations: exports, and payments and replays seen as asynchronous operations. */
 
@@ -146,7 +146,7 @@ const readOperation = route({
 })
 
 const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
-  const headers = { ETag: etag, ...PRIVATE }
+  const headers = { ETag: etag, ...PRIVATE_CACHING }
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
 }
 
@@ -213,7 +213,7 @@ const cancelOperation = route({
     visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
     const command = { type: 'CancelOperation' as const }
     const handled = await handle(ledger, operationEntity, params.id, { command, context })
-    if ('rejected' in handled) throw problemOf(handled)
+    if ('rejected' in handled) throw problemOfRejection(handled)
     if (!handled.ok || !handled.row) throw new Error('A command on an operation left no operation.')
     const { body, etag } = await representationOf(call, handled.row)
     return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': handled.position.toString() } }

@@ -8,10 +8,10 @@ import { orderEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/handle.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { readPage } from './collection.ts'
-import { claimFor } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { mergePatch } from '../request/mergePatch.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { answer, answerCreated, changedHeaders, ifMatchOf, readOne, visible } from './resource.ts'
+import { replyToCommand, replyToCreation, changedHeaders, ifMatchOf, readOne, visible } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
 import {
   amountSchema,
@@ -25,7 +25,7 @@ import {
   pageSchema,
   resourceShape,
   textSchema,
-} from './schemas.ts'
+} from './commonSchemas.ts'
 import { violationsOf } from '../request/violations.ts'
 
 /** The endpoints of orders. */
@@ -111,10 +111,10 @@ const createOrder = route({
   handle: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
-    const claim = claimFor(call, body)
+    const claim = idempotencyRecordIfKeyed(call, body)
     const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim }
     const created = await create(ledger, orderEntity, id, { command, context, claim })
-    return answerCreated(call, created, PATH, render)
+    return replyToCreation(call, created, PATH, render)
   },
 })
 
@@ -194,7 +194,7 @@ const changeOrder = route({
       ...(metadata === undefined ? {} : { metadata: patchedMetadata(current.metadata, metadata) }),
     }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
-    return answer(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
+    return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
   },
 })
 
@@ -213,7 +213,7 @@ const cancelOrder = route({
   handle: async call => {
     const command = { type: 'CancelOrder' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
-    return answer(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
+    return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
   },
 })
 
@@ -235,7 +235,7 @@ const deleteOrder = route({
       ifMatch: ifMatchOf(call),
     }
     const handled = await handle(call.ledger, orderEntity, call.params.id, request)
-    if (!handled.ok) return answer(call, handled, render)
+    if (!handled.ok) return replyToCommand(call, handled, render)
     return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
   },
 })

@@ -3,11 +3,11 @@ import { idSchema } from '../../../streams/ids.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { refund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
-import { claimOfKey } from '../request/idempotencyKey.ts'
+import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
-import { answer, answerCreated } from './resource.ts'
+import { replyToCommand, replyToCreation } from './resource.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { amountSchema, textSchema } from './schemas.ts'
+import { amountSchema, textSchema } from './commonSchemas.ts'
 
 /** The endpoints that settle, fail and refund existing payments. */
 
@@ -30,7 +30,11 @@ const settlePayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handle: async call =>
-    answer(call, await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context), renderPayment),
+    replyToCommand(
+      call,
+      await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context),
+      renderPayment,
+    ),
 })
 
 const FAILURE_CODE = /^[a-z][a-z0-9_]{0,63}$/
@@ -51,7 +55,7 @@ const failPayment = route({
   errors: ['payment_state_conflict'],
   handle: async call => {
     const command = { type: 'FailPayment' as const, code: call.body.code }
-    return answer(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
+    return replyToCommand(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
   },
 })
 
@@ -72,10 +76,10 @@ const refundPayment = route({
   handle: async call => {
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount ?? null
-    const claim = claimOfKey(idempotency, call, { ...params, amount, reason: body.reason })
+    const claim = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
     const asked = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
     const refunded = await refund(ledger, { ...asked, amount: amount === null ? null : BigInt(amount) }, context)
-    const { status: _, headers, ...rest } = answerCreated(call, refunded, '/payments', renderPayment)
+    const { status: _, headers, ...rest } = replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}
     return { status: 200, headers: kept, ...rest }
   },

@@ -7,9 +7,9 @@ import { paymentEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { pay } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
-import { claimOfKey } from '../request/idempotencyKey.ts'
+import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { operationSchema, renderPaymentOperation } from './operations.ts'
-import { answerCreated, readOne } from './resource.ts'
+import { replyToCreation, readOne } from './resource.ts'
 import { type AnyRoute, type Preference, route } from '../route.ts'
 import {
   amountSchema,
@@ -23,7 +23,7 @@ import {
   resourceShape,
   sumSchema,
   textSchema,
-} from './schemas.ts'
+} from './commonSchemas.ts'
 
 /** The endpoints that create, list and read payments. */
 
@@ -110,13 +110,13 @@ const createPayment = route({
   ],
   handle: async call => {
     const { body, ledger, context, idempotency } = call
-    const claim = claimOfKey(idempotency, call, body)
+    const claim = idempotencyRecordOf(idempotency, call, body)
     const id = idOfKey('pay', idempotency)
     const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
     const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
     const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim, waitMs }, context)
     ledger.world.crashPoint('mid_response')
-    if (paid.kind !== 'in_progress') return answerCreated(call, paid, PATH, renderPayment)
+    if (paid.kind !== 'in_progress') return replyToCreation(call, paid, PATH, renderPayment)
     const headers = {
       Location: `/operations/${withPrefix('op', id)}`,
       'Ledger-Position': paid.position.toString(),

@@ -22,7 +22,7 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
 }
 
 /** The caching headers of resources: private caches only, with revalidation before each use. */
-export const PRIVATE = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
+export const PRIVATE_CACHING = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
 
 type AsOf = { readonly as_of?: string | undefined }
 
@@ -43,7 +43,7 @@ export const readOne = async <K extends Kind>(
     asOf === undefined ? (await aggregates.load(entity, id)).row : await rowAsOf(aggregates, entity, id, asOf),
   )
   const etag = etagOf(row.revision, call.apiVersion)
-  const headers = { ETag: etag, ...PRIVATE }
+  const headers = { ETag: etag, ...PRIVATE_CACHING }
   return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
 }
 
@@ -65,7 +65,7 @@ const rowAsOf = async <K extends Kind>(
 
 type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
 
-export const problemOf = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
+export const problemOfRejection = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
   if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
   const told = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
   return new Problem(rejection.rejected, {
@@ -88,11 +88,15 @@ type HandledRow<R> =
   | { readonly ok: false; readonly stale: { readonly row: R | undefined } }
 
 /** The reply to a command on an existing resource: the resource after the command. */
-export const answer = <R extends ResourceRow>(call: AnyCall, handled: HandledRow<R>, render: Render<R>): Reply => {
+export const replyToCommand = <R extends ResourceRow>(
+  call: AnyCall,
+  handled: HandledRow<R>,
+  render: Render<R>,
+): Reply => {
   if (handled.ok && handled.row)
     return { status: 200, body: render(handled.row), headers: changedHeaders(call, handled) }
   if ('stale' in handled) throw preconditionFailed(call, handled.stale.row)
-  if ('rejected' in handled) throw problemOf(handled)
+  if ('rejected' in handled) throw problemOfRejection(handled)
   throw new Error('A command on a resource left no resource.')
 }
 
@@ -108,7 +112,7 @@ const preconditionFailed = (call: AnyCall, row: ResourceRow | undefined): Proble
   })
 
 /** The reply to a creating command, for the first request and for replays of its key. */
-export const answerCreated = <R extends ResourceRow>(
+export const replyToCreation = <R extends ResourceRow>(
   call: AnyCall,
   created: Created<R>,
   path: string,
@@ -128,10 +132,10 @@ export const answerCreated = <R extends ResourceRow>(
         },
       }
     case 'refused':
-      throw problemOf(created.rejection, created)
+      throw problemOfRejection(created.rejection, created)
     case 'key_reused':
     case 'key_expired':
-      throw keyProblemOf(created, path)
+      throw problemOfKeyConflict(created, path)
     case 'claiming':
     case 'in_progress':
       throw new Problem('idempotency_in_progress')
@@ -139,7 +143,7 @@ export const answerCreated = <R extends ResourceRow>(
 }
 
 /** The problem of a key that was used before. `path`: the path of the resources that the key created. */
-export const keyProblemOf = (conflict: KeyConflict, path: string): Problem =>
+export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Problem =>
   conflict.kind === 'key_reused'
     ? keyReused(conflict.pointers)
     : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${conflict.id}` } })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Holding } from '../server/capacity.ts'
+import type { CapacityLease } from '../server/capacity.ts'
 import { challengeOf } from '../access/challenge.ts'
 import { coded } from './contentCoding.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.ts'
@@ -17,7 +17,7 @@ type Locals = {
   /** The service's public address. */
   readonly publicUrl?: string
   readonly rateUsage?: readonly RateUsage[]
-  readonly holding?: Holding
+  readonly capacityLease?: CapacityLease
 }
 type Response = ServerResponse & { locals: Locals }
 
@@ -63,7 +63,7 @@ export const sendReply = async (req: IncomingMessage, res: Response, reply: Repl
 const UNREAD_MAX_MS = 30_000
 
 /** Waits until the reader has accepted the written data, so that a slow reader causes no buffering. */
-const drained = async (res: Response, gone: AbortSignal): Promise<void> => {
+const whenDrained = async (res: Response, gone: AbortSignal): Promise<void> => {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(UNREAD_MAX_MS)])
   await once(res, 'drain', { signal }).catch(() => res.destroy())
 }
@@ -75,9 +75,9 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
   // A stream may last for hours, so it holds no request slot.
-  res.locals.holding?.leave()
+  res.locals.capacityLease?.close()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
-    if (!res.write(chunk) && !gone.signal.aborted) await drained(res, gone.signal)
+    if (!res.write(chunk) && !gone.signal.aborted) await whenDrained(res, gone.signal)
   }
   try {
     await stream(send, gone.signal)

@@ -3,13 +3,14 @@ import type { Socket } from 'node:net'
 import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
 import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
-import { addressAccount, type LoadShedding, loadShedding } from './loadShedding.ts'
-import { bodyArrived, continueTo } from '../request/body.ts'
-import { allowOf, type Boundary, routesByPath } from '../boundary.ts'
+import { addressAccount, capacityLeaseOf, type LoadShedding, loadShedding } from './loadShedding.ts'
+import { bodyArrived, sendContinueTo } from '../request/body.ts'
+import type { Boundary } from '../boundary.ts'
+import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf } from '../request/correlation.ts'
 import { framingFault } from './framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
-import { type Pace, refuseBusy, strangersAccount } from './pacing.ts'
+import { type Pace, refuseOverPace, anonymousAccount } from './pacing.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
@@ -21,7 +22,7 @@ export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly boundary: Boundary
   readonly log: Log
-  readonly admission: Omit<LoadShedding, 'exempt' | 'pace'>
+  readonly loadShedding: Omit<LoadShedding, 'exempt' | 'pace'>
   readonly pace: Pace
   /** The client address behind trusted proxies; the address of the peer when absent. */
   readonly addressOf?: AddressOf
@@ -32,9 +33,9 @@ export type AppDependencies = {
 }
 
 /** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
-export const createApp = (parts: AppDependencies): RequestListener => {
-  const app: RequestListener = routerOf(parts)
-  const { addressOf = createAddressOf([]) } = parts
+export const createApp = (dependencies: AppDependencies): RequestListener => {
+  const app: RequestListener = routerOf(dependencies)
+  const { addressOf = createAddressOf([]) } = dependencies
   const distrusted = new WeakSet<Socket>()
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
@@ -43,7 +44,7 @@ export const createApp = (parts: AppDependencies): RequestListener => {
       correlationId: correlationIdOf(req),
       address: addressOf(req),
       startedAt: performance.now(),
-      publicUrl: parts.publicUrl,
+      publicUrl: dependencies.publicUrl,
     }
     const answering = Object.assign(res, { locals })
     const fault = framingFault(req)
@@ -55,31 +56,31 @@ export const createApp = (parts: AppDependencies): RequestListener => {
 }
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, boundary, log, admission: admitted, issuer, pace }: AppDependencies): Express => {
+const routerOf = ({ routes, boundary, log, loadShedding: shedding, issuer, pace }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(loadShedding({ ...admitted, exempt, pace }))
-  const inTurn = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
-    const account = strangersAccount(kind, res.locals['address'])
-    res.locals['holding']?.rest()
-    await pace.turn(account)
-    refuseBusy(pace, account, res)
+  app.use(loadShedding({ ...shedding, exempt, pace }))
+  const paced = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
+    const account = anonymousAccount(kind, res.locals['address'])
+    capacityLeaseOf(res)?.release()
+    await pace.admit(account)
+    refuseOverPace(pace, account, res)
     next()
   }
-  if (issuer) app.use(issuer.path, inTurn('issuer'), bodyFirst, mountIssuer(issuer.handler))
+  if (issuer) app.use(issuer.path, paced('issuer'), bodyFirst, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
-    app.all(path, inTurn('open'), (req, res) => {
+    app.all(path, paced('open'), (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
       sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
     })
   }
-  app.use(inTurn('open'), (req: Incoming, res: Outgoing) => {
+  app.use(paced('open'), (req: Incoming, res: Outgoing) => {
     sendProblem(req, res, new Problem('route_not_found'))
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
@@ -104,8 +105,8 @@ const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem)
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
       caller: addressAccount(res),
       deadlineMs: ISSUER_BODY_DEADLINE_MS,
-      holding: res.locals['holding'],
-      goOn: () => continueTo(req, res),
+      lease: capacityLeaseOf(res),
+      sendContinue: () => sendContinueTo(req, res),
     })
   } catch (error) {
     return next(error instanceof Problem ? error : new Problem('internal_error'))

@@ -3,7 +3,7 @@ import { Problem } from '../response/problemCatalogue.ts'
 /** The capacity that all requests of a process share: slots for requests in progress, and memory for pending bodies. */
 
 /** More concurrent requests would only queue; it is better to refuse them, so that they are retried. */
-const AT_WORK_MAX = 1_000
+const SLOTS_MAX = 1_000
 const BODIES_MAX = 1_000
 const BODIES_MAX_BYTES = 32 * 1024 * 1024
 
@@ -18,7 +18,7 @@ const once = (release: Release): Release => {
   }
 }
 
-export type Places = {
+export type RequestSlots = {
   /** The function that releases the slot; or the reason why there is none, for any caller or for this one. */
   readonly take: (caller: string) => Release | 'none_left' | 'share_used'
 }
@@ -27,7 +27,7 @@ export type Places = {
  * A caller may hold no more slots than would still be free: a single caller gets half of them, two get a third each, and
  * a caller that holds none yet always gets one, however many the others want.
  */
-export const createPlaces = (max = AT_WORK_MAX): Places => {
+export const createRequestSlots = (max = SLOTS_MAX): RequestSlots => {
   const byCaller = new Map<string, number>()
   let free = max
   const give = (caller: string): void => {
@@ -48,23 +48,23 @@ export const createPlaces = (max = AT_WORK_MAX): Places => {
   }
 }
 
-type Waiting = { readonly bytes: number; readonly giveUp: () => void }
+type PendingBody = { readonly bytes: number; readonly giveUp: () => void }
 
-export type Bodies = {
+export type PendingBodies = {
   /** Registers a pending body of at most `bytes`. `giveUp` is called when its memory is needed for another caller. */
-  readonly wait: (caller: string, waiting: Waiting) => Release
+  readonly add: (caller: string, waiting: PendingBody) => Release
 }
 
 /**
  * A new body is always accepted: without memory for it, the caller with the most pending bodies gives up its oldest one. So
  * a body that arrives with its head, as nearly all do, is never refused because of bodies that do not arrive.
  */
-export const createBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): Bodies => {
-  const byCaller = new Map<string, Set<Waiting>>()
+export const createPendingBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): PendingBodies => {
+  const byCaller = new Map<string, Set<PendingBody>>()
   let count = 0
   let bytes = 0
 
-  const remove = (caller: string, waiting: Waiting): void => {
+  const remove = (caller: string, waiting: PendingBody): void => {
     const own = byCaller.get(caller)
     if (!own?.delete(waiting)) return
     if (own.size === 0) byCaller.delete(caller)
@@ -83,7 +83,7 @@ export const createBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): Bod
   }
 
   return {
-    wait: (caller, waiting) => {
+    add: (caller, waiting) => {
       while (count > 0 && (count + 1 > max || bytes + waiting.bytes > maxBytes)) giveUpOne()
       const own = byCaller.get(caller) ?? new Set()
       byCaller.set(caller, own.add(waiting))
@@ -94,27 +94,27 @@ export const createBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): Bod
   }
 }
 
-export type Capacity = { readonly places: Places; readonly bodies: Bodies }
+export type Capacity = { readonly slots: RequestSlots; readonly bodies: PendingBodies }
 
-export const createCapacity = (): Capacity => ({ places: createPlaces(), bodies: createBodies() })
+export const createCapacity = (): Capacity => ({ slots: createRequestSlots(), bodies: createPendingBodies() })
 
 /** The part of the capacity that one request holds: a slot, memory for its body, or nothing. */
-export type Holding = {
+export type CapacityLease = {
   /** Takes a slot for this caller, and releases what was held before. Throws Problem. */
-  readonly work: (caller: string) => void
+  readonly takeSlot: (caller: string) => void
   /** Releases what is held; the request may take a slot again. */
-  readonly rest: () => void
+  readonly release: () => void
   /** Releases the slot and registers the pending body. */
-  readonly wait: (caller: string, waiting: Waiting) => void
+  readonly awaitBody: (caller: string, waiting: PendingBody) => void
   /** Releases everything for good: the response was sent, or is an endless stream. */
-  readonly leave: () => void
+  readonly close: () => void
 }
 
-export const holdingOf = ({ places, bodies }: Capacity): Holding => {
+export const createCapacityLease = ({ slots: places, bodies }: Capacity): CapacityLease => {
   let release: Release = () => undefined
   let isOver = false
   return {
-    work: caller => {
+    takeSlot: caller => {
       release()
       if (isOver) return
       const taken = places.take(caller)
@@ -123,12 +123,12 @@ export const holdingOf = ({ places, bodies }: Capacity): Holding => {
         throw new Problem('rate_limited', { detail: 'Too many requests of this caller are at work at once.' })
       release = taken
     },
-    rest: () => release(),
-    wait: (caller, waiting) => {
+    release: () => release(),
+    awaitBody: (caller, waiting) => {
       release()
-      if (!isOver) release = bodies.wait(caller, waiting)
+      if (!isOver) release = bodies.add(caller, waiting)
     },
-    leave: () => {
+    close: () => {
       isOver = true
       release()
     },

@@ -1,7 +1,7 @@
 import type { RequestHandler, Response as Outgoing } from 'express'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { networkOf } from './clientAddress.ts'
-import { type Capacity, createCapacity, holdingOf } from './capacity.ts'
+import { type Capacity, type CapacityLease, createCapacity, createCapacityLease } from './capacity.ts'
 import type { Pace } from './pacing.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem } from '../response/respond.ts'
@@ -45,12 +45,16 @@ export type LoadShedding = {
   /** Whether the process is overloaded; by the delay of its event loop when absent. */
   readonly isOverloaded?: () => boolean
   readonly capacity?: Capacity
-  readonly pace: Pick<Pace, 'isBusy'>
+  readonly pace: Pick<Pace, 'isOverPace'>
 }
 
 /** The account of a request whose caller is not known, or not known yet. */
 export const addressAccount = ({ locals }: Pick<Outgoing, 'locals'>): string =>
   `address ${networkOf(String(locals['address']))}`
+
+/** Undefined for paths that are exempt from load shedding. */
+export const capacityLeaseOf = ({ locals }: Pick<Outgoing, 'locals'>): CapacityLease | undefined =>
+  locals['capacityLease'] as CapacityLease | undefined
 
 export const loadShedding = ({
   stopping,
@@ -63,12 +67,12 @@ export const loadShedding = ({
     if (stopping.aborted) throw new Problem('shutting_down', { headers: { Connection: 'close' } })
     // If some accounts exceed their pace, only their requests are refused, once the account is known (pacing.ts).
     const underOverload = isOverloaded()
-    if (underOverload && !pace.isBusy()) throw new Problem('overloaded')
+    if (underOverload && !pace.isOverPace()) throw new Problem('overloaded')
     res.locals['underOverload'] = underOverload
-    const holding = holdingOf(capacity)
-    holding.work(addressAccount(res))
-    res.once('close', holding.leave)
-    res.locals['holding'] = holding
+    const lease = createCapacityLease(capacity)
+    lease.takeSlot(addressAccount(res))
+    res.once('close', lease.close)
+    res.locals['capacityLease'] = lease
   }
   return (req, res, next) => {
     try {

@@ -47,7 +47,7 @@ const end = (socket: Duplex, answer = ''): void => {
 }
 
 /** Refuses CONNECT: this service is no proxy. */
-export const refuseTunnel = (_req: IncomingMessage, socket: Duplex): void => {
+export const refuseConnect = (_req: IncomingMessage, socket: Duplex): void => {
   socket.on('error', () => socket.destroy())
   end(socket, answerOf('bad_request_framing'))
 }

@@ -14,9 +14,9 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 export type Pace = {
   /** Resolves when the next request of this account may be processed. */
-  readonly turn: (account: Account) => Promise<void>
+  readonly admit: (account: Account) => Promise<void>
   /** Whether the account exceeds its pace now; without an account, whether any does. */
-  readonly isBusy: (account?: Account) => boolean
+  readonly isOverPace: (account?: Account) => boolean
 }
 
 export type Account = { readonly name: string; readonly waitMaxMs: number }
@@ -38,14 +38,14 @@ export const callerAccount = (principal: Principal): Account => ({
 })
 
 /** Requests without a credential have an account for each `kind`, so that a flood of one kind does not delay the others. */
-export const strangersAccount = (kind: 'refused' | 'open' | 'issuer', address: unknown): Account => ({
+export const anonymousAccount = (kind: 'refused' | 'open' | 'issuer', address: unknown): Account => ({
   name: `${kind} ${networkOf(String(address))}`,
   waitMaxMs: ADDRESS_WAIT_MAX_MS,
 })
 
 /** Refuses a request that arrived under overload, if its account exceeds its pace. Throws Problem. */
-export const refuseBusy = (pace: Pace, account: Account, { locals }: Pick<Outgoing, 'locals'>): void => {
-  if (locals['underOverload'] === true && pace.isBusy(account)) throw new Problem('overloaded')
+export const refuseOverPace = (pace: Pace, account: Account, { locals }: Pick<Outgoing, 'locals'>): void => {
+  if (locals['underOverload'] === true && pace.isOverPace(account)) throw new Problem('overloaded')
 }
 
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
@@ -62,7 +62,7 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
   }
 
   let latestDueMs = 0
-  const turn: Pace['turn'] = async ({ name, waitMaxMs }) => {
+  const turn: Pace['admit'] = async ({ name, waitMaxMs }) => {
     const nowMs = clock.monotonicMs()
     const dueAtMs = Math.max(dueMs.get(name) ?? 0, nowMs)
     // A request that waits for the maximum does not delay later requests any further.
@@ -75,8 +75,8 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
   }
 
   return {
-    turn,
-    isBusy: account => {
+    admit: turn,
+    isOverPace: account => {
       const atMs = account === undefined ? latestDueMs : (dueMs.get(account.name) ?? 0)
       return atMs - clock.monotonicMs() > AT_ONCE_MS
     },

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
-import { createMalformedRequestHandler, refuseTunnel } from './malformedRequests.ts'
+import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
 
 /** The HTTP server: its limits and timeouts, and its graceful shutdown. */
 
@@ -32,16 +32,16 @@ export const listen = async (
     // Node's own refusal would not be a problem document; framing.ts checks Host.
     requireHostHeader: false,
   })
-  const unreadable = createMalformedRequestHandler()
+  const malformedRequests = createMalformedRequestHandler()
   let underWay = 0
   server.on('request', (req, res) => {
-    if (!unreadable.begun(req, res)) return
+    if (!malformedRequests.begun(req, res)) return
     underWay++
     res.once('close', () => underWay--)
     app(req, res)
   })
-  server.on('clientError', unreadable.answer)
-  server.on('connect', refuseTunnel)
+  server.on('clientError', malformedRequests.answer)
+  server.on('connect', refuseConnect)
   // 100 Continue is sent only after the head has passed every check (body.ts).
   for (const event of ['checkContinue', 'checkExpectation'])
     server.on(event, (req, res) => server.emit('request', req, res))

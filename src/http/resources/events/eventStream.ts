@@ -1,6 +1,6 @@
 import { type FeedPlace, isBehind, type TailFact } from '../../../../projections/facts/queries.ts'
 import { withFactBase } from '../../../../streams/facts.ts'
-import { type EventsCall, type Found, read, seal, startOf } from './factsReading.ts'
+import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './factsReading.ts'
 import type { Followed } from './followers.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
@@ -17,7 +17,7 @@ import type { Streamed } from '../../route.ts'
  * knows its place in the order of arrival.
  */
 
-const PART = 100
+const BATCH_MAX = 100
 const COMMENT_EVERY_MS = 15_000
 /** The interval at which the reader's permission is checked again. */
 const RECHECK_EVERY_MS = 5_000
@@ -35,7 +35,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
     send: async (facts: readonly Found[]): Promise<void> => {
       for (const fact of facts) {
         const data = JSON.stringify(withFactBase(fact.event, call.factBase))
-        await send(`id: ${seal(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
+        await send(`id: ${sealPlace(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
         place = fact
         told = fact
         quietSinceMs = world.monotonicMs()
@@ -48,7 +48,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
     comment: async (): Promise<void> => {
       if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
       quietSinceMs = world.monotonicMs()
-      await send(isBehind(place, told) ? `: still here\nid: ${seal(call, place)}\n\n` : ': still here\n\n')
+      await send(isBehind(place, told) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n')
       told = place
     },
   }
@@ -69,8 +69,8 @@ const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFac
 }
 
 /** Sends the next batch. True if there are more facts. */
-const sendPart = async (call: EventsCall, sender: Sender): Promise<boolean> => {
-  const { facts, end, hasMore } = await read(call, sender.place(), PART, call.tail.read)
+const sendBatch = async (call: EventsCall, sender: Sender): Promise<boolean> => {
+  const { facts, end, hasMore } = await readFacts(call, sender.place(), BATCH_MAX, call.tail.read)
   await sender.send(facts)
   sender.passOver(end)
   return hasMore
@@ -104,7 +104,7 @@ const run = async (call: EventsCall, sender: Sender, followed: Followed, signal:
   for (let isReading = true; !signal.aborted; ) {
     const refused = await recheck()
     if (refused) return refused
-    if (isReading) isReading = await sendPart(call, sender)
+    if (isReading) isReading = await sendBatch(call, sender)
     else {
       const news = await followed.next(RECHECK_EVERY_MS, signal)
       if (news === 'behind') isReading = true
@@ -117,8 +117,8 @@ const run = async (call: EventsCall, sender: Sender, followed: Followed, signal:
 
 /** Throws Problem before the stream begins, for an invalid cursor or a caller with too many streams. */
 export const eventStream = (call: EventsCall): Streamed => {
-  const from = startOf(call, call.lastEventId ?? call.query.cursor)
-  call.onClose(call.shares.streams.take(call.principal))
+  const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
+  call.onClose(call.concurrencyLimits.streams.take(call.principal))
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])
     await send(': the facts of this ledger\n\n')

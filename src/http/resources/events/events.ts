@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { cloudEventSchema, withFactBase } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
-import { type EventsCall, query, read, seal, startOf } from './factsReading.ts'
+import { type EventsCall, query, readFacts, sealPlace, startPlaceOf } from './factsReading.ts'
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
@@ -27,16 +27,16 @@ const eventsPageSchema = z.object({
 })
 
 const page = async (call: EventsCall): Promise<Reply> => {
-  const after = startOf(call, call.query.cursor)
+  const after = startPlaceOf(call, call.query.cursor)
   // The position is read before the facts, so that the page is at least as new.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
-  const { facts, end, hasMore } = await read(call, after, call.query.limit, ({ text, values }) =>
+  const { facts, end, hasMore } = await readFacts(call, after, call.query.limit, ({ text, values }) =>
     call.database.sql(text, values),
   )
   const items = facts.map(({ event }) => withFactBase(event, call.factBase))
   return {
     status: 200,
-    body: pageBody({ items, hasMore, nextCursor: seal(call, end), asOfPosition: asOf.toString() }),
+    body: pageBody({ items, hasMore, nextCursor: sealPlace(call, end), asOfPosition: asOf.toString() }),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import type { Call } from '../../route.ts'
 import { keyInCursor } from '../paging.ts'
-import { pageQuery, positionSchema, textSchema, timeSchema } from '../schemas.ts'
+import { pageQuery, positionSchema, textSchema, timeSchema } from '../commonSchemas.ts'
 
 /** Reads the facts projection for the pages and the streams of GET /events. */
 
@@ -28,11 +28,11 @@ const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
 
 const cursorSchema = z.object({ after: z.string(), seq: z.string().default('0') })
 
-export const seal = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
+export const sealPlace = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
   call.cursors.seal(bindingOf(call), { after: String(arrival), seq: String(seq) })
 
 /** The place to begin after: that of the cursor, else the requested position, else the beginning. */
-export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
+export const startPlaceOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
   const key = keyInCursor(call, cursor, { binding: bindingOf(call), schema: cursorSchema })
   return key === undefined
     ? placeBefore(BigInt(call.query.from_position ?? 0))
@@ -40,7 +40,7 @@ export const startOf = (call: EventsCall, cursor: string | undefined): FeedPlace
 }
 
 export type Found = FeedPlace & { readonly event: CloudEvent }
-type FactsRead = {
+type FactsBatch = {
   readonly facts: readonly Found[]
   /** The place that the next reading begins after. */
   readonly end: FeedPlace
@@ -50,7 +50,7 @@ type FactsRead = {
 type Run = (query: Query<FactsPageRow>) => Promise<FactsPageRow[]>
 
 /** The next facts. A reading without matching facts still advances the place past those that the filters exclude. */
-export const read = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<FactsRead> => {
+export const readFacts = async (call: EventsCall, after: FeedPlace, limit: number, run: Run): Promise<FactsBatch> => {
   const { type, subject, from_time } = call.query
   const { tenant } = call.principal
   const rows = await run(factsPage({ tenant, after, limit: limit + 1, type, subject, from_time }))

@@ -31,6 +31,7 @@ const put = (follower: Follower, fact: TailFact): void => {
   follower.wake.abort()
 }
 
+/** Long because its functions share the followers of one process. */
 export const createFollowers = (world: World, onNone: () => void) => {
   const byTenant = new Map<string, Set<Follower>>()
   let count = 0

@@ -6,9 +6,9 @@ import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { reachedPosition, waitedFor } from '../collection.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
-import { PRIVATE } from '../resource.ts'
+import { PRIVATE_CACHING } from '../resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { positionSchema, timeSchema } from '../schemas.ts'
+import { positionSchema, timeSchema } from '../commonSchemas.ts'
 
 /** GET /events/manifest: count and hash of the facts in a range, by which a consumer proves that it has all of them. */
 
@@ -91,7 +91,7 @@ const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
   const isReady = items.then(() => true).finally(() => answered.abort())
   const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
-  const headers = { ...PRIVATE, ...waitedFor(call) }
+  const headers = { ...PRIVATE_CACHING, ...waitedFor(call) }
   if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }
   return {
     status: 200,

@@ -10,9 +10,9 @@ import { createFollowers, type Followed } from './followers.ts'
  * all event streams that have caught up. Without either there is no polling.
  */
 
-const WAITING_LOOK_MS = 20
-const FOLLOWING_LOOK_MS = 100
-const FAILED_LOOK_MS = 250
+const WAITING_POLL_MS = 20
+const FOLLOWING_POLL_MS = 100
+const FAILED_POLL_MS = 250
 /** The facts of one poll; if there are more, the next poll follows at once. */
 const FACTS_MAX = 500
 /** The connections that streams share to read history; one more is for the poll. */
@@ -22,7 +22,7 @@ export const TAIL_POOL_MAX = READS_AT_ONCE + 1
 
 export type Tail = {
   /** Resolves when the read model has reached the position, or when the time is over. */
-  readonly until: (name: string, position: bigint, waitMs: number) => Promise<void>
+  readonly waitUntilReached: (name: string, position: bigint, waitMs: number) => Promise<void>
   /** Follows the facts of the tenant that become visible from now on. */
   readonly follow: (tenant: string) => Promise<Followed>
   /** Runs a query of an event stream, a few at a time, so that no other request waits for a connection. */
@@ -82,6 +82,7 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
   }
 }
 
+/** Long because its functions share the state of one poll loop. */
 export const createTail = ({ database, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
@@ -116,12 +117,12 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
   const lookOn = async (): Promise<void> => {
     while (waiting.count() + followers.count() > 0)
       try {
-        if (!(await look())) await pause(waiting.count() > 0 ? WAITING_LOOK_MS : FOLLOWING_LOOK_MS)
+        if (!(await look())) await pause(waiting.count() > 0 ? WAITING_POLL_MS : FOLLOWING_POLL_MS)
       } catch (error) {
         // Waiting requests still end in time. After an error other than an outage, streams read for themselves and fail.
         waiting.settle(new Map())
         if (!(error instanceof Unavailable)) followers.loseAll()
-        await pause(FAILED_LOOK_MS)
+        await pause(FAILED_POLL_MS)
       }
     isLooking = false
   }
@@ -134,7 +135,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
   }
 
   return {
-    until: async (name, position, waitMs) => {
+    waitUntilReached: async (name, position, waitMs) => {
       const reached = waiting.add(name, position, waitMs)
       begin()
       await reached

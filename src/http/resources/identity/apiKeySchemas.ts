@@ -5,7 +5,7 @@ import { resourceView } from '../../../../projections/projection.ts'
 import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
 import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import { READ_SCOPES, type ReadScope } from '../../../identity/principal.ts'
-import { metadataSchema, resourceShape, textSchema, timeSchema } from '../schemas.ts'
+import { metadataSchema, resourceShape, textSchema, timeSchema } from '../commonSchemas.ts'
 
 /** The request and response schemas of API keys. */
 

@@ -16,11 +16,11 @@ import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from 
 import { noApiKeys } from '../../access/authentication.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isKnown } from '../../request/conditional.ts'
-import { bindKeyOf, claimFor } from '../../request/idempotencyKey.ts'
+import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { answer, answerCreated, changedHeaders, PRIVATE, visible } from '../resource.ts'
+import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
+import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
 
 /** The endpoints of API keys. */
 
@@ -80,13 +80,13 @@ const issueApiKey = route({
     const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
     const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
     await takeSlot(call, id, false)
-    const claim = claimFor(call, { ...terms, scopes, expires_in_days: lifetime_days })
+    const claim = idempotencyRecordIfKeyed(call, { ...terms, scopes, expires_in_days: lifetime_days })
     const nonce = newNonce(call)
     const minted = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
     const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...minted, claim }
     const created = await create(ledger, apiKeyEntity, id, { command, context, claim })
     // The state at creation, so that a replay has the same response after later changes.
-    const reply = answerCreated(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
+    const reply = replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
     const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
     return { ...reply, body: { ...(reply.body as object), secret: secrets.keyOf(id, first) } }
   },
@@ -117,7 +117,7 @@ const readApiKey = route({
     const body = apiKeyView(secrets, row, nowOf(call))
     // The expiry changes the view without an event, so it is a part of the tag.
     const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
-    const headers = { ETag: etag, ...PRIVATE }
+    const headers = { ETag: etag, ...PRIVATE_CACHING }
     return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
   },
 })
@@ -159,16 +159,16 @@ const rotateApiKey = route({
     const { state, row } = await ledger.aggregates.load(apiKeyEntity, params.id)
     permitGrant(principal, visible(call, row).scopes)
     if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
-    const claim = claimFor(call, { id: params.id, ...body })
+    const claim = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
     await bindKeyOf(call, claim, { about: params.id, path: PATH })
     const nonce = newNonce(call)
     const minted = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
     const command = { type: 'RotateApiKey' as const, ...minted, ...body, claim }
     const handled = await handle(ledger, apiKeyEntity, params.id, { command, context })
     const isReplay = handled.ok && handled.state.status !== 'none' && !isCurrent(handled.state, nonce)
-    if (isReplay && claim) return replayOf(call, params.id, claim)
+    if (isReplay && claim) return replyOfFirstRotation(call, params.id, claim)
     const secret = secrets.keyOf(params.id, nonce)
-    return answer(call, handled, row => ({ ...apiKeyView(secrets, row, context.at), secret }))
+    return replyToCommand(call, handled, row => ({ ...apiKeyView(secrets, row, context.at), secret }))
   },
 })
 
@@ -178,7 +178,7 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  * The response of the first request with this key. If a repeated request rotated again, a secret that no caller received would
  * become the newer one, and the secret in use would end.
  */
-const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
+const replyOfFirstRotation = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
   const { ledger } = call
   const history = await ledger.aggregates.history(apiKeyEntity, id)
   const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)
@@ -189,7 +189,7 @@ const replayOf = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Repl
   const secrets = secretsOf(call)
   const told = conflict ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)
-  const { body, headers } = answerCreated(call, told, PATH, of => ({
+  const { body, headers } = replyToCreation(call, told, PATH, of => ({
     ...apiKeyView(secrets, of, of.updated_at),
     secret,
   }))
@@ -215,7 +215,7 @@ const revokeApiKey = route({
     const secrets = secretsOf(call)
     visible(call, (await ledger.aggregates.load(apiKeyEntity, params.id)).row)
     const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
-    if (!handled.ok) return answer(call, handled, row => apiKeyView(secrets, row, context.at))
+    if (!handled.ok) return replyToCommand(call, handled, row => apiKeyView(secrets, row, context.at))
     return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
   },
 })

@@ -4,10 +4,10 @@ import { idSchema } from '../../../../streams/ids.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
-import { PRIVATE, visible } from '../resource.ts'
+import { PRIVATE_CACHING, visible } from '../resource.ts'
 import { type AnyRoute, route } from '../../route.ts'
-import { pageQuery, pageSchema } from '../schemas.ts'
-import { deadLetterSchema, deadLetterView, subscriptionView } from './schemas.ts'
+import { pageQuery, pageSchema } from '../commonSchemas.ts'
+import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
 
 /** GET /subscriptions/{id}/dead-letters: the parked facts of a subscription. */
 
@@ -45,7 +45,7 @@ const listDeadLetters = route({
         asOfPosition: subscriptionView(row, asOf).position,
         parameters: { limit: query.limit },
       },
-      PRIVATE,
+      PRIVATE_CACHING,
     )
   },
 })

@@ -7,13 +7,13 @@ import { replayIdOf } from '../../../commands/subscriptions.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { Unavailable } from '../../../ports.ts'
 import { etagOf } from '../../request/conditional.ts'
-import { bindKeyOf, claimFor } from '../../request/idempotencyKey.ts'
+import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { operationSchema } from '../operations.ts'
 import { initialReplayView, type Replayed } from './replayView.ts'
-import { keyProblemOf } from '../resource.ts'
+import { problemOfKeyConflict } from '../resource.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { executeCommand, permitDelivery, startOf } from './commands.ts'
-import { newReplay } from './schemas.ts'
+import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
+import { newReplay } from './subscriptionSchemas.ts'
 
 /** POST /subscriptions/{id}:replay: delivers facts again from an earlier position. */
 
@@ -53,19 +53,19 @@ const replaySubscription = route({
   errors: [],
   handle: async (call): Promise<Reply> => {
     const { params, body, context, ledger, database, apiVersion } = call
-    const claim = claimFor(call, { id: params.id, from: body.from })
-    const where = await startOf(call, body.from)
+    const claim = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
+    const where = await deliveryStartOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
     const command = { type: 'ReplaySubscription' as const, ...where, to_position, claim }
     const { position } = await executeCommand(call, command, async (asked, row) => {
       await permitDelivery(asked, row)
       await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
     })
-    const begun = await afterwards(() => replayedBy(call, claim))
+    const begun = await afterAppend(() => replayedBy(call, claim))
     const { replay, claim: recorded } = begun.event.data
     const isRepeated = begun.metadata.causationId !== context.commandId
     const conflict = claim && isRepeated ? keyConflict(ledger, params.id, claim, recorded ?? undefined) : undefined
-    if (conflict) throw keyProblemOf(conflict, '/subscriptions')
+    if (conflict) throw problemOfKeyConflict(conflict, '/subscriptions')
     return {
       status: 202,
       body: initialReplayView(params.id, begun),
@@ -80,7 +80,7 @@ const replaySubscription = route({
 })
 
 /** A failure after the append has an unknown effect, not none. */
-const afterwards = async <T>(work: () => Promise<T>): Promise<T> => {
+const afterAppend = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {

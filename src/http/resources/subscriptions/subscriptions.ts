@@ -10,13 +10,13 @@ import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscript
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isKnown } from '../../request/conditional.ts'
-import { claimFor } from '../../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
-import { answerCreated, PRIVATE, visible } from '../resource.ts'
+import { replyToCreation, PRIVATE_CACHING, visible } from '../resource.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
-import { createdQuery, pageQuery, pageSchema } from '../schemas.ts'
-import { executeCommand, permitDelivery, permitTypes, startOf } from './commands.ts'
+import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
+import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
   newSubscription,
   scopesFor,
@@ -24,7 +24,7 @@ import {
   subscriptionSchema,
   subscriptionView,
   tickOf,
-} from './schemas.ts'
+} from './subscriptionSchemas.ts'
 
 /** The endpoints of subscriptions. */
 
@@ -38,7 +38,7 @@ const nothing = z.strictObject({}).default({})
 const TOPIC_POLL_MS = 25
 
 /** Waits for the topic, so that the creator can read it at once. Without a reachable broker it is created later. */
-const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
+const waitForTopic = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
   const until = world.monotonicMs() + topicWaitMs
   const { text, values } = provided(id)
   try {
@@ -51,7 +51,7 @@ const topicIsThere = async ({ database, ledger: { world }, topicWaitMs }: AnyCal
 }
 
 /** Takes one of the tenant's subscription slots. Throws Problem `quota_exceeded` without one. */
-const takePlace = async (
+const takeSlot = async (
   { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
   id: string,
 ): Promise<void> => {
@@ -85,14 +85,14 @@ const createSubscription = route({
     const scopes = scopesFor(types)
     await permitTypes(call, scopes)
     const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
-    await takePlace(call, id)
-    const claim = claimFor(call, { types, start, principal, metadata })
-    const where = await startOf(call, start)
+    await takeSlot(call, id)
+    const claim = idempotencyRecordIfKeyed(call, { types, start, principal, metadata })
+    const where = await deliveryStartOf(call, start)
     const command = { type: 'CreateSubscription' as const, types, ...where, principal, scopes, metadata, claim }
     const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
     if (created.kind === 'created') await keepSubscriptionPlace(call.database, call.principal.tenant, id)
-    if (created.kind === 'created') await topicIsThere(call, id)
-    return answerCreated(call, created, PATH, row => subscriptionView(row))
+    if (created.kind === 'created') await waitForTopic(call, id)
+    return replyToCreation(call, created, PATH, row => subscriptionView(row))
   },
 })
 
@@ -116,7 +116,7 @@ const readSubscription = route({
   handle: async call => {
     const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
     const { body, etag } = await shown(call, row)
-    const headers = { ETag: etag, ...PRIVATE }
+    const headers = { ETag: etag, ...PRIVATE_CACHING }
     return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
   },
 })
@@ -157,7 +157,7 @@ const deleteSubscription = route({
   },
 })
 
-const switching = (name: 'pause' | 'resume', order: SubscriptionCommand, summary: string): AnyRoute =>
+const switchRoute = (name: 'pause' | 'resume', order: SubscriptionCommand, summary: string): AnyRoute =>
   route({
     ...common,
     method: 'POST',
@@ -178,12 +178,12 @@ const switching = (name: 'pause' | 'resume', order: SubscriptionCommand, summary
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
     },
   })
-const pauseSubscription = switching(
+const pauseSubscription = switchRoute(
   'pause',
   { type: 'PauseSubscription' },
   'Pause the delivery; one that is stopped already stays so, and is shown',
 )
-const resumeSubscription = switching(
+const resumeSubscription = switchRoute(
   'resume',
   { type: 'ResumeSubscription' },
   'Go on where the delivery was paused, or stopped once its creator may have the facts again',

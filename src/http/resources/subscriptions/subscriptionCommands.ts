@@ -5,9 +5,9 @@ import { subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/handle.ts'
 import { allowanceBy } from '../../../commands/subscriptions.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { changedHeaders, problemOf, visible } from '../resource.ts'
+import { changedHeaders, problemOfRejection, visible } from '../resource.ts'
 import type { Call } from '../../route.ts'
-import type { Start } from './schemas.ts'
+import type { Start } from './subscriptionSchemas.ts'
 
 /** Permissions, the start position and the execution of commands on subscriptions. */
 
@@ -31,7 +31,7 @@ export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promi
 }
 
 /** The position or time at which the delivery begins. */
-export const startOf = async ({ ledger }: AnyCall, start: Start): Promise<DeliveryStart> => {
+export const deliveryStartOf = async ({ ledger }: AnyCall, start: Start): Promise<DeliveryStart> => {
   if (start === 'beginning') return { from_position: 0n, from_time: null }
   if (start === 'now') return { from_position: (await ledger.store.head()) + 1n, from_time: null }
   if ('position' in start) return { from_position: BigInt(start.position), from_time: null }
@@ -47,7 +47,7 @@ export const executeCommand = async (call: ById, command: SubscriptionCommand, p
   const before = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
   await permit?.(call, before)
   const handled = await handle(ledger, subscriptionEntity, params.id, { command, context })
-  if ('rejected' in handled) throw problemOf(handled)
+  if ('rejected' in handled) throw problemOfRejection(handled)
   if (!handled.ok || !handled.row) throw new Error('A command on a subscription left no subscription.')
   return { row: handled.row, position: changedHeaders(call, handled)['Ledger-Position'] }
 }

@@ -8,7 +8,7 @@ import { FACT_TYPES, type FactType } from '../../../../streams/facts.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { topicNamesOf } from '../../../commands/subscriptions.ts'
 import type { ReadScope } from '../../../identity/principal.ts'
-import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../schemas.ts'
+import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../commonSchemas.ts'
 
 /** The request and response schemas of subscriptions. */
 

@@ -1,0 +1,125 @@
+import type { Request as Incoming, Response as Outgoing } from 'express'
+import type { z } from 'zod'
+import { waitMaxMs } from '../../commands/budgets.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { callerOf } from '../access/rateLimits.ts'
+import { deadlineOf } from '../response/deadlines.ts'
+import { Problem, type Violation } from '../response/problemCatalogue.ts'
+import type { AnyRoute, Call, Services } from '../route.ts'
+import { addressAccount, capacityLeaseOf } from '../server/loadShedding.ts'
+import { isVersion, OLDEST_VERSION } from '../versions/index.ts'
+import { readBody, sendContinueTo } from './body.ts'
+import { ifMatch, ifNoneMatch } from './conditional.ts'
+import { scopedKeyOf } from './idempotencyKey.ts'
+import { minPositionOf, preferenceOf } from './preference.ts'
+import { violationsOf } from './violations.ts'
+
+/** The checks of path, headers, body and query, in the order of the contract, and the call that they lead to. */
+
+export type RequestToCheck = {
+  readonly req: Incoming
+  readonly res: Outgoing
+  readonly declared: AnyRoute
+  readonly principal: Principal | undefined
+}
+
+/**
+ * The call with its checked parameters. Throws the Problem of the first check that fails.
+ * Long because the order of the checks is the contract's and stands in one place.
+ */
+export const checkedCall = async (services: Services, { req, res, declared, principal }: RequestToCheck) => {
+  const params = checkedParams(req, declared)
+  const accept = acceptedType(req, declared)
+  const asked = headerOf(req, 'api-version') ?? OLDEST_VERSION
+  if (isVersion(asked)) res.locals['apiVersion'] = asked
+  const sent = await readBody(req, declared, {
+    caller: principal ? callerOf(principal) : addressAccount(res),
+    deadlineMs: services.bodyDeadlineMs,
+    lease: capacityLeaseOf(res),
+    sendContinue: () => sendContinueTo(req, res),
+  })
+  // After the body, since 413 and 415 come before any other 400.
+  const apiVersion = checkedVersion(asked)
+  const body = declared.body && checked(declared.body, sent, '')
+  const query = checkedQuery(req, declared)
+  const keyLines = req.headersDistinct['idempotency-key']
+  return {
+    ...services,
+    params,
+    query,
+    body,
+    path: req.path,
+    apiVersion,
+    correlationId: String(res.locals['correlationId']),
+    idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyLines)),
+    ifMatch: checkedIfMatch(req, declared),
+    ifNoneMatch: headerOf(req, 'if-none-match'),
+    // RFC 9110 §14.2: Range is defined for GET only.
+    range: req.method === 'GET' ? headerOf(req, 'range') : undefined,
+    ifRange: headerOf(req, 'if-range'),
+    accept,
+    lastEventId: headerOf(req, 'last-event-id'),
+    minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
+    prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(declared))),
+    onClose: (callback: () => void): void => (res.closed ? callback() : void res.once('close', callback)),
+  }
+}
+
+const headerOf = (req: Incoming, name: string): string | undefined => {
+  const value = req.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** The media type of the response by Accept: the first that the route offers, if the caller accepts any. */
+const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute): string => {
+  const accepted = req.accepts([...offers])
+  if (accepted === false) throw new Problem('not_acceptable', { detail: `There is ${offers.join(' and ')}.` })
+  return accepted
+}
+
+const checkedVersion = (asked: string): string => {
+  if (!isVersion(asked)) throw new Problem('unsupported_api_version')
+  return asked
+}
+
+const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown => {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new Problem('validation_failed', { errors: violationsOf(parsed.error, pointer) })
+}
+
+// A malformed id cannot exist: 404, before anything is looked up.
+const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
+  const parsed = params?.safeParse(req.params)
+  if (parsed?.success === false) throw new Problem('resource_not_found')
+  return parsed?.data
+}
+
+const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
+  const given = new URL(req.url, 'http://localhost').searchParams
+  // One pass over the parameters, since no limit applies before this check.
+  const counts = new Map<string, number>()
+  for (const name of given.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))
+  if (wrong.length > 0) throw new Problem('unknown_parameter', { errors: wrong.map(wrongParameter) })
+  return query && checked(query, Object.fromEntries(given), '?')
+}
+
+const wrongParameter = ([name, count]: readonly [name: string, count: number]): Violation => ({
+  pointer: `?${encodeURIComponent(name)}`,
+  code: count > 1 ? 'repeated_parameter' : 'unknown_parameter',
+  detail: 'This list has no such parameter, or it was given more than once.',
+})
+
+const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, never>['ifMatch'] => {
+  if (!declared.ifMatch) return undefined
+  const header = headerOf(req, 'if-match')
+  if (header === undefined)
+    throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag that you read.' })
+  const matches = ifMatch(header)
+  const known = headerOf(req, 'if-none-match')
+  if (known === undefined) return matches
+  // RFC 9110 §13.1.2: a match of If-None-Match is 304 for GET, and a failed precondition for other methods.
+  const isKnownAlready = ifNoneMatch(known)
+  return etag => matches(etag) && !isKnownAlready(etag)
+}
