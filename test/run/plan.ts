@@ -23,7 +23,7 @@ const ON_ONE_WORKER: readonly Unit[] = [['test/adapters/kafka.test.ts', 'test/sc
 /** Files that compare times which they measure, or that use all processors themselves. */
 const ALONE = new Set([
   'test/faults/attackers.test.ts',
-  'test/http/overload.test.ts',
+  'test/http/server/loadShedding.test.ts',
   'test/simulation/simulation.test.ts',
 ])
 

@@ -1,0 +1,202 @@
+import { expect } from 'chai'
+import { routes } from '../../../src/http/endpoints.ts'
+import type { AnyRoute } from '../../../src/http/route.ts'
+import { READ_SCOPES, SCOPES } from '../../../src/identity/principal.ts'
+import { type Answer, type Client, clientOf } from '../../support/client.ts'
+import { expiredToken } from '../../support/forgedToken.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { caller, startVariant, TENANT, type Variant } from '../../support/variants.ts'
+import { type Example, examples } from '../examples.ts'
+
+/**
+ * Every route × every wrong identity. Routes and expectations are both made from the declarations: a new route is in the
+ * matrix without anyone remembering it.
+ */
+
+const STRANGER = 'matrix-stranger'
+const NOWHERE = '0'.repeat(26)
+const ID = /[0-9A-HJKMNP-TV-Z]{26}/g
+
+type Told = readonly [status: number, code: string | undefined]
+type Identity = {
+  readonly name: string
+  /** Undefined where the identity is no wrong one for the route. */
+  readonly expected: (declared: AnyRoute) => Told | undefined
+  readonly ask: (declared: AnyRoute, example: Example) => Promise<Answer>
+}
+
+const guarded = routes.filter(({ scope }) => scope !== 'none')
+const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] => [scope, ...orScopes]
+const namesOne = ({ params }: AnyRoute): boolean => params !== undefined && 'id' in params.shape
+const isRead = ({ scope }: AnyRoute): boolean => scope.endsWith(':read')
+/** What the body of a creating request refers to must be the caller's tenant's too. */
+const refersToOne = ({ operationId }: AnyRoute): boolean => ['raise_invoice', 'create_payment'].includes(operationId)
+
+describe('every route and every wrong identity', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let owner: Client
+  const variants: Record<string, Variant> = {}
+  const keys: Record<string, string> = {}
+
+  const send = (api: string, declared: AnyRoute, { path, body, headers }: Example, credential: object) => {
+    const type = body ? { 'content-type': declared.bodyType ?? 'application/json' } : {}
+    return clientOf(api).request(declared.method, path, {
+      ...(body ? { raw: JSON.stringify(body) } : {}),
+      headers: { ...type, ...headers, ...credential },
+    })
+  }
+  const withToken = (make: () => Promise<string>): Identity['ask'] => {
+    return async (declared, example) =>
+      send(service.api, declared, example, { authorization: `Bearer ${await make()}` })
+  }
+  const asVariant =
+    (name: string): Identity['ask'] =>
+    (declared, example) =>
+      send(variants[name]?.api ?? '', declared, example, {})
+
+  const foreign = (declared: AnyRoute): Told | undefined =>
+    namesOne(declared) || refersToOne(declared) ? [404, 'resource_not_found'] : undefined
+
+  const identities: readonly Identity[] = [
+    {
+      name: 'nobody',
+      expected: () => [401, 'unauthenticated'],
+      ask: (declared, example) => send(service.api, declared, example, {}),
+    },
+    {
+      name: 'a token that has expired',
+      expected: () => [401, 'token_expired'],
+      ask: withToken(() => expiredToken(service, TENANT)),
+    },
+    {
+      name: 'a forged token',
+      expected: () => [401, 'token_invalid'],
+      ask: withToken(async () => `${(await service.token({ tenant: TENANT })).slice(0, -8)}AAAAAAAA`),
+    },
+    {
+      name: 'a key that nobody issued',
+      expected: () => [401, 'api_key_invalid'],
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': `lk_dev_${NOWHERE}_x_y` }),
+    },
+    {
+      name: 'two credentials',
+      expected: () => [400, 'multiple_credentials'],
+      ask: async (declared, example) =>
+        send(service.api, declared, example, {
+          authorization: `Bearer ${await service.token({ tenant: TENANT })}`,
+          'x-api-key': 'lk_any',
+        }),
+    },
+    {
+      name: 'every scope but the one that is needed',
+      expected: () => [403, 'insufficient_scope'],
+      ask: (declared, example) => {
+        const scopes = SCOPES.filter(scope => !scopesOf(declared).includes(scope))
+        return withToken(() => service.token({ tenant: TENANT, scopes }))(declared, example)
+      },
+    },
+    {
+      name: 'an API key, for what is no reading',
+      expected: declared => (isRead(declared) ? undefined : [403, 'credential_not_permitted']),
+      ask: asVariant('apiKey'),
+    },
+    {
+      name: 'another tenant’s API key',
+      expected: declared => (isRead(declared) ? foreign(declared) : [403, 'credential_not_permitted']),
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['foreign'] ?? '' }),
+    },
+    {
+      name: 'an API key that was revoked',
+      expected: () => [401, 'api_key_invalid'],
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['revoked'] ?? '' }),
+    },
+    {
+      name: 'a user, where only workloads may',
+      expected: ({ kinds }) => (kinds && !kinds.includes('user') ? [403, 'credential_not_permitted'] : undefined),
+      ask: withToken(() => service.token({ tenant: TENANT, user: true, subject: 'somebody' })),
+    },
+    {
+      name: 'another tenant’s workload',
+      expected: foreign,
+      ask: withToken(() => service.token({ tenant: STRANGER })),
+    },
+    {
+      name: 'another tenant’s user',
+      expected: declared => (declared.kinds?.includes('user') === false ? undefined : foreign(declared)),
+      ask: withToken(() => service.token({ tenant: STRANGER, user: true, subject: 'tester-of-strangers' })),
+    },
+    {
+      name: 'another tenant’s workload that claims to be ours in headers',
+      expected: foreign,
+      ask: async (declared, example) =>
+        send(service.api, declared, example, {
+          authorization: `Bearer ${await service.token({ tenant: STRANGER })}`,
+          'x-tenant-id': TENANT,
+          'x-forwarded-user': 'tester',
+          'x-user-role': 'admin',
+        }),
+    },
+  ]
+
+  before(async () => {
+    service = await sharedService()
+    owner = clientOf(service.api, await service.token({ tenant: TENANT }))
+    const issuedTo = async (tenant: string) => {
+      const manager = clientOf(service.api, await service.token({ tenant }))
+      const { body } = await manager.post('/api-keys', { name: 'matrix', scopes: READ_SCOPES })
+      return { key: String(body.secret), revoke: () => manager.request('DELETE', `/api-keys/${body.id}`) }
+    }
+    keys['foreign'] = (await issuedTo(STRANGER)).key
+    const gone = await issuedTo(TENANT)
+    await gone.revoke()
+    keys['revoked'] = gone.key
+    const asKey = { ...caller, kind: 'api_key' } as const
+    variants['apiKey'] = await startVariant(service, { authenticate: async () => asKey })
+  })
+  after(async () => {
+    for (const variant of Object.values(variants)) await variant.close()
+  })
+
+  const exampleOf = async ({ operationId }: AnyRoute): Promise<Example> => {
+    const make = examples[operationId]
+    if (make === undefined) throw new Error(`There is no example of ${operationId}.`)
+    return make(owner)
+  }
+
+  let cells = 0
+  for (const declared of guarded)
+    describe(`${declared.method} ${declared.path}`, () => {
+      for (const { name, expected, ask } of identities) {
+        const told = expected(declared)
+        if (told === undefined) continue
+        it(`${told.join(' ')} for ${name}`, async () => {
+          const answer = await ask(declared, await exampleOf(declared))
+          expect([answer.status, answer.body.code], answer.text).to.deep.equal(told)
+          cells += 1
+        })
+      }
+      if (namesOne(declared))
+        it('says of another tenant’s what it says of what is not there, byte for byte', async () => {
+          const example = await exampleOf(declared)
+          const missing = { ...example, path: example.path.replace(ID, NOWHERE) }
+          const stranger = withToken(() => service.token({ tenant: STRANGER }))
+          const [foreigns, nobodys] = [await stranger(declared, example), await stranger(declared, missing)]
+          const id = example.path.match(ID)?.[0] ?? ''
+          const bytesOf = ({ text, body }: Answer) => text.replaceAll(body.correlation_id, '').replaceAll(id, NOWHERE)
+          expect(bytesOf(foreigns)).to.equal(bytesOf(nobodys))
+          const headersOf = ({ headers }: Answer) => [...headers.keys()].toSorted()
+          expect(headersOf(foreigns)).to.deep.equal(headersOf(nobodys))
+        })
+    })
+
+  describe('all of them', () => {
+    it('are as many as the declarations make', () => {
+      const expected = guarded.flatMap(declared =>
+        identities.filter(one => one.expected(declared) !== undefined),
+      ).length
+      process.stdout.write(`      ${cells} of ${expected} cells of ${guarded.length} routes\n`)
+      expect(cells).to.equal(expected)
+    })
+  })
+})

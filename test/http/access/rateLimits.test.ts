@@ -1,0 +1,272 @@
+import { expect } from 'chai'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { createLocalCounter, openSharedCounter } from '../../../src/adapters/rateLimiter/counters.ts'
+import { takeExportSlot } from '../../../src/commands/exportSlots.ts'
+import { readConfig } from '../../../src/config.ts'
+import { Problem } from '../../../src/http/response/problemCatalogue.ts'
+import { createRateLimits, type RateLimitSettings } from '../../../src/http/access/rateLimits.ts'
+import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
+import { type Answer, aPayment, approvedInvoice, clientOf, eventually, inParallel, pay } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { caller, startVariant, TENANT, type Variant, type Wrong } from '../../support/variants.ts'
+
+const many = { requests: 1_000_000, windowSeconds: 60 }
+const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
+const HOUR_SECONDS = 3_600
+const AT_ONCE = 16
+const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
+
+describe('rate limits', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let database: Database
+  const started: Variant[] = []
+
+  const instance = async (
+    settings: Partial<RateLimitSettings>,
+    wrong: Wrong = {},
+    shared: RateCounter = createLocalCounter(),
+  ): Promise<string> => {
+    const limits = createRateLimits({ ...PLENTY, ...settings }, { local: createLocalCounter(), shared })
+    const variant = await startVariant(service, { ...wrong, services: right => ({ ...right, rateLimits: limits }) })
+    started.push(variant)
+    return variant.api
+  }
+  const as = (subject: string): Wrong => ({ authenticate: async () => ({ ...caller, subject, client: subject }) })
+  const fail = (error: unknown): never => {
+    throw error
+  }
+  const statuses = (answers: readonly Answer[], status: number): number =>
+    answers.filter(answer => answer.status === status).length
+
+  before(async () => {
+    service = await sharedService()
+    database = openDatabase({ connectionString: service.addresses.postgres })
+  })
+  after(async () => {
+    for (const variant of started) await variant.close()
+    await database.close()
+  })
+
+  it('are told on every answer to a known caller, refusals included, and to nobody else', async () => {
+    const client = clientOf(await instance({ default: of(3) }))
+    const answers = [await client.get('/orders'), await client.get('/orders/ord_00000000000000000000000000')]
+    const policies = answers.map(({ headers }) => headers.get('ratelimit-policy'))
+    expect(policies).to.deep.equal(['"default";q=3;w=60', '"default";q=3;w=60'])
+    const [first, second] = answers.map(({ headers }) => headers.get('ratelimit'))
+    expect(first).to.match(/^"default";r=2;t=(60|59)$/)
+    expect(second).to.match(/^"default";r=1;t=(60|5\d)$/)
+    expect((await client.get('/livez')).headers.get('ratelimit')).to.equal(null)
+  })
+
+  it('refuse what is too much with 429, the policy, and the time until there is room', async () => {
+    const client = clientOf(await instance({ default: of(2, 30) }))
+    await client.get('/orders')
+    await client.get('/orders')
+    const refused = await client.get('/orders')
+    expect([refused.status, refused.body.code]).to.deep.equal([429, 'rate_limited'])
+    expect(refused.headers.get('ratelimit-policy')).to.equal('"default";q=2;w=30')
+    expect(refused.headers.get('ratelimit')).to.match(/^"default";r=0;t=(30|2\d)$/)
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(20, 30)
+    expect(refused.body.retry).to.deep.include({ retryable: true, strategy: 'same_request' })
+  })
+
+  it('let requests in again when the window is over', async () => {
+    const client = clientOf(await instance({ default: of(1, 1) }))
+    const isNow = (status: number) => eventually(async () => (await client.get('/orders')).status === status)
+    await isNow(200)
+    await isNow(429)
+    await isNow(200)
+  })
+
+  it('are each caller’s own', async () => {
+    let subject = 'one'
+    const authenticate = async () => ({ ...caller, subject, client: subject })
+    const client = clientOf(await instance({ default: of(1) }, { authenticate }))
+    await client.get('/orders')
+    expect((await client.get('/orders')).status).to.equal(429)
+    subject = 'another'
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('come before what is forbidden, which would be written into the log', async () => {
+    const authenticate = async () => ({ ...caller, scopes: new Set<string>() })
+    const client = clientOf(await instance({ default: of(1) }, { authenticate }))
+    expect((await client.get('/orders')).body.code).to.equal('insufficient_scope')
+    expect((await client.get('/orders')).body.code).to.equal('rate_limited')
+  })
+
+  it('come before the body is looked at', async () => {
+    const client = clientOf(await instance({ payments: of(0) }))
+    const refused = await client.request('POST', '/payments', { raw: '{', headers: { 'idempotency-key': 'k' } })
+    expect([refused.status, refused.headers.get('ratelimit-policy')]).to.deep.equal([
+      429,
+      '"default";q=1000000;w=60, "payments";q=0;w=60',
+    ])
+  })
+
+  it('of payments are one for all instances: not one more, not one less', async () => {
+    const settings = { payments: of(40, HOUR_SECONDS) }
+    const shared = () => openSharedCounter(database, fail)
+    const one = clientOf(await instance(settings, as('shared'), await shared()))
+    const two = clientOf(await instance(settings, as('shared'), await shared()))
+    const { invoiceId } = await approvedInvoice(clientOf(service.api, await service.token({ tenant: TENANT })))
+    const payment = aPayment(invoiceId, { amount: 1 })
+    const answers = await inParallel(AT_ONCE, Array.from({ length: 100 }), (_, index) =>
+      pay(index % 2 ? one : two, payment, `limit-${index}`),
+    )
+    expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
+  })
+
+  it('go on in each instance while Postgres does not answer', async () => {
+    let isAway = false
+    const away: Database = {
+      ...database,
+      sql: (text, values) =>
+        isAway ? Promise.reject(new Unavailable('database', 'none', new Error('away'))) : database.sql(text, values),
+    }
+    const failures: unknown[] = []
+    const counter = await openSharedCounter(away, error => failures.push(error))
+    isAway = true
+    const counted = [await counter.count('away', of(9)), await counter.count('away', of(9))]
+    expect([counted.map(({ used }) => used), failures.length]).to.deep.equal([[1, 2], 1])
+  })
+
+  it('of an API key are its own quota', async () => {
+    const authenticate = async () => ({ ...caller, kind: 'api_key' as const, quota: of(1, 120) })
+    const client = clientOf(await instance({}, { authenticate }))
+    const [first, second] = [await client.get('/orders'), await client.get('/orders')]
+    expect(first.headers.get('ratelimit-policy')).to.equal(
+      '"default";q=1000000;w=60, "api_keys";q=1000000;w=60, "quota";q=1;w=120',
+    )
+    expect([second.status, second.body.code]).to.deep.equal([429, 'quota_exceeded'])
+  })
+
+  it('of the API keys of a tenant are shared by all of them, and are not those of its users or of other tenants', async () => {
+    let who = { ...caller, kind: 'api_key' as 'api_key' | 'workload', client: 'key_1' }
+    const client = clientOf(await instance({ api_keys: of(4) }, { authenticate: async () => who }))
+    const answers: Answer[] = []
+    for (const key of ['key_1', 'key_2', 'key_3', 'key_1', 'key_2', 'key_4']) {
+      who = { ...who, client: key }
+      answers.push(await client.get('/orders'))
+    }
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 429, 429])
+    expect(answers[5]?.body).to.include({ code: 'quota_exceeded' })
+    expect(answers[5]?.headers.get('ratelimit')).to.include('"api_keys";r=0')
+    who = { ...who, tenant: 'another-tenant' }
+    expect((await client.get('/orders')).status).to.equal(200)
+    who = { ...who, tenant: caller.tenant, kind: 'workload' }
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('of failed authentications stop telling why, and never keep out who is known', async () => {
+    let isKnown = false
+    const authenticate = async () => {
+      if (isKnown) return caller
+      throw new Problem('token_invalid')
+    }
+    const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))
+    const failed = [await client.get('/orders'), await client.get('/orders'), await client.get('/orders')]
+    expect(failed.map(({ status }) => status)).to.deep.equal([401, 401, 429])
+    expect(Number(failed[2]?.headers.get('retry-after'))).to.be.within(1, 60)
+    isKnown = true
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('are not those of tokens that have only expired, which are always told so', async () => {
+    let code: 'token_expired' | 'token_invalid' = 'token_expired'
+    const authenticate = () => Promise.reject(new Problem(code))
+    const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))
+    const told = async (times: number) => {
+      const codes: string[] = []
+      for (let n = 0; n < times; n++) codes.push((await client.get('/orders')).body.code)
+      return codes
+    }
+    expect(await told(4)).to.deep.equal(Array(4).fill('token_expired'))
+    code = 'token_invalid'
+    expect(await told(3)).to.deep.equal(['token_invalid', 'token_invalid', 'rate_limited'])
+    code = 'token_expired'
+    expect(await told(2)).to.deep.equal(Array(2).fill('token_expired'))
+  })
+
+  it('are counted for the client that a trusted proxy names', async () => {
+    const authenticate = () => Promise.reject(new Problem('token_invalid'))
+    const proxied = { authenticate, trustedProxies: ['127.0.0.0/8', '::1'] }
+    const client = clientOf(await instance({ auth_failures: of(1) }, proxied))
+    const from = async (address: string) =>
+      (await client.get('/orders', { 'x-forwarded-for': `203.0.113.9, ${address}` })).status
+    expect([await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.2')]).to.deep.equal([401, 429, 401])
+    const direct = clientOf(await instance({ auth_failures: of(1) }, { authenticate }))
+    const stranger = async (address: string) => (await direct.get('/orders', { 'x-forwarded-for': address })).status
+    expect([await stranger('192.0.2.1'), await stranger('192.0.2.2')]).to.deep.equal([401, 429])
+  })
+})
+
+describe('the shared counter', () => {
+  let database: Database
+  before(async () => {
+    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
+  })
+  after(() => database.close())
+
+  it('counts callers with names of any length, for all instances', async () => {
+    const failures: unknown[] = []
+    const open = () => openSharedCounter(database, error => failures.push(error))
+    const [one, other] = [await open(), await open()]
+    const names = [200, 255, 5_000].map(length => `payments:${JSON.stringify(['long', '"'.repeat(length), 'client'])}`)
+    const used: number[] = []
+    for (const name of names) for (const counter of [one, other]) used.push((await counter.count(name, of(9))).used)
+    expect([used, failures]).to.deep.equal([[1, 2, 1, 2, 1, 2], []])
+  })
+})
+
+describe('exports under way', () => {
+  const who = (subject: string) => ({ tenant: TENANT, subject, client: subject })
+  const idOf = (index: number): string => `op_${String(index).padStart(26, '0')}`
+  let database: Database
+
+  before(async () => {
+    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
+  })
+  after(() => database.close())
+
+  it('are two at once for each caller, however many come together', async () => {
+    const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), 2))
+    expect((await Promise.all(asked)).filter(Boolean)).to.have.length(2)
+    expect(await takeExportSlot(database, who('another'), idOf(30), 2)).to.equal(true)
+  })
+
+  it('do not count the same one twice', async () => {
+    for (const id of [idOf(40), idOf(40), idOf(41), idOf(41)])
+      expect(await takeExportSlot(database, who('same'), id, 2)).to.equal(true)
+    expect(await takeExportSlot(database, who('same'), idOf(42), 2)).to.equal(false)
+  })
+
+  it('make room when they end, and when they were never accepted', async () => {
+    const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
+    const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
+    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
+    const slots = `insert into export_slots (caller, operation_id, taken_at) values
+      ($1, $2, now()), ($1, 'op_never', now() - interval '61 seconds')`
+    await database.sql(slots, [JSON.stringify([TENANT, 'ended', 'ended']), body.id])
+    await eventually(() => takeExportSlot(database, who('ended'), idOf(50), 1))
+  })
+})
+
+describe('RATE_LIMITS', () => {
+  const limitsOf = (text: string) => readConfig({ RATE_LIMITS: text }).rateLimits
+
+  it('replaces those that it names', () => {
+    expect(limitsOf('payments=5/1')).to.deep.equal({
+      default: of(6_000),
+      payments: of(5, 1),
+      exports: of(10, 3_600),
+      auth_failures: of(60),
+      api_keys: of(12_000),
+    })
+  })
+  for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
+    it(`refuses ${text}, and says how it is written`, () => {
+      expect(() => limitsOf(text)).to.throw(/RATE_LIMITS is not usable: .* is not policy=requests\/seconds/)
+    })
+})

@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { createAuthentication } from '../../../src/http/endpoints.ts'
+import { type Forge, openForge } from '../../identity/forge.ts'
+import { tokenClaims } from '../../identity/tokenClaims.ts'
+import { tokenForms } from '../../identity/tokenForms.ts'
+import type { Answer } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+import { startVariant, type Variant } from '../../support/variants.ts'
+import { send } from '../../support/wire.ts'
+
+const CODES: Readonly<Record<string, string>> = { expired: 'token_expired' }
+
+/** What a header cannot carry, or loses on the way. */
+const NOT_CARRIED = ['no token at all', 'a space before it', 'a line feed behind it', 'a NUL within it']
+const vectors = [...tokenForms, ...tokenClaims].filter(([name]) => !NOT_CARRIED.includes(name))
+
+describe('bad tokens over HTTP', function () {
+  this.timeout(30_000)
+  let forge: Forge
+  let variant: Variant
+  const ask = (token: string): Promise<Answer> =>
+    send(variant.api, { method: 'GET', path: '/orders', headers: [['Authorization', `Bearer ${token}`]] })
+
+  before(async () => {
+    forge = await openForge()
+    const authenticate = createAuthentication({ tokens: forge.verifier })
+    variant = await startVariant(await sharedService(), { authenticate })
+  })
+  after(() => variant.close())
+
+  for (const [name, fault, token] of vectors)
+    it(`refuses ${name}`, async () => {
+      const answer = await ask(token(forge))
+      expect([answer.status, answer.body.code]).to.deep.equal([401, CODES[fault] ?? 'token_invalid'])
+      expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
+      // The caller learns that it is refused; why is for the logs.
+      if (!(fault in CODES)) expect(answer.text).to.not.include(fault)
+    })
+
+  it('takes the good one', async () => {
+    expect((await ask(forge.good({ scope: 'orders:read' }))).status).to.equal(200)
+  })
+})

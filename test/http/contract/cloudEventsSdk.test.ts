@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { CloudEvent, type CloudEventV1, Kafka } from 'cloudevents'
+import { expect } from 'chai'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { rememberFactBase, withFactBase } from '../../../src/compose/factBase.ts'
+import { messageOf } from '../../../src/feeds/publisher.ts'
+import type { Database, FactMessage, SubscriberBus } from '../../../src/ports.ts'
+import type { CloudEvent as Fact } from '../../../streams/facts.ts'
+import {
+  aPayment,
+  approvedInvoice,
+  type Client,
+  clientOf,
+  eventually,
+  newKey,
+  pay,
+  patientFetch,
+} from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+
+/** The SDK of CloudEvents, which validates against the official schema when it is told to be strict. */
+const strictly = (event: unknown): CloudEvent<unknown> => new CloudEvent(event as CloudEventV1<unknown>, true)
+
+/** The facts that a tenant can bring about; manifests are made for operators. */
+const TYPES_SEEN = 9
+
+describe('facts and the SDK of CloudEvents', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let client: Client
+  let facts: readonly Fact[]
+
+  before(async () => {
+    service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: `sdk-${newKey().slice(0, 8)}` }))
+    await play()
+    facts = await eventually(async () => {
+      const { items } = (await client.get('/events?limit=100')).body as { items: Fact[] }
+      return new Set(items.map(({ type }) => type)).size === TYPES_SEEN && items
+    })
+  })
+
+  const play = async (): Promise<void> => {
+    const first = await approvedInvoice(client)
+    const paid = await pay(client, aPayment(first.invoiceId, { amount: 900 }))
+    await client.post(`/payments/${paid.body.id}:refund`, { reason: 'r' }, { 'idempotency-key': newKey() })
+    const voided = await approvedInvoice(client)
+    await client.post(`/invoices/${voided.invoiceId}:void`, { reason: 'r' }, { 'if-match': voided.etag })
+    const order = await client.post('/orders', { currency: 'USD', lines: [{ sku: 'a', quantity: 1, unit_amount: 1 }] })
+    const ifMatch = { 'if-match': order.headers.get('etag') ?? '' }
+    await client.post(`/orders/${order.body.id}:cancel`, { reason: 'r' }, ifMatch)
+    const { invoiceId } = await approvedInvoice(client)
+    const deferred = await pay(client, aPayment(invoiceId, { settlement: 'deferred' }))
+    await client.post(`/payments/${deferred.body.id}:fail`, { code: 'declined' })
+    await client.post('/exports', { resource: 'orders', format: 'csv' })
+  }
+
+  it('are taken in strict mode as GET /events tells them, and say the same afterwards', () => {
+    for (const fact of facts) expect(JSON.parse(JSON.stringify(strictly(fact))), fact.type).to.deep.equal(fact)
+  })
+
+  it('lead to their schema, at the address of the service', async () => {
+    for (const { type, dataschema } of facts) {
+      expect(dataschema).to.match(new RegExp(`^${service.api}/schemas/${type}\\.v\\d+\\.json$`))
+      expect((await patientFetch(dataschema)).status, dataschema).to.equal(200)
+    }
+  })
+
+  it('are taken in strict mode from the stream', async () => {
+    const response = await patientFetch(`${service.api}/events`, {
+      headers: { accept: 'text/event-stream', authorization: `Bearer ${await tokenOf()}` },
+    })
+    let text = ''
+    for await (const chunk of response.body ?? []) {
+      text += Buffer.from(chunk).toString()
+      if ((text.match(/^data: .*\n/gm) ?? []).length >= facts.length) break
+    }
+    const told = (text.match(/(?<=^data: ).*(?=\n)/gm) ?? []).map(line => JSON.parse(line) as Fact)
+    expect(told).to.deep.equal(facts)
+    for (const fact of told) strictly(fact)
+  })
+
+  const tokenOf = (): Promise<string> => service.token({ tenant: facts[0]?.tenantid ?? '' })
+
+  it('are taken in strict mode from the messages of Kafka in binary mode', async () => {
+    const sent: FactMessage[] = []
+    const bus = withFactBase(collecting(sent), service.api)
+    const inside = facts.map(fact => ({ ...fact, dataschema: new URL(fact.dataschema).pathname }))
+    await bus.publish(inside.map(fact => messageOf('t', fact)))
+    for (const [index, { headers, key, value }] of sent.entries()) {
+      const message = { headers: { ...headers }, key, value, body: value, timestamp: '' }
+      const read = Kafka.toEvent<unknown>(message)
+      const event = Array.isArray(read) ? expect.fail('There is one event in a message.') : strictly(read)
+      const { traceparent: _, ...fact } = facts[index] as Fact
+      expect(JSON.parse(JSON.stringify(event))).to.deep.include(fact)
+    }
+  })
+})
+
+/** A bus that keeps what is published. */
+const collecting = (sent: FactMessage[]): SubscriberBus => ({
+  ensureTopics: async () => undefined,
+  publish: async messages => void sent.push(...messages),
+  deleteTopics: async () => undefined,
+  grantReading: async () => 'not_enforced',
+  revokeReading: async () => undefined,
+  close: async () => undefined,
+})
+
+describe('the address in front of dataschema', () => {
+  let database: Database
+  let schema: string
+
+  before(async () => {
+    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
+  })
+  after(() => database.close())
+
+  /** A table of its own, as in a ledger that starts for the first time. */
+  const fresh = (): Pick<Database, 'transaction'> => {
+    schema = `fact_base_${randomUUID().replaceAll('-', '')}`
+    return {
+      transaction: work =>
+        database.transaction(async sql => {
+          await sql(`create schema if not exists ${schema}`)
+          await sql(`set local search_path to ${schema}`)
+          await sql(
+            `create table if not exists fact_base (id integer primary key, url text not null, is_set boolean not null)`,
+          )
+          return work(sql)
+        }),
+    }
+  }
+  afterEach(() => database.sql(`drop schema if exists ${schema} cascade`))
+
+  it('stays as it was at the first start, on every port and whatever is set later', async () => {
+    const ledger = fresh()
+    const starts = [
+      await rememberFactBase(ledger, { publicUrl: 'https://one.example', isSet: true }),
+      await rememberFactBase(ledger, { publicUrl: 'http://localhost:4711', isSet: false }),
+      await rememberFactBase(ledger, { publicUrl: 'https://two.example', isSet: true }),
+    ]
+    expect(starts).to.deep.equal(Array.from({ length: 3 }, () => 'https://one.example'))
+  })
+
+  it('is the first that was set, where none was set at first', async () => {
+    const ledger = fresh()
+    const starts = [
+      await rememberFactBase(ledger, { publicUrl: 'http://localhost:1', isSet: false }),
+      await rememberFactBase(ledger, { publicUrl: 'http://localhost:2', isSet: false }),
+      await rememberFactBase(ledger, { publicUrl: 'https://one.example', isSet: true }),
+      await rememberFactBase(ledger, { publicUrl: 'https://two.example', isSet: true }),
+    ]
+    const [local, set] = ['http://localhost:1', 'https://one.example']
+    expect(starts).to.deep.equal([local, local, set, set])
+  })
+})

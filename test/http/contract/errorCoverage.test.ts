@@ -1,0 +1,262 @@
+import { expect } from 'chai'
+import { routes } from '../../../src/http/endpoints.ts'
+import { type ErrorCode, Problem, statusOf } from '../../../src/http/response/problemCatalogue.ts'
+import type { AnyRoute } from '../../../src/http/route.ts'
+import { errorsOf } from '../../../src/http/routeErrors.ts'
+import { PersistentMap } from '../../../streams/persistentMap.ts'
+import { type Answer, type Client, clientOf } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { expiredToken } from '../../support/forgedToken.ts'
+import * as variants from '../../support/variants.ts'
+import { send, type Wire } from '../../support/wire.ts'
+import { type Example, examples, refusals } from '../examples.ts'
+
+/** Each endpoint × each error code that openapi.json declares for it, seen over a socket. */
+
+type Headers = readonly (readonly [string, string])[]
+type Ask = (
+  change?: Partial<Wire> & { readonly add?: Headers; readonly without?: string; readonly api?: string },
+) => Promise<Answer>
+/** `ask` sends the endpoint's own example, changed as the code needs it. */
+type Provoke = (ask: Ask, declared: AnyRoute) => Promise<Answer>
+
+const MISSING: Readonly<Record<string, string>> = { ord: '0', inv: '0', pay: '0', op: '0' }
+
+/** The instance where there is no place for one more. */
+const FULL: Readonly<Record<string, string>> = {
+  create_subscription: 'noSubscriptions',
+  create_export: 'noExports',
+  issue_api_key: 'noExports',
+  rotate_api_key: 'noKeysLater',
+}
+
+describe('every error code of every endpoint', function () {
+  this.timeout(120_000)
+  const started: variants.Variant[] = []
+  const api: Record<string, string> = {}
+  let service: TestService
+  let client: Client
+  let token: string
+
+  before(async () => {
+    service = await sharedService()
+    token = await service.token({ tenant: variants.TENANT })
+    client = clientOf(service.api, token)
+    const start = async (name: string, wrong?: variants.Wrong): Promise<void> => {
+      const variant = await variants.startVariant(service, wrong)
+      started.push(variant)
+      api[name] = variant.api
+    }
+    await start('right')
+    await start('nothingAnswers', variants.nothingAnswers)
+    await start('appendsGetNoAnswer', variants.appendsGetNoAnswer)
+    await start('othersAreFirst', variants.othersAreFirst)
+    await start('later', variants.later)
+    await start('broken', variants.broken)
+    await start('overloaded', { loadShedding: { isOverloaded: () => true } })
+    await start('stopping', { loadShedding: { stopping: AbortSignal.abort() } })
+    await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
+    await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
+    await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
+    // A key takes a place again when it is renewed after its end.
+    await start('noKeysLater', {
+      world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
+      services: right => ({ ...right, apiKeysPerTenantMax: 0 }),
+    })
+    await start('noSubscriptions', { services: right => ({ ...right, subscriptionsPerTenantMax: 0 }) })
+    await start('suspended', {
+      services: right => ({ ...right, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
+    })
+    await start('limited', variants.limited)
+    await start('crowded', variants.crowded)
+    await start('asApiKey', { authenticate: async () => ({ ...variants.caller, kind: 'api_key' }) })
+    await start('usedUp', {
+      authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
+    })
+    await start('asUser', { authenticate: async () => ({ ...variants.caller, kind: 'user' }) })
+  })
+  after(async () => {
+    for (const variant of started) await variant.close()
+  })
+
+  const expiredCursor = async (path: string, ask: Ask): Promise<Answer> => {
+    const first = await ask({ api: api['right'] ?? '', path: `${path}?limit=1` })
+    const { next_cursor } = first.body.page
+    return ask({ api: api['later'] ?? '', path: `${path}?limit=1&cursor=${next_cursor}` })
+  }
+  const twice = async (ask: Ask, again: Parameters<Ask>[0]): Promise<Answer> => {
+    const first = await ask()
+    expect(first.status).to.be.lessThan(300)
+    return ask(again)
+  }
+
+  const provocations: Partial<Record<ErrorCode, Provoke>> = {
+    bad_request_framing: ask => ask({ add: [['Host', 'another.example']] }),
+    uri_too_long: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?x=${'x'.repeat(9_000)}` }),
+    headers_too_large: ask => ask({ add: [['X-Filler', 'x'.repeat(17_000)]] }),
+    multiple_credentials: ask => ask({ add: [['Authorization', 'Bearer another']] }),
+    unsupported_api_version: ask => ask({ add: [['API-Version', '1999-01-01']] }),
+    unknown_parameter: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?nope=1` }),
+    not_acceptable: ask => ask({ add: [['Accept', 'image/png']] }),
+    overloaded: ask => ask({ api: api['overloaded'] ?? '' }),
+    shutting_down: ask => ask({ api: api['stopping'] ?? '' }),
+    internal_error: ask => ask({ api: api['broken'] ?? '' }),
+    unauthenticated: ask => ask({ without: 'Authorization' }),
+    token_invalid: ask => ask({ without: 'Authorization', add: [['Authorization', 'Bearer x.y.z']] }),
+    token_expired: async ask =>
+      ask({
+        without: 'Authorization',
+        add: [['Authorization', `Bearer ${await expiredToken(service, variants.TENANT)}`]],
+      }),
+    api_key_invalid: ask => ask({ without: 'Authorization', add: [['X-API-Key', 'lk_none']] }),
+    insufficient_scope: async (ask, { scope }) => {
+      const other = scope === 'ledger:read' ? 'orders:read' : 'ledger:read'
+      const poor = await service.token({ tenant: variants.TENANT, scopes: [other] })
+      return ask({ without: 'Authorization', add: [['Authorization', `Bearer ${poor}`]] })
+    },
+    dependency_unavailable: async ask => {
+      expect((await ask({ api: api['nothingAnswers'] ?? '' })).body.code).to.equal('dependency_unavailable')
+      return ask({ api: api['keyless'] ?? '' })
+    },
+    policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
+    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
+    quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
+    credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
+    deadline_exceeded: ask => ask({ api: api['appendsGetNoAnswer'] ?? '' }),
+    concurrent_modification: ask => ask({ api: api['othersAreFirst'] ?? '' }),
+    unsupported_media_type: ask => ask({ without: 'Content-Type', add: [['Content-Type', 'text/plain']], body: 'x' }),
+    payload_too_large: ask => ask({ body: JSON.stringify({ x: 'x'.repeat(70_000) }) }),
+    request_timeout: ask => ask({ api: api['right'] ?? '', body: '{', unfinished: true }),
+    invalid_json: ask => ask({ body: '{"a":' }),
+    duplicate_json_key: ask => ask({ body: '{"a":1,"a":2}' }),
+    json_limits_exceeded: ask => ask({ body: '['.repeat(40) }),
+    validation_failed: (ask, { body, operationId }) =>
+      body
+        ? ask({ body: '{"no_such_member":1}' })
+        : ask({ path: `${pathOfLast(operationId)}?${badParameter(operationId)}` }),
+    resource_not_found: (ask, { operationId, path }) =>
+      operationId.startsWith('read_issuer') ? ask({ api: api['right'] ?? '' }) : ask({ path: missing(path) }),
+    precondition_required: ask => ask({ without: 'If-Match' }),
+    precondition_failed: ask => ask({ without: 'If-Match', add: [['If-Match', '"stale"']] }),
+    precondition_invalid: (ask, { ifMatch, isList }) =>
+      ifMatch
+        ? ask({ without: 'If-Match', add: [['If-Match', 'not a tag']] })
+        : ask({ add: [[isList ? 'If-Min-Position' : 'If-None-Match', 'not one']] }),
+    projection_behind: ask => ask({ add: [['If-Min-Position', '999999999999']] }),
+    cursor_invalid: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?cursor=forged` }),
+    cursor_expired: (ask, { operationId }) => expiredCursor(pathOfLast(operationId), ask),
+    idempotency_key_missing: ask => ask({ without: 'Idempotency-Key' }),
+    idempotency_key_invalid: (ask, { idempotencyKey }) =>
+      idempotencyKey
+        ? ask({ without: 'Idempotency-Key', add: [['Idempotency-Key', 'not a key']] })
+        : ask({ path: '/idempotency-keys/not%20a%20key' }),
+    idempotency_key_reused: (ask, { operationId }) => twice(ask, { body: JSON.stringify(otherBody(operationId)) }),
+    idempotency_key_expired: ask => twice(ask, { api: api['later'] ?? '' }),
+    idempotency_in_progress: async ask => {
+      void ask({ api: api['hanging'] ?? '' }).catch(() => undefined)
+      await new Promise(resolve => setTimeout(resolve, 100))
+      return ask({ api: api['hanging'] ?? '' })
+    },
+    range_not_satisfiable: ask => ask({ add: [['Range', 'bytes=999999999999-']] }),
+    export_expired: ask => ask({ api: api['later'] ?? '' }),
+  }
+
+  /** The paths of the examples that were made last, by operation: a provocation may need to change the query alone. */
+  const lastPaths = new Map<string, string>()
+  const pathOfLast = (operationId: string): string => lastPaths.get(operationId) ?? ''
+  const lastBodies = new Map<string, object>()
+  const otherBody = (operationId: string): object => {
+    const body = { ...lastBodies.get(operationId) } as Record<string, unknown>
+    if (operationId === 'create_payment') body['amount'] = 1
+    else if (operationId === 'refund_payment') body['amount'] = 2
+    else if (operationId === 'create_export') body['format'] = 'jsonl'
+    else if (operationId === 'rotate_api_key') body['overlap_seconds'] = 1
+    else if (operationId === 'replay_subscription') body['from'] = { position: '1' }
+    else body['metadata'] = { other: 'yes' }
+    return body
+  }
+  const badParameter = (operationId: string): string =>
+    /^read_(order|invoice|payment|operation)$/.test(operationId)
+      ? 'as_of=yesterday'
+      : operationId === 'read_idempotency_key'
+        ? 'operation=nope'
+        : operationId === 'read_events_manifest'
+          ? 'from=2&to=1'
+          : 'limit=0'
+  const missing = (path: string): string =>
+    path
+      .replace('{id}', `${idPrefixOf(path)}_${'0'.repeat(26)}`)
+      .replace('{code}', 'no_such_code')
+      .replace('{name}', 'no.such.v1.json')
+      .replace('{key}', 'x'.repeat(600))
+  const idPrefixOf = (path: string): string =>
+    ({
+      orders: 'ord',
+      invoices: 'inv',
+      payments: 'pay',
+      exports: 'op',
+      operations: 'op',
+      'api-keys': 'key',
+      subscriptions: 'sub',
+    })[path.split('/')[1]?.split(':')[0] ?? ''] ??
+    Object.keys(MISSING)[0] ??
+    ''
+
+  const askerOf = (declared: AnyRoute, example: Example): Ask => {
+    lastPaths.set(declared.operationId, example.path)
+    if (example.body) lastBodies.set(declared.operationId, example.body)
+    const type = declared.bodyType ?? 'application/json'
+    const own: Headers = [
+      ...(declared.scope === 'none' ? [] : [['Authorization', `Bearer ${token}`] as const]),
+      ...(example.body ? [['Content-Type', type] as const] : []),
+      ...Object.entries(example.headers ?? {}),
+    ]
+    return async (change = {}) => {
+      const kept = own.filter(([name]) => name !== change.without)
+      const first = change.add?.[0]?.[0] === 'Authorization' && !change.without && declared.scope === 'none'
+      const headers = [...kept, ...(first ? [['Authorization', 'Bearer one'] as const] : []), ...(change.add ?? [])]
+      const body = change.body ?? (example.body && JSON.stringify(example.body))
+      const wire = {
+        method: declared.method,
+        path: change.path ?? example.path,
+        headers,
+        ...(change.unfinished ? { unfinished: true } : {}),
+      }
+      return send(change.api ?? service.api, body === undefined ? wire : { ...wire, body })
+    }
+  }
+
+  const covered = new Set<string>()
+  for (const declared of routes)
+    describe(`${declared.method} ${declared.path}`, () => {
+      const { operationId } = declared
+      it('succeeds', async () => {
+        const make = examples[operationId]
+        if (make === undefined) throw new Error(`There is no example of ${operationId}.`)
+        const answer = await askerOf(declared, await make(client))()
+        expect(Object.keys(declared.responses)).to.include(String(answer.status))
+        expect(answer.status).to.be.lessThan(300)
+      })
+      for (const code of errorsOf(declared))
+        it(`${statusOf(code)} ${code}`, async () => {
+          const own = refusals[operationId]?.[code]
+          const make = own ?? examples[operationId]
+          const provoke = own
+            ? (ask: Ask) => ask(code === 'policy_denied' ? { api: api['right'] ?? '' } : {})
+            : provocations[code]
+          if (!make || !provoke) throw new Error(`Nothing provokes ${code} of ${operationId}.`)
+          const answer = await provoke(askerOf(declared, await make(client)), declared)
+          expect([answer.status, answer.body?.code], answer.text).to.deep.equal([statusOf(code), code])
+          covered.add(`${operationId} ${code}`)
+        })
+    })
+
+  // A suite of its own, since mocha runs the tests of a suite before those of the suites in it.
+  describe('all of them', () => {
+    it('are seen, as many as openapi.json declares', () => {
+      const declared = routes.flatMap(one => errorsOf(one).map(code => `${one.operationId} ${code}`))
+      process.stdout.write(`      ${covered.size} of ${declared.length} (endpoint, code) pairs seen\n`)
+      expect([...covered]).to.have.members(declared)
+    })
+  })
+})

@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { expect } from 'chai'
+import { generateApi } from 'swagger-typescript-api'
+import { clientOf, newKey } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+
+/**
+ * A client made from openapi.json by swagger-typescript-api: of the well-kept generators the one that brings its own
+ * TypeScript, since the compiler interface that the others are written for is gone with TypeScript 7.
+ */
+
+type Play = (
+  api: string,
+  token: string,
+  key: string,
+) => Promise<{ orderId: string; paymentId: string; paid: number; listed: string[]; refusal: string | undefined }>
+
+const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+
+/** The errors of the compiler; empty when there are none. */
+const compiled = (directory: string, project: string): Promise<string> =>
+  new Promise(resolve => {
+    const tsc = [inRepository('node_modules/typescript/bin/tsc'), '-p', join(directory, project)]
+    execFile(process.execPath, tsc, (error, stdout, stderr) => resolve(error ? stdout + stderr + error.message : ''))
+  })
+
+const LIB = ['ES2025', 'DOM', 'DOM.Iterable']
+// The code of the generator is not written for every check of this repository; the program is.
+const CLIENT = {
+  compilerOptions: { strict: true, declaration: true, target: 'ES2025', module: 'NodeNext', types: [], lib: LIB },
+  files: ['client.ts'],
+}
+const PROGRAM = {
+  extends: inRepository('tsconfig.json'),
+  compilerOptions: { noEmit: false, allowImportingTsExtensions: false, types: [], lib: LIB },
+  include: ['program.ts'],
+}
+
+/** The generator takes the colon of an action for a parameter, as Express does: `/invoices/{id}:approve` has one alone. */
+const withoutActions = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
+  path: P,
+) => ({
+  ...path,
+  route: path.originalRoute.replaceAll(/\{(\w+)\}/g, '$${$1}'),
+  pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
+})
+
+describe('a TypeScript client that is generated from openapi.json', function () {
+  this.timeout(120_000)
+  let service: TestService
+  let directory: string
+  before(async () => {
+    service = await sharedService()
+    directory = await mkdtemp(join(tmpdir(), 'ledger-client-'))
+    const spec = (await clientOf(service.api).get('/openapi.json')).body
+    const { files } = await generateApi({
+      spec,
+      output: false,
+      silent: true,
+      httpClientType: 'fetch',
+      generateUnionEnums: true,
+      generateRouteTypes: true,
+      hooks: { onBuildRoutePath: withoutActions },
+    })
+    const source = files[0]?.fileContent.replace(/^.*@ts-no\w+$/m, '') ?? ''
+    await writeFile(join(directory, 'client.ts'), source)
+    await writeFile(join(directory, 'package.json'), '{"type":"module"}')
+    await writeFile(join(directory, 'client.json'), JSON.stringify(CLIENT))
+    await writeFile(join(directory, 'program.json'), JSON.stringify(PROGRAM))
+    await copyFile(inRepository('test/support/generatedClient/program.txt'), join(directory, 'program.ts'))
+  })
+  after(() => rm(directory, { recursive: true, force: true }))
+
+  it('is right by the strict compiler, and so is a program without a cast', async () => {
+    expect(await compiled(directory, 'client.json')).to.equal('')
+    // From here on its declarations count, as they would in a package.
+    await rename(join(directory, 'client.ts'), join(directory, 'client.source'))
+    expect(await compiled(directory, 'program.json')).to.equal('')
+    const program = await readFile(join(directory, 'program.ts'), 'utf8')
+    expect(program.replaceAll(/^import .*$/gm, '')).not.to.match(/\bas\b (?!.*\*\/)|\bany\b|!\.|<any>/)
+  })
+
+  it('finds a mistake in a program', async () => {
+    const wrong = `import { Api } from './client.js'
+export const wrong = (api: Api<string>) => api.payments.createPayment({ invoice_id: 'inv_', amount: '1', currency: 'USD' })`
+    await writeFile(join(directory, 'wrong.ts'), wrong)
+    await writeFile(join(directory, 'wrong.json'), JSON.stringify({ ...PROGRAM, include: ['wrong.ts'] }))
+    expect(await compiled(directory, 'wrong.json')).to.include(`'string' is not assignable to type 'number'`)
+  })
+
+  it('orders, invoices, approves, pays and lists over HTTP', async () => {
+    const { play } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as { play: Play }
+    const played = await play(service.api, await service.token({ tenant: 'generated-client' }), newKey())
+    expect(played).to.include({ paid: 900, refusal: 'payment_exceeds_due' })
+    expect(played.listed).to.deep.equal([`${played.paymentId} succeeded`])
+  })
+})

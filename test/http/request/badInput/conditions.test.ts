@@ -1,0 +1,218 @@
+import type { Answer } from '../../../support/client.ts'
+import { anOrder } from '../../../support/client.ts'
+import { send } from '../../../support/wire.ts'
+import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'
+import { FALSE_IF_MATCH, MATCHING, NOT_MATCHING, type Row, TRUE_IF_MATCH, UNPARSABLE } from './conditionTables.ts'
+
+/** If-Match and If-None-Match, as RFC 9110 §13.1 and contract.md §5 have them. */
+
+const TENANT = 'bad-conditions'
+const MISSING = '00000000000000000000000000'
+const CANCEL = ':cancel'
+
+type Things = {
+  readonly token: string
+  /** An order that was changed once. */
+  readonly order: string
+  readonly cancelled: string
+  readonly draft: string
+  readonly approved: string
+  readonly etags: Readonly<Record<string, string>>
+}
+let things: Things
+
+const etagOf = ({ headers }: Answer): string => headers.get('etag') ?? ''
+
+const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+  const order = await client.post('/orders', anOrder())
+  const changed = await client.request('PATCH', `/orders/${order.body.id}`, {
+    raw: '{"description":"changed"}',
+    headers: { 'if-match': etagOf(order), 'content-type': 'application/merge-patch+json' },
+  })
+  const other = await client.post('/orders', anOrder())
+  const cancelled = await client.post(`/orders/${other.body.id}${CANCEL}`, {}, { 'if-match': '*' })
+  const invoiceOf = async (amount: number): Promise<Answer> =>
+    client.post('/invoices', { order_id: (await client.post('/orders', anOrder(amount))).body.id })
+  const draft = await invoiceOf(300)
+  const second = await invoiceOf(400)
+  const approved = await client.post(`/invoices/${second.body.id}:approve`, {}, { 'if-match': '*' })
+  things = {
+    token: await service.token({ tenant: TENANT }),
+    order: `/orders/${order.body.id}`,
+    cancelled: `/orders/${other.body.id}`,
+    draft: `/invoices/${draft.body.id}`,
+    approved: `/invoices/${second.body.id}`,
+    etags: {
+      current: etagOf(changed),
+      stale: etagOf(order),
+      cancelled: etagOf(cancelled),
+      draft: etagOf(draft),
+      approved: etagOf(approved),
+    },
+  }
+}
+
+/** `<current>` stands for the tag, `<current.>` for what is within its quotes. */
+const filled = (value: string): string =>
+  value.replaceAll(/<(\w+)(\.?)>/g, (_, name: string, inner: string) => {
+    const etag = things.etags[name] ?? ''
+    return inner ? etag.slice(1, -1) : etag
+  })
+
+type Line = readonly [name: string, value: string]
+type Sent = { readonly method: string; readonly path: () => string; readonly body?: string; readonly lines: Line[] }
+
+const sending =
+  ({ method, path, body, lines }: Sent) =>
+  ({ service }: BadInputStage): Promise<Answer> =>
+    send(service.api, {
+      method,
+      path: path(),
+      headers: [
+        ['Authorization', `Bearer ${things.token}`],
+        ...(body === undefined
+          ? []
+          : [['Content-Type', `application/${method === 'PATCH' ? 'merge-patch+' : ''}json`] as const]),
+        ...lines.map(([name, value]) => [name, filled(value)] as const),
+      ],
+      ...(body === undefined ? {} : { body }),
+    })
+
+const linesOf = (header: string, values: Row[1]): Line[] => [values].flat().map(value => [header, value])
+const orderPath = (): string => things.order
+const changing = (values: Row[1], body = '{"description":"never"}') =>
+  sending({ method: 'PATCH', path: orderPath, body, lines: linesOf('If-Match', values) })
+const reading = (values: Row[1], method = 'GET') =>
+  sending({ method, path: orderPath, lines: linesOf('If-None-Match', values) })
+
+const INVALID: Told = [400, 'precondition_invalid']
+const FAILED: Told = [412, 'precondition_failed']
+const REQUIRED: Told = [428, 'precondition_required']
+const GONE: Told = [404, 'resource_not_found']
+
+type Operation = { readonly method: string; readonly path: () => string; readonly body?: string }
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  'a change of an order': { method: 'PATCH', path: orderPath, body: '{}' },
+  'the deletion of an order': { method: 'DELETE', path: orderPath },
+  'the cancellation of an order': { method: 'POST', path: () => `${things.order}${CANCEL}`, body: '{}' },
+  'the approval of an invoice': { method: 'POST', path: () => `${things.draft}:approve`, body: '{}' },
+  'the voiding of an invoice': { method: 'POST', path: () => `${things.draft}:void`, body: '{"reason":"none"}' },
+}
+
+const onEvery = (told: Told, what: string, lines: Line[]): Case[] =>
+  Object.entries(OPERATIONS).map(([name, operation]) => ({
+    name: `${name} ${what}`,
+    told,
+    send: sending({ ...operation, lines }),
+  }))
+
+const STAR: Line = ['If-Match', '*']
+const one = (name: string, told: Told, sent: Sent): Case => ({ name, told, send: sending(sent) })
+
+/** Preconditions of requests that fail whatever they say, and those that fail although the other one is true. */
+const TOGETHER: readonly Case[] = [
+  ...onEvery(REQUIRED, 'without a condition', []),
+  ...onEvery(REQUIRED, 'with If-None-Match in place of If-Match', [['If-None-Match', '"x"']]),
+  ...onEvery(FAILED, 'with a tag that never was', [['If-Match', '"never"']]),
+  ...onEvery(FAILED, 'if it is there, and if it is not', [STAR, ['If-None-Match', '*']]),
+  ...onEvery(INVALID, 'if it is there, and if something that cannot be read', [STAR, ['If-None-Match', 'x']]),
+  one('a change with If-Unmodified-Since, which is for dates', REQUIRED, {
+    ...{ method: 'PATCH', path: orderPath, body: '{}' },
+    lines: [['If-Unmodified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT']],
+  }),
+  one('a change with the ETag in a header of that name', REQUIRED, {
+    ...{ method: 'PATCH', path: orderPath, body: '{}' },
+    lines: [['ETag', '<current>']],
+  }),
+  one('a change of what If-None-Match says is known, in a weak tag', FAILED, {
+    ...{ method: 'PATCH', path: orderPath, body: '{}' },
+    lines: [
+      ['If-Match', '<current>'],
+      ['If-None-Match', '"x", W/<current>'],
+    ],
+  }),
+  one('the approval of what was approved, by the tag that it had as a draft', FAILED, {
+    ...{ method: 'POST', path: () => `${things.approved}:approve`, body: '{}' },
+    lines: [['If-Match', '<draft>']],
+  }),
+  one('the approval of what was approved, by its tag: the state says no', [409, 'invoice_state_conflict'], {
+    ...{ method: 'POST', path: () => `${things.approved}:approve`, body: '{}' },
+    lines: [['If-Match', '<approved>']],
+  }),
+  one('the cancellation of what was cancelled, by its tag: the state says no', [409, 'order_state_conflict'], {
+    ...{ method: 'POST', path: () => `${things.cancelled}${CANCEL}`, body: '{}' },
+    lines: [['If-Match', '<cancelled>']],
+  }),
+  one('the star, for an order that never was', GONE, {
+    ...{ method: 'PATCH', path: () => `/orders/ord_${MISSING}`, body: '{}' },
+    lines: [STAR],
+  }),
+  one('if-none-match: *, of an order that never was', GONE, {
+    ...{ method: 'GET', path: () => `/orders/ord_${MISSING}` },
+    lines: [['If-None-Match', '*']],
+  }),
+  one('a tag that cannot be read, of an order that never was', GONE, {
+    ...{ method: 'GET', path: () => `/orders/ord_${MISSING}` },
+    lines: [['If-None-Match', 'x']],
+  }),
+  one('a coded body and a stale tag: the coding comes first', [415, 'unsupported_media_type'], {
+    ...{ method: 'POST', path: () => `${things.draft}:approve`, body: '{}' },
+    lines: [
+      ['Content-Encoding', 'identity'],
+      ['If-Match', '<stale>'],
+    ],
+  }),
+  one('a wrong body and a stale tag: the body comes first', [400, 'validation_failed'], {
+    ...{ method: 'PATCH', path: orderPath, body: '{"state":"open"}' },
+    lines: [['If-Match', '<stale>']],
+  }),
+]
+
+refusesAll(
+  { set: 'conditions', tenant: TENANT, least: 150 },
+  [
+    ...UNPARSABLE.map(([name, values]) => ({ name: `If-Match: ${name}`, told: INVALID, send: changing(values) })),
+    ...UNPARSABLE.map(([name, values]) => ({ name: `If-None-Match: ${name}`, told: INVALID, send: reading(values) })),
+    ...FALSE_IF_MATCH.map(([name, values]) => ({ name: `If-Match: ${name}`, told: FAILED, send: changing(values) })),
+    ...TOGETHER,
+  ],
+  prepare,
+)
+
+takesAll(
+  { set: 'conditions', tenant: TENANT },
+  [
+    ...TRUE_IF_MATCH.map(([name, values]) => ({
+      name: `If-Match: ${name}`,
+      status: 200,
+      send: changing(values, '{}'),
+    })),
+    ...MATCHING.map(([name, values]) => ({ name: `If-None-Match: ${name}`, status: 304, send: reading(values) })),
+    ...NOT_MATCHING.map(([name, values]) => ({ name: `If-None-Match: ${name}`, status: 200, send: reading(values) })),
+    { name: 'HEAD, If-None-Match: the current tag', status: 304, send: reading('<current>', 'HEAD') },
+    { name: 'HEAD, If-None-Match: the stale tag', status: 200, send: reading('<stale>', 'HEAD') },
+    {
+      name: 'dates beside a tag that matches: they do not count',
+      status: 304,
+      send: sending({
+        ...{ method: 'GET', path: orderPath },
+        lines: [
+          ['If-None-Match', '<current>'],
+          ['If-Modified-Since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+        ],
+      }),
+    },
+    {
+      name: 'dates, of which there are none here',
+      status: 200,
+      send: sending({
+        ...{ method: 'GET', path: orderPath },
+        lines: [
+          ['If-Modified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT'],
+          ['If-Unmodified-Since', 'yesterday'],
+        ],
+      }),
+    },
+  ],
+  prepare,
+)

@@ -1,0 +1,95 @@
+import { expect } from 'chai'
+import { anOrder, type Answer } from '../../../support/client.ts'
+import { sharedService, type TestService } from '../../../support/service.ts'
+import { send } from '../../../support/wire.ts'
+
+/** X-Correlation-ID: what is none is replaced by a new one, and nothing of it comes back, in whatever answer. */
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const SUFFIX = '00000000000000000000000000'
+const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
+
+/** The lines of the header; `QQQ` is what must not come back. */
+const REPLACED: Readonly<Record<string, readonly string[]>> = {
+  'seven characters': ['QQQ4567'],
+  'one character too many': ['QQQ'.padEnd(129, 'x')],
+  'thousands of characters': ['QQQ'.padEnd(4_000, 'x')],
+  nothing: [''],
+  'a space within': ['QQQ 45678'],
+  'a tab within': ['QQQ\t45678'],
+  'a colon': ['QQQ:45678'],
+  'a slash': ['QQQ/45678'],
+  'a backslash': ['QQQ\\45678'],
+  'a plus': ['QQQ+45678'],
+  'an equals sign': ['QQQ45678=='],
+  'a tilde': ['QQQ~45678'],
+  'quotes around it': ['"QQQ45678"'],
+  'braces around it': ['{QQQ-4567-89ab}'],
+  'a comma behind': ['QQQ45678,'],
+  'a script': ['<script>QQQ</script>'],
+  'an escaped line break': ['QQQ45678%0d%0aX-Evil:1'],
+  'what JNDI would look up': [`\${jndi:ldap://QQQ}`],
+  'brackets around it': ['[QQQ45678]'],
+  'a statement of SQL': ["QQQ';drop table x;--"],
+  'a path': ['../../QQQ/passwd'],
+  'Latin-1': ['QQQ4567\xe9'],
+  'a no-break space behind': ['QQQ45678\xa0'],
+  'letters of another script': [utf8('QQQабвгд')],
+  'full-width digits': [utf8('QQQ１２３４５')],
+  'a zero-width space': [utf8('QQQ45\u200b678')],
+  'two lines': ['QQQ45678', 'QQQ56789'],
+  'two lines that are equal': ['QQQ45678', 'QQQ45678'],
+  'two lines, one of them empty': ['', 'QQQ45678'],
+}
+const KEPT = ['12345678', 'x'.repeat(128), 'A.b_c-9.', '........', '--------', '________', '00000000']
+const AROUND = ['  kept-45678', 'kept-45678\t ']
+
+describe('bad input: correlation ids', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let token: string
+  before(async () => {
+    service = await sharedService()
+    token = await service.token({ tenant: 'bad-input-correlation-ids' })
+  })
+
+  const ask = (method: string, path: string, lines: readonly string[], body?: string): Promise<Answer> =>
+    send(service.api, {
+      method,
+      path,
+      headers: [
+        ['Authorization', `Bearer ${token}`],
+        ['Content-Type', 'application/json'],
+        ...lines.map(line => ['X-Correlation-ID', line] as const),
+      ],
+      ...(body === undefined ? {} : { body }),
+    })
+  const EVERYWHERE = [
+    [200, 'GET', '/orders?limit=1'],
+    [200, 'GET', '/livez'],
+    [201, 'POST', '/orders', JSON.stringify(anOrder())],
+    [404, 'GET', `/orders/ord_${SUFFIX}`],
+    [404, 'GET', '/nowhere'],
+    [400, 'POST', '/orders', '{'],
+  ] as const
+
+  for (const [name, lines] of Object.entries(REPLACED))
+    it(`replaced, in every answer: ${name}`, async () => {
+      const made = new Set<string>()
+      for (const [status, method, path, body] of EVERYWHERE) {
+        const answer = await ask(method, path, lines, body)
+        expect(answer.status, answer.text).to.equal(status)
+        const id = answer.headers.get('x-correlation-id') ?? ''
+        expect(id, path).to.match(UUID)
+        if (status >= 400) expect(answer.body.correlation_id).to.equal(id)
+        expect(`${answer.text}${JSON.stringify([...answer.headers])}`).not.to.include('QQQ')
+        made.add(id)
+      }
+      expect(made.size).to.equal(EVERYWHERE.length)
+    })
+  for (const given of [...KEPT, ...AROUND])
+    it(`kept: ${JSON.stringify(given).slice(0, 30)}`, async () => {
+      for (const [, method, path, body] of EVERYWHERE)
+        expect((await ask(method, path, [given], body)).headers.get('x-correlation-id'), path).to.equal(given.trim())
+    })
+})

@@ -1,0 +1,136 @@
+import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
+import { createCursors, type Cursors } from '../../../../src/http/request/cursor.ts'
+import { anOrder, aPayment, approvedInvoice, type Client, clientOf, eventually, pay } from '../../../support/client.ts'
+import type { TestService } from '../../../support/service.ts'
+import type { BadInputStage } from './cases.ts'
+
+/** Every list that gives cursors out, each with more than one page and with a cursor to its second. */
+
+export const TENANT = 'bad-cursors'
+const STRANGERS = 'bad-cursors-2'
+const NOWHERE = '00000000000000000000000000'
+
+export type List = {
+  readonly path: string
+  /** What the cursor is asked with, and must be used with. */
+  readonly filter: string
+  /** Another value of it, one filter more, and another filter. */
+  readonly others: readonly string[]
+}
+
+export const NAMES = [
+  'orders',
+  'invoices',
+  'payments',
+  'operations',
+  'events',
+  'audit-records',
+  'history of an order',
+  'history of an invoice',
+] as const
+export type Name = (typeof NAMES)[number]
+
+const AFTER = 'created_after=2000-01-01T00:00:00Z'
+const listsOf = (orderId: string, invoiceId: string): Readonly<Record<Name, List>> => ({
+  orders: { path: '/orders', filter: 'currency=USD', others: ['currency=EUR', 'currency=USD&state=open', AFTER] },
+  invoices: {
+    path: '/invoices',
+    filter: 'currency=USD',
+    others: ['currency=EUR', 'currency=USD&state=approved', `order_id=${orderId}`],
+  },
+  payments: {
+    path: '/payments',
+    filter: `invoice_id=${invoiceId}`,
+    others: [`invoice_id=inv_${NOWHERE}`, `invoice_id=${invoiceId}&state=succeeded`, `order_id=${orderId}`],
+  },
+  operations: {
+    path: '/operations',
+    filter: 'state=succeeded',
+    others: ['state=failed', 'state=succeeded&kind=export', 'kind=export'],
+  },
+  events: {
+    path: '/events',
+    filter: 'type=order.created',
+    others: ['type=invoice.paid', `type=order.created&subject=${orderId}`, `subject=${orderId}`],
+  },
+  'audit-records': {
+    path: '/audit-records',
+    filter: 'decision=granted',
+    others: ['decision=denied', `decision=granted&${AFTER}`, 'subject=tester'],
+  },
+  'history of an order': { path: `/orders/${orderId}/history`, filter: '', others: [] },
+  'history of an invoice': { path: `/invoices/${invoiceId}/history`, filter: '', others: [] },
+})
+
+const fill = async (client: Client): Promise<{ orderId: string; invoiceId: string }> => {
+  const { orderId, invoiceId } = await approvedInvoice(client)
+  await approvedInvoice(client)
+  for (const amount of [100, 200]) await pay(client, aPayment(invoiceId, { amount }))
+  for (const resource of ['orders', 'payments']) {
+    const { body } = await client.post('/exports', { resource, format: 'csv' })
+    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
+  }
+  return { orderId, invoiceId }
+}
+
+export const pathOf = ({ path }: List, ...parameters: readonly string[]): string =>
+  `${path}?${parameters.filter(Boolean).join('&')}`
+
+/** One with every character of its alphabet that another alphabet of base 64 writes in another way. */
+const cursorTo = async (client: Client, list: List): Promise<string> =>
+  eventually(async () => {
+    const { body } = await client.get(pathOf(list, 'limit=1', list.filter))
+    const cursor: string | null = body.page.has_more ? body.page.next_cursor : null
+    return cursor !== null && cursor.includes('-') && cursor.includes('_') && cursor
+  })
+
+export type CursorStage = {
+  readonly stranger: Client
+  readonly token: string
+  readonly lists: Readonly<Record<Name, List>>
+  readonly cursors: Readonly<Record<Name, string>>
+  /** Of the strangers' own list of orders. */
+  readonly strangers: string
+  /** Sealed as the service does, so much earlier; with another secret, if it is said. */
+  readonly sealed: (name: Name, agoMs: number, secret?: Uint8Array) => string
+}
+
+const secretOf = async ({ addresses }: TestService): Promise<Uint8Array> => {
+  const database = openDatabase({ connectionString: addresses.postgres })
+  const [row] = await database.sql<{ secret: string }>('select secret from cursor_secrets')
+  await database.close()
+  return Buffer.from(row?.secret ?? '', 'base64')
+}
+
+/** What the service binds the cursor of a list to, and what it keeps in it. */
+const contentOf = (name: Name, { path, filter }: List): readonly [binding: object, key: object] => {
+  if (name === 'events')
+    return [{ list: 'events', tenant: TENANT, type: filter.split('=')[1], subject: null }, { after: '0' }]
+  if (name.startsWith('history')) return [{ tenant: TENANT, path }, { after: 0 }]
+  const filters = Object.fromEntries(new URLSearchParams(filter))
+  return [
+    { tenant: TENANT, path, filters },
+    { created_at: '2100-01-01T00:00:00.000Z', id: `ord_${NOWHERE}` },
+  ]
+}
+
+export const prepareCursors = async ({ client, service }: BadInputStage): Promise<CursorStage> => {
+  const stranger = clientOf(service.api, await service.token({ tenant: STRANGERS }))
+  for (const amount of [1, 2]) await stranger.post('/orders', anOrder(amount))
+  const { orderId, invoiceId } = await fill(client)
+  const lists = listsOf(orderId, invoiceId)
+  const secret = await secretOf(service)
+  const cursors: Partial<Record<Name, string>> = {}
+  for (const name of NAMES) cursors[name] = await cursorTo(client, lists[name])
+  return {
+    stranger,
+    token: await service.token({ tenant: TENANT }),
+    lists,
+    cursors: cursors as Record<Name, string>,
+    strangers: await cursorTo(stranger, lists.orders),
+    sealed: (name, agoMs, other = secret) => {
+      const sealer: Cursors = createCursors(other, () => Date.now() - agoMs)
+      return sealer.seal(...contentOf(name, lists[name]))
+    },
+  }
+}

@@ -1,0 +1,139 @@
+import { expect } from 'chai'
+import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
+import { isErrorCode } from '../../../../src/http/response/problemCatalogue.ts'
+import type { EventStore } from '../../../../src/ports.ts'
+import { type Answer, type Client, clientOf, isCodeOverloaded, patiently } from '../../../support/client.ts'
+import { quietHead, sharedService, type TestService } from '../../../support/service.ts'
+import { send, type Wire } from '../../../support/wire.ts'
+
+/**
+ * What the sets of bad input share. A set is a table: each row says what is sent and what it must be told. After the whole
+ * set the store stands where it stood, and what the requests were about is as it was.
+ */
+
+export type Refused<I> = readonly [name: string, input: I, status: number, code: string, pointer?: string | undefined]
+/** Odd, and right: what must be taken. The answer has at least the members that are said. */
+export type Taken<I, P> = readonly [name: string, input: I, status: number, says?: (on: P) => object]
+
+export type Asking = Omit<Wire, 'method'> & { readonly method?: string }
+
+/** What the requests are about. */
+export type Made = {
+  /** Paths that must show the same after the set as before it. */
+  readonly watched?: readonly string[]
+}
+
+export type BadInput<I, P extends Made> = {
+  readonly set: string
+  /** The number of refused cases that the set must have. */
+  readonly least: number
+  /** Made before the position of the store is taken. */
+  readonly prepare: (client: Client, service: TestService) => Promise<P>
+  readonly request: (input: I, on: P) => Asking
+  readonly refused: readonly Refused<I>[]
+  readonly taken?: readonly Taken<I, P>[]
+}
+
+/** Inputs that are told the same, by what is wrong with them. */
+export const told = <I>(
+  [status, code, pointer]: readonly [number, string, string?],
+  inputs: Readonly<Record<string, I>>,
+): Refused<I>[] => Object.entries(inputs).map(([name, input]) => [name, input, status, code, pointer])
+
+/** Inputs whose name is what they are. */
+export const plain = (inputs: readonly string[], where = ''): Record<string, string> =>
+  Object.fromEntries(inputs.map(input => [`${where}${JSON.stringify(input)}`, input]))
+
+export const JSON_TYPE = ['Content-Type', 'application/json'] as const
+export const ANY_VERSION = ['If-Match', '*'] as const
+export const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
+
+/** Far above the time that any of these takes, also beside other work on the machine. */
+const ANSWER_MAX_MS = 8_000
+const OUR_INSIDE = /\.ts:\d|node:internal|\bat \S+ \(|\b(?:Type|Range|Syntax|Zod)Error\b/
+
+/** The answer, and that it came in time. */
+export const askInTime = async (api: string, wire: Wire): Promise<Answer> => {
+  const ask = async () => {
+    const from = performance.now()
+    const answer = await send(api, wire)
+    return { answer, body: answer.body, tookMs: performance.now() - from }
+  }
+  const { answer, tookMs } = await patiently(ask, isCodeOverloaded)
+  expect(tookMs, 'milliseconds').to.be.lessThan(ANSWER_MAX_MS)
+  return answer
+}
+
+const checkRefusal = ({ status, headers, body, text }: Answer, expected: Refused<unknown>): void => {
+  const [, , , , pointer] = expected
+  expect([status, body?.code], text).to.deep.equal(expected.slice(2, 4))
+  expect(headers.get('content-type')).to.equal('application/problem+json')
+  expect(isErrorCode(body.code)).to.equal(true)
+  expect(body.correlation_id).to.equal(headers.get('x-correlation-id'))
+  expect(body.correlation_id).to.match(/^[A-Za-z0-9._-]{8,128}$/)
+  expect(body.retry.retryable).to.equal(false)
+  expect(text).not.to.match(OUR_INSIDE)
+  if (pointer !== undefined)
+    expect(body.errors.map((violation: { pointer: string }) => violation.pointer)).to.include(pointer)
+}
+
+/** The service runs in this very process: what it did to the prototypes of all objects is seen here. */
+const prototypes = (): unknown =>
+  [Object, Array, Function, String, Number, Map].map(({ prototype }) => Reflect.ownKeys(prototype).map(String))
+
+export const badInput = <I, P extends Made>(declared: BadInput<I, P>): void => {
+  const { set, least, prepare, request, refused, taken = [] } = declared
+  describe(`bad input: ${set}`, function () {
+    this.timeout(60_000)
+    let service: TestService
+    let client: Client
+    let token: string
+    let store: EventStore
+    let on: P
+    let head: bigint
+    let shown: string[]
+    let untouched: unknown
+
+    const watched = async (): Promise<string[]> =>
+      Promise.all((on.watched ?? []).map(async path => (await client.get(path)).text))
+    const ask = (input: I): Promise<Answer> => {
+      const { method = 'GET', headers, ...rest } = request(input, on)
+      return askInTime(service.api, { method, ...rest, headers: [['Authorization', `Bearer ${token}`], ...headers] })
+    }
+
+    before(async () => {
+      // Libraries that other test files load extend String.prototype, so that it is recorded after all are loaded.
+      untouched = prototypes()
+      service = await sharedService()
+      token = await service.token({ tenant: `bad-input-${set.toLowerCase().replaceAll(' ', '-')}` })
+      client = clientOf(service.api, token)
+      store = openEventStore({ connectionString: service.addresses.event_store })
+      on = await prepare(client, service)
+      head = await quietHead(store)
+      shown = await watched()
+    })
+    after(() => store.close())
+
+    it(`has ${least} cases or more, each another`, () => {
+      expect(refused.length).to.be.at.least(least)
+      const names = [...refused, ...taken].map(([name]) => name)
+      expect(names.filter((name, index) => names.indexOf(name) !== index)).to.deep.equal([])
+    })
+    for (const expected of refused)
+      it(`${expected[2]} ${expected[3]}: ${expected[0]}`, async () => checkRefusal(await ask(expected[1]), expected))
+    it('leaves nothing: the store stands where it stood, nothing shows another state, no object has changed', async () => {
+      expect(await store.head()).to.equal(head)
+      expect(await watched()).to.deep.equal(shown)
+      expect(prototypes()).to.deep.equal(untouched)
+      expect(Reflect.get({}, 'polluted')).to.equal(undefined)
+      const after = await client.get('/orders?limit=1')
+      expect([after.status, after.text.includes('polluted')]).to.deep.equal([200, false])
+    })
+    for (const [name, input, status, says] of taken)
+      it(`${status}: ${name}`, async () => {
+        const answer = await ask(input)
+        expect(answer.status, answer.text).to.equal(status)
+        if (says) expect(answer.body).to.deep.include(says(on))
+      })
+  })
+}

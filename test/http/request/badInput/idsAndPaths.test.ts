@@ -1,0 +1,231 @@
+import { expect } from 'chai'
+import { type Answer, aPayment, approvedInvoice, anOrder, newKey, pay } from '../../../support/client.ts'
+import { exchange, send } from '../../../support/wire.ts'
+import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'
+import {
+  BY_OTHER_IDS,
+  NO_ACTIONS,
+  NO_IDS,
+  NO_IDS_OF_ACTIONS,
+  NO_ROUTES,
+  NO_TARGETS,
+  OF_OTHERS,
+  UNDECODABLE,
+} from './pathTables.ts'
+
+/** Ids and paths: matched to the letter (contract.md §1). What goes out here is what fetch would put right. */
+
+const TENANT = 'bad-paths'
+
+const ids: Record<string, string> = {}
+let token = ''
+
+const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+  const { orderId, invoiceId } = await approvedInvoice(client)
+  const paid = await pay(client, aPayment(invoiceId))
+  const open = await client.post('/orders', anOrder())
+  const invoiced = await client.post('/orders', anOrder())
+  const draft = await client.post('/invoices', { order_id: invoiced.body.id })
+  const asked = await client.post('/exports', { resource: 'orders', format: 'csv' })
+  token = await service.token({ tenant: TENANT })
+  Object.assign(ids, {
+    ord: open.body.id,
+    paidOrd: orderId,
+    inv: draft.body.id,
+    approved: invoiceId,
+    pay: paid.body.id,
+    op: asked.body.id,
+  })
+}
+
+const filled = (path: string): string =>
+  path.replaceAll(/<(\w+)(\.?)>/g, (_, name: string, suffix: string) => {
+    const id = ids[name] ?? ''
+    return suffix ? id.slice(id.indexOf('_') + 1) : id
+  })
+
+/** With all that any method could need, so that nothing but the path is wrong. */
+const sending =
+  (method: string, path: string) =>
+  ({ service }: BadInputStage): Promise<Answer> => {
+    const hasBody = method === 'POST' || method === 'PATCH'
+    return send(service.api, {
+      method,
+      path: filled(path),
+      headers: [
+        ['Authorization', `Bearer ${token}`],
+        ['If-Match', '*'],
+        ['Idempotency-Key', newKey()],
+        ...(hasBody ? [['Content-Type', `application/${method === 'PATCH' ? 'merge-patch+' : ''}json`] as const] : []),
+      ],
+      ...(hasBody ? { body: /(?::|%3a)(?:void|refund)$/i.test(path) ? '{"reason":"none"}' : '{}' } : {}),
+    })
+  }
+
+const NO_RESOURCE: Told = [404, 'resource_not_found']
+const NO_TARGET: Told = [400, 'bad_request_framing']
+const NO_ROUTE: Told = [404, 'route_not_found']
+
+const one = (told: Told, method: string, path: string, name: string): Case => ({
+  name,
+  told,
+  send: sending(method, path),
+})
+
+const unknown: readonly Case[] = [
+  ...Object.entries(NO_IDS).map(([name, id]) => one(NO_RESOURCE, 'GET', `/orders/${id}`, `GET an id ${name}`)),
+  ...Object.entries(UNDECODABLE).map(([name, id]) => one(NO_RESOURCE, 'GET', `/orders/${id}`, `GET an id: ${name}`)),
+  ...Object.entries(NO_ROUTES).map(([name, path]) => one(NO_ROUTE, 'GET', path, `GET: ${name}`)),
+  ...Object.entries(NO_ACTIONS).map(([name, action]) =>
+    one(NO_ROUTE, 'POST', `/invoices/<inv>${action}`, `POST an approval ${name}`),
+  ),
+  ...Object.entries(NO_IDS_OF_ACTIONS).map(([name, action]) =>
+    one(NO_RESOURCE, 'POST', `/invoices/<inv>${action}`, `POST an approval ${name}`),
+  ),
+  ...Object.entries(NO_TARGETS).map(([name, path]) => one(NO_TARGET, 'GET', path, `GET ${name}`)),
+  ...Object.entries(OF_OTHERS).map(([name, path]) => one(NO_ROUTE, 'POST', path, `POST ${name}`)),
+  ...Object.entries(BY_OTHER_IDS).map(([name, path]) => one(NO_RESOURCE, name.split(' ')[0] ?? '', path, name)),
+  ...['PUT', 'DELETE', 'POST', 'OPTIONS'].map(method =>
+    one(NO_ROUTE, method, '/nowhere', `${method}: a path that is not there`),
+  ),
+  ...['PUT', 'POST', 'OPTIONS'].map(method =>
+    one(NO_ROUTE, method, '/orders/x', `${method}: an id that cannot be one`),
+  ),
+]
+
+/** Who has which methods. */
+const COLLECTION = 'POST, GET, HEAD'
+const READING = 'GET, HEAD'
+const ACTION = 'POST'
+const ALLOWED: Readonly<Record<string, string>> = {
+  '/orders': COLLECTION,
+  '/orders/<ord>': 'GET, HEAD, PATCH, DELETE',
+  '/orders/<ord>:cancel': ACTION,
+  '/orders/<ord>/history': READING,
+  '/invoices': COLLECTION,
+  '/invoices/<inv>': READING,
+  '/invoices/<inv>:approve': ACTION,
+  '/invoices/<inv>%3Aapprove': ACTION,
+  '/invoices/<inv>:void': ACTION,
+  '/invoices/<inv>/history': READING,
+  '/payments': COLLECTION,
+  '/payments/<pay>': READING,
+  '/payments/<pay>:settle': ACTION,
+  '/payments/<pay>:fail': ACTION,
+  '/payments/<pay>:refund': ACTION,
+  '/payments/<pay>/history': READING,
+  '/idempotency-keys/a-key': READING,
+  '/exports': ACTION,
+  '/exports/<op>/content': READING,
+  '/exports/<op>/manifest': READING,
+  '/operations': READING,
+  '/operations/<op>': READING,
+  '/operations/<op>:cancel': ACTION,
+  '/events': READING,
+  '/events/manifest': READING,
+  '/audit-records': READING,
+  '/livez': READING,
+  '/readyz': READING,
+  '/openapi.json': READING,
+  '/problems/rate_limited': READING,
+  // Of what is not there, too: the methods are the path's.
+  '/orders/ord_00000000000000000000000000': 'GET, HEAD, PATCH, DELETE',
+  '/invoices/inv_00000000000000000000000000:approve': ACTION,
+}
+const METHODS = ['PUT', 'PATCH', 'DELETE', 'POST', 'GET', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'LINK', 'PURGE']
+
+const notAllowed: readonly Case[] = Object.entries(ALLOWED).flatMap(([path, allow]) =>
+  METHODS.filter(method => !allow.split(', ').includes(method)).map(method => ({
+    name: `${method} ${path}`,
+    told: [405, 'method_not_allowed'] as const,
+    send: async (stage: BadInputStage) => {
+      const answer = await sending(method, path)(stage)
+      expect(answer.headers.get('allow')?.split(', ')).to.have.members(allow.split(', '))
+      return answer
+    },
+  })),
+)
+
+const STATE: Told = [409, 'invoice_state_conflict']
+/** The encoded colon is the colon: these reach the operation, which has another reason to say no. */
+const reached: readonly Case[] = [
+  one(STATE, 'POST', '/invoices/<approved>%3Aapprove', 'POST an approval with an encoded colon: it was approved'),
+  one(STATE, 'POST', '/invoices/<approved>%3aapprove', 'POST an approval with a colon encoded in lower case'),
+  one(STATE, 'POST', '/invoices/<approved>%3Avoid', 'POST a voiding with an encoded colon: it was paid'),
+  one([409, 'order_has_invoices'], 'POST', '/orders/<paidOrd>%3Acancel', 'POST a cancellation with an encoded colon'),
+  one([409, 'payment_state_conflict'], 'POST', '/payments/<pay>%3Asettle', 'POST a settlement with an encoded colon'),
+]
+
+refusesAll({ set: 'ids and paths', tenant: TENANT, least: 400 }, [...unknown, ...notAllowed, ...reached], prepare)
+
+const encodedWhole = (text: string): string =>
+  Buffer.from(text)
+    .toString('hex')
+    .replaceAll(/../g, byte => `%${byte.toUpperCase()}`)
+
+type Taken = readonly [name: string, status: number, method: string, path: string]
+const TAKEN: readonly Taken[] = [
+  ['HEAD of an order', 200, 'HEAD', '/orders/<ord>'],
+  ['HEAD of a list', 200, 'HEAD', '/orders'],
+  ['HEAD of a history', 200, 'HEAD', '/orders/<ord>/history'],
+  ['HEAD of the contract', 200, 'HEAD', '/openapi.json'],
+  ['HEAD of an order that is not there', 404, 'HEAD', '/orders/ord_00000000000000000000000000'],
+  ['HEAD of an id that cannot be one', 404, 'HEAD', '/orders/x'],
+  ['HEAD of a path that is not there', 404, 'HEAD', '/nowhere'],
+  ['HEAD of an action', 405, 'HEAD', '/orders/<ord>:cancel'],
+  ['HEAD of what is only written', 405, 'HEAD', '/exports'],
+  ['a question mark and nothing', 200, 'GET', '/orders?'],
+  ['ampersands and nothing', 200, 'GET', '/orders?&&'],
+  ['an encoded digit in the query', 200, 'GET', '/orders?limit=%31'],
+  ['an encoded name in the query', 200, 'GET', '/orders?%6cimit=1'],
+  ['a colon in the query', 200, 'GET', '/orders?created_after=2026-01-01T00:00:00Z'],
+  ['an encoded colon in the query', 200, 'GET', '/orders?created_after=2026-01-01T00%3A00%3A00Z'],
+  ['slashes and question marks in the query', 200, 'GET', '/payments?reference=/../?a'],
+  ['a payment by the id of its operation', 200, 'GET', '/operations/op_<pay.>'],
+  ['an order by an id that begins with an encoded letter (RFC 3986 §6.2.2.2)', 200, 'GET', '/orders/%6Frd_<ord.>'],
+  ['an order by an id with an encoded underscore', 200, 'GET', '/orders/ord%5f<ord.>'],
+]
+
+takesAll(
+  { set: 'ids and paths', tenant: TENANT },
+  [
+    ...TAKEN.map(([name, status, method, path]) => ({ name, status, send: sending(method, path) })),
+    {
+      name: 'an order by an id that is encoded from end to end',
+      status: 200,
+      send: (stage: BadInputStage) => sending('GET', `/orders/${encodedWhole(ids['ord'] ?? '')}`)(stage),
+    },
+    {
+      name: 'a whole URL as the target (RFC 9112 §3.2.2)',
+      status: 200,
+      send: async ({ service: { api } }: BadInputStage) => {
+        const lines = [`Host: ${new URL(api).host}`, `Authorization: Bearer ${token}`]
+        const bytes = [`GET ${api}/orders/${ids['ord']} HTTP/1.1`, ...lines, '', ''].join('\r\n')
+        const [answer] = (await exchange(api, bytes, { answers: 1 })).answers
+        if (answer === undefined) throw new Error('No answer.')
+        return answer
+      },
+    },
+    {
+      name: 'an approval with an encoded colon, and then a voiding with one in lower case',
+      status: 200,
+      send: async (stage: BadInputStage) => {
+        const approved = await sending('POST', '/invoices/<inv>%3Aapprove')(stage)
+        expect(approved.body).to.include({ state: 'approved', id: ids['inv'] })
+        const voided = await sending('POST', '/invoices/<inv>%3avoid')(stage)
+        expect(voided.body).to.include({ state: 'voided', id: ids['inv'] })
+        return voided
+      },
+    },
+    {
+      name: 'a cancellation with an encoded colon, and a query of nothing',
+      status: 200,
+      send: async (stage: BadInputStage) => {
+        const cancelled = await sending('POST', '/orders/<ord>%3Acancel?')(stage)
+        expect(cancelled.body).to.include({ state: 'cancelled', id: ids['ord'] })
+        return cancelled
+      },
+    },
+  ],
+  prepare,
+)

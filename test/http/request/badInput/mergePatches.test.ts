@@ -1,0 +1,119 @@
+import { expect } from 'chai'
+import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
+import { type Answer, anOrder, type Client, clientOf } from '../../../support/client.ts'
+import { type BadInputStage, refusesAll, takesAll } from './cases.ts'
+import { type Refused, REFUSED } from './mergePatchTables.ts'
+import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Taken } from './mergePatchExamples.ts'
+
+/** Merge patches, as RFC 7396 and contract.md §2 have them. */
+
+const TENANT = 'bad-merge-patches'
+const TYPE = 'application/merge-patch+json'
+
+describe('the examples of RFC 7396, appendix A, and others in their manner', () => {
+  for (const [original, patch, result] of RFC_EXAMPLES)
+    it(`${original} patched with ${patch} is ${result}`, () => {
+      const target: unknown = JSON.parse(original)
+      expect(JSON.stringify(mergePatch(target, JSON.parse(patch)))).to.equal(result)
+      expect(JSON.stringify(target), 'the target is left as it is').to.equal(original)
+    })
+})
+
+const paths: Partial<Record<Refused['of'] & string, string>> = {}
+let open = ''
+
+const patching = (
+  client: Client,
+  path: string,
+  patch: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> =>
+  client.request('PATCH', path, {
+    raw: typeof patch === 'string' ? patch : JSON.stringify(patch),
+    headers: { 'if-match': '*', 'content-type': TYPE, ...headers },
+  })
+
+const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+  const stranger = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
+  const created = async (who = client): Promise<string> =>
+    (await who.post('/orders', { ...anOrder(), customer_reference: 'mine', metadata: { kept: 'yes' } })).body.id
+  const always = { 'if-match': '*' }
+  const [invoiced, cancelled, deleted] = [await created(), await created(), await created()]
+  await client.post('/invoices', { order_id: invoiced })
+  await client.post(`/orders/${cancelled}:cancel`, {}, always)
+  await client.request('DELETE', `/orders/${deleted}`, { headers: always })
+  open = `/orders/${await created()}`
+  paths.invoiced = `/orders/${invoiced}`
+  paths.cancelled = `/orders/${cancelled}`
+  paths.deleted = `/orders/${deleted}`
+  paths['another’s'] = `/orders/${await created(stranger)}`
+}
+
+refusesAll(
+  { set: 'merge patches', tenant: TENANT, least: 130 },
+  REFUSED.map(({ name, told, patch, headers, of, pointer }) => ({
+    name,
+    told,
+    send: async ({ client }) => {
+      const answer = await patching(client, (of && paths[of]) ?? open, patch, headers)
+      expect(answer.headers.get('accept-patch')).to.equal(told[0] === 415 ? TYPE : null)
+      if (pointer !== undefined) expect(answer.body.errors[0].pointer).to.equal(pointer)
+      return answer
+    },
+  })),
+  prepare,
+)
+
+/** A new order, patched: what the patch does not name stays as it was. */
+const taking =
+  ({ before = {}, patch, after = {}, version, type = TYPE }: Taken) =>
+  async ({ client }: BadInputStage): Promise<Answer> => {
+    const order = await client.post('/orders', { ...anOrder(), ...before })
+    const path = `/orders/${order.body.id}`
+    const patched = await patching(client, path, patch, { 'content-type': type })
+    expect(patched.status, patched.text).to.equal(200)
+    const { updated_at: _, ...expected } = { ...order.body, ...after, version }
+    expect(patched.body).to.deep.include(expected)
+    expect((await client.get(path)).body).to.deep.equal(patched.body)
+    return patched
+  }
+
+/** What a finished order lets one do: leave everything as it is, or say something about it. */
+const FINISHED: readonly { readonly name: string; readonly of: 'invoiced' | 'cancelled'; readonly patch: object }[] = [
+  { name: 'nothing, of an invoiced order', of: 'invoiced', patch: {} },
+  { name: 'the same lines, of an invoiced order', of: 'invoiced', patch: { lines: anOrder().lines } },
+  { name: 'a description, of an invoiced order', of: 'invoiced', patch: { description: 'late' } },
+  { name: 'metadata, of an invoiced order', of: 'invoiced', patch: { metadata: { late: 'yes' } } },
+  { name: 'nothing, of a cancelled order', of: 'cancelled', patch: {} },
+  { name: 'what a cancelled order says already', of: 'cancelled', patch: { customer_reference: 'mine' } },
+  { name: 'the removal of what a cancelled order does not have', of: 'cancelled', patch: { description: null } },
+  {
+    name: 'metadata that a cancelled order has already',
+    of: 'cancelled',
+    patch: { metadata: { kept: 'yes', no: null } },
+  },
+]
+
+takesAll(
+  { set: 'merge patches', tenant: TENANT },
+  [
+    ...OF_ORDERS.map(taken => ({ name: taken.name, status: 200, send: taking(taken) })),
+    ...OF_METADATA.map(([before, patch, after]) => ({
+      name: `metadata ${before} patched with ${patch} is ${after}`,
+      status: 200,
+      send: taking({
+        name: '',
+        before: { metadata: JSON.parse(before) },
+        patch: { metadata: JSON.parse(patch) },
+        after: { metadata: JSON.parse(after) },
+        version: before === after ? 0 : 1,
+      }),
+    })),
+    ...FINISHED.map(({ name, of, patch }) => ({
+      name,
+      status: 200,
+      send: ({ client }: BadInputStage) => patching(client, paths[of] ?? '', patch),
+    })),
+  ],
+  prepare,
+)

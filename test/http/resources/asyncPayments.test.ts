@@ -1,0 +1,41 @@
+import { expect } from 'chai'
+import { approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+
+describe('a payment that the caller does not wait for', () => {
+  let client: Client
+  before(async function () {
+    this.timeout(60_000)
+    const service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: 'async' }))
+  })
+
+  const pay = async (prefer: string, key = newKey()) => {
+    const { invoiceId } = await approvedInvoice(client)
+    const body = { invoice_id: invoiceId, amount: 900, currency: 'USD' }
+    return { invoiceId, key, body, answer: await client.post('/payments', body, { 'idempotency-key': key, prefer }) }
+  }
+
+  it('is accepted durably, answered with its operation, and comes to its end', async () => {
+    const { answer, invoiceId, key, body } = await pay('respond-async')
+    expect(answer.status).to.equal(202)
+    expect(answer.headers.get('preference-applied')).to.equal('respond-async')
+    expect(answer.body).to.deep.include({ kind: 'create_payment', state: 'pending', result: null })
+    const location = answer.headers.get('location') ?? ''
+    let operation = (await client.get(location)).body
+    for (let tries = 0; operation.state === 'pending' && tries < 100; tries++)
+      operation = (await client.get(location)).body
+    expect(operation.state).to.equal('succeeded')
+    const payment = await client.get(operation.result.href)
+    expect(payment.body).to.include({ state: 'succeeded', invoice_id: invoiceId })
+    const replayed = await client.post('/payments', body, { 'idempotency-key': key })
+    expect([replayed.status, replayed.text]).to.deep.equal([201, payment.text])
+  })
+
+  it('is waited for as long as the caller says, and no preference is invented', async () => {
+    const waited = await pay('respond-async, wait=5')
+    expect(waited.answer.status).to.equal(201)
+    const plain = await pay('handling=lenient')
+    expect([plain.answer.status, plain.answer.headers.get('preference-applied')]).to.deep.equal([201, null])
+  })
+})

@@ -1,0 +1,179 @@
+import { expect } from 'chai'
+import { readModels } from '../../../../src/feeds/readModels.ts'
+import { decode } from '../../../../src/feeds/decode.ts'
+import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
+import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
+import { createTail, TAIL_POOL_MAX } from '../../../../src/http/resources/events/tail.ts'
+import type { Principal } from '../../../../src/identity/principal.ts'
+import type { Database, Sql } from '../../../../src/ports.ts'
+import { anOrder, clientOf, eventually, inParallel, newKey, patientFetch } from '../../../support/client.ts'
+import { sharedService, type TestService } from '../../../support/service.ts'
+import { caller, startVariant, type Variant } from '../../../support/variants.ts'
+
+const SSE = 'text/event-stream'
+const AT_ONCE_MAX = 20
+const FACTS = 30
+
+type Opened = { readonly status: number; readonly response: Response; readonly close: () => void }
+type Sent = { readonly id: string; readonly subject: string }
+
+describe('event streams and waiting requests', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let tenant: string
+
+  before(async () => {
+    service = await sharedService()
+    tenant = `streams-${newKey().slice(0, 8)}`
+    const client = clientOf(service.api, await service.token({ tenant }))
+    await inParallel(8, Array.from({ length: FACTS }), () => client.post('/orders', anOrder()))
+    await eventually(async () => (await client.get('/events?limit=100')).body.items.length === FACTS)
+  })
+
+  const opened: Opened[] = []
+  const open = async (api: string, headers: Readonly<Record<string, string>>, query = ''): Promise<Opened> => {
+    const gone = new AbortController()
+    const response = await patientFetch(`${api}/events${query}`, {
+      headers: { accept: SSE, ...headers },
+      signal: gone.signal,
+    })
+    const one = { status: response.status, response, close: () => gone.abort() }
+    opened.push(one)
+    return one
+  }
+  afterEach(() => {
+    for (const { close } of opened.splice(0)) close()
+  })
+  const bearer = async (subject: string) => ({ authorization: `Bearer ${await service.token({ tenant, subject })}` })
+
+  /** The facts of a stream as they come, until there are so many. */
+  const receive = async ({ response }: Opened, count: number): Promise<Sent[]> => {
+    const sent: Sent[] = []
+    let text = ''
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const blocks = (text + chunk).split('\n\n')
+      text = blocks.pop() ?? ''
+      for (const block of blocks) {
+        const data = /^data: (.*)$/m.exec(block)?.[1]
+        if (data !== undefined) sent.push(JSON.parse(data) as Sent)
+      }
+      if (sent.length >= count) break
+    }
+    return sent
+  }
+
+  it('are limited for each caller: one stream more is a 429, until one of them is closed', async () => {
+    const one = await bearer('greedy')
+    const streams = await Promise.all(Array.from({ length: AT_ONCE_MAX }, () => open(service.api, one)))
+    expect(streams.map(({ status }) => status)).to.deep.equal(streams.map(() => 200))
+    const refused = await open(service.api, one)
+    expect(refused.status).to.equal(429)
+    expect(Number(refused.response.headers.get('retry-after'))).to.be.greaterThan(0)
+    expect(await refused.response.json()).to.include({ code: 'rate_limited', category: 'capacity' })
+    expect((await open(service.api, await bearer('modest'))).status).to.equal(200)
+    streams[0]?.close()
+    await eventually(async () => (await open(service.api, one)).status === 200)
+  })
+
+  it('hold nothing for an answer that has no body', async () => {
+    const one = await bearer('curious')
+    for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
+      const answer = await patientFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
+      expect(answer.status).to.equal(200)
+    }
+  })
+
+  it('that wait for a position are limited for each caller too, and those of others wait', async () => {
+    const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
+    const ask = async (subject: string): Promise<number> =>
+      (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...(await bearer(subject)) } })).status
+    const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask('impatient'))
+    const other = ask('patient')
+    const statuses = (await Promise.all(many)).toSorted((a, b) => a - b)
+    expect(statuses).to.deep.equal([
+      ...Array.from({ length: 5 }, () => 429),
+      ...Array.from({ length: AT_ONCE_MAX }, () => 503),
+    ])
+    expect(await other).to.equal(503)
+  })
+
+  describe('of many callers that read from the beginning', () => {
+    const STREAMS = 60
+    let variant: Variant
+    let atOnce = 0
+    let atOnceMax = 0
+    let ofRequests: string[]
+    let asked = 0
+
+    before(async () => {
+      ofRequests = []
+      const counted =
+        ({ sql }: Database): Sql =>
+        async (text, values) => {
+          atOnce += 1
+          atOnceMax = Math.max(atOnceMax, atOnce)
+          try {
+            return await sql(text, values)
+          } finally {
+            atOnce -= 1
+          }
+        }
+      variant = await startVariant(service, {
+        authenticate: async (): Promise<Principal> => ({ ...caller, tenant, subject: `reader-${asked++ % 6}` }),
+        services: right => ({
+          ...right,
+          database: {
+            ...right.database,
+            sql: (text, values) => {
+              ofRequests.push(text)
+              return right.database.sql(text, values)
+            },
+          },
+          tail: createTail({ database: { sql: counted(right.database) }, world: right.ledger.world }),
+        }),
+      })
+    })
+    after(() => variant.close())
+
+    it('never use more than their own few connections, and each gets every fact', async () => {
+      const streams = await Promise.all(Array.from({ length: STREAMS }, () => open(variant.api, {})))
+      const received = await Promise.all(streams.map(stream => receive(stream, FACTS)))
+      const client = clientOf(service.api, await service.token({ tenant }))
+      const { items } = (await client.get('/events?limit=100')).body
+      const expected = items.map(({ id }: Sent) => id)
+      for (const sent of received) expect(sent.map(({ id }) => id)).to.deep.equal(expected)
+      expect(atOnceMax).to.be.within(1, TAIL_POOL_MAX)
+      expect(ofRequests).to.deep.equal([])
+    })
+  })
+
+  it('are given a fact that was held back when it is released, as readers of pages are', async () => {
+    const client = clientOf(service.api, await service.token({ tenant }))
+    const database = openDatabase({ connectionString: service.addresses.postgres })
+    const store = openEventStore({ connectionString: service.addresses.event_store })
+    const { items } = (await client.get('/events?limit=100')).body
+    const held = items[7] as { readonly subject: string; readonly position: string; readonly id: string }
+    const { position } = held
+    // As if its key had been parked from the beginning: the tests of the projector are in test/feeds/arrivals.test.ts.
+    await database.sql('delete from facts_v1 where position = $1', [position])
+    const { items: others, page } = (await client.get('/events?limit=100')).body
+    expect(others).to.have.length(items.length - 1)
+    const { next_cursor: cursor } = page
+    const stream = await open(service.api, await bearer('late'), `?cursor=${cursor}`)
+    const received = receive(stream, 1)
+    for await (const stored of store.readStream(`order-${held.subject}`)) {
+      if (stored.id !== held.id) continue
+      const model = readModels.find(({ name }) => name === 'facts_v1') ?? expect.fail()
+      await database.transaction(async sql => {
+        await sql(`select position from checkpoints where name = 'facts_v1' for update`)
+        await model.writeLate?.(sql, decode({ ...stored, position: BigInt(position) }).recorded)
+      })
+    }
+    expect((await received).map(({ id }) => id)).to.deep.equal([held.id])
+    const { items: late } = (await client.get(`/events?limit=100&cursor=${cursor}`)).body
+    expect(late.map(({ id }: Sent) => id)).to.deep.equal([held.id])
+    const { items: whole } = (await client.get('/events?limit=100')).body
+    expect(whole.map(({ id }: Sent) => id)).to.deep.equal([...others.map(({ id }: Sent) => id), held.id])
+    await Promise.all([database.close(), store.close()])
+  })
+})

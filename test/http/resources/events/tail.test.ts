@@ -1,0 +1,179 @@
+import { expect } from 'chai'
+import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
+import type { Followed } from '../../../../src/http/resources/events/followers.ts'
+import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
+import { startTestPostgres, type TestPostgres } from '../../../feeds/kit.ts'
+import { createVirtualWorld } from '../../../support/virtualWorld.ts'
+import { eventually } from '../../../support/client.ts'
+
+const LOOK_MS = 100
+const FOR_EVER_MS = 1e12
+const never = new AbortController().signal
+
+/** A world whose sleepers wake when their time has come, and time passes when the test says so. */
+const createClock = () => {
+  const sleepers = new Map<() => void, number>()
+  let nowMs = 0
+  let sleeps = 0
+  const world: World = {
+    ...createVirtualWorld(),
+    monotonicMs: () => nowMs,
+    sleep: (timeMs, signal) =>
+      new Promise(resolve => {
+        sleeps += 1
+        const wake = (): void => {
+          if (sleepers.delete(wake)) resolve()
+        }
+        sleepers.set(wake, nowMs + timeMs)
+        signal?.addEventListener('abort', wake, { once: true })
+        if (signal?.aborted) wake()
+      }),
+  }
+  return {
+    world,
+    sleeps: () => sleeps,
+    pass: async (timeMs: number): Promise<void> => {
+      nowMs += timeMs
+      for (const [wake, dueMs] of [...sleepers]) if (dueMs <= nowMs) wake()
+      await new Promise(resolve => setImmediate(resolve))
+    },
+  }
+}
+
+describe('the tail of the feed of facts', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let database: Database
+  let clock: ReturnType<typeof createClock>
+  let tail: Tail
+  let statements: string[]
+  let position: number
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    clock = createClock()
+    statements = []
+    position = 0
+    const sql: Sql = (text, values) => {
+      statements.push(text)
+      return database.sql(text, values)
+    }
+    tail = createTail({ database: { sql }, world: clock.world })
+    await database.sql(`insert into checkpoints (name, position, epoch) values ('facts_v1', 0, 1), ('orders_v1', 0, 1)`)
+  })
+
+  /** A batch of the projector: facts of these tenants, and the checkpoint behind them. */
+  const project = async (...tenants: readonly string[]): Promise<void> => {
+    await database.transaction(async sql => {
+      for (const tenant of tenants) {
+        position += 100
+        await sql(
+          `insert into facts_v1 (position, tenant_id, type, subject, at, event)
+            values ($1, $2, 'order.created', 'ord_x', now(), '{"time":"2026-01-01T00:00:00Z"}')`,
+          [position, tenant],
+        )
+      }
+      await sql('update checkpoints set position = $1', [position])
+    })
+  }
+  const placesOf = async (followed: Followed): Promise<bigint[]> => {
+    const news = await followed.next(FOR_EVER_MS, never)
+    return news === 'behind' ? [-1n] : news.map(({ arrival }) => arrival)
+  }
+  /** Lets time pass until it has come. */
+  const meanwhile = async <T>(promise: Promise<T>): Promise<T> => {
+    let isThere = false
+    void promise.finally(() => {
+      isThere = true
+    })
+    await eventually(async () => {
+      await clock.pass(LOOK_MS)
+      return isThere
+    })
+    return promise
+  }
+
+  it('is looked at once for all that follow and wait, however many they are', async () => {
+    const tenants = Array.from({ length: 10 }, (_, n) => `t${n}`)
+    const followed = await Promise.all(tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(tenant))))
+    const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, FOR_EVER_MS))
+    const received = Promise.all(followed.map(placesOf))
+    const before = clock.sleeps()
+    statements = []
+    await project(...tenants)
+    expect(await meanwhile(received)).to.deep.equal(followed.map((_, n) => [BigInt(100 * (Math.floor(n / 20) + 1))]))
+    await meanwhile(Promise.all(waiting))
+    // Each look is followed by a sleep, and is one statement for those that wait and one for those that follow.
+    expect(statements.length).to.be.at.most(2 * (clock.sleeps() - before + 1))
+    for (const one of followed) one.close()
+  })
+
+  it('is not looked at while nothing follows and nothing waits', async () => {
+    const followed = await tail.follow('acme')
+    followed.close()
+    await eventually(async () => {
+      const before = statements.length
+      await clock.pass(LOOK_MS)
+      return statements.length === before
+    })
+    statements = []
+    for (let n = 0; n < 5; n += 1) await clock.pass(LOOK_MS)
+    expect(statements).to.deep.equal([])
+  })
+
+  it('begins where the feed is when the first follower comes, also after others have gone', async () => {
+    await project('acme', 'acme')
+    const first = await tail.follow('acme')
+    first.close()
+    await project('acme')
+    const second = await tail.follow('acme')
+    await project('acme')
+    expect(await meanwhile(placesOf(second))).to.deep.equal([400n])
+    second.close()
+  })
+
+  it('has facts that come late', async () => {
+    await project('acme', 'acme')
+    const followed = await tail.follow('acme')
+    await database.sql(`insert into late_facts (position, tenant_id, arrival, seq) values (100, 'acme', 200, 1)`)
+    expect(await meanwhile(placesOf(followed))).to.deep.equal([200n])
+    followed.close()
+  })
+
+  it('tells a follower that takes nothing that it is behind, and keeps nothing more for it', async () => {
+    const followed = await tail.follow('acme')
+    statements = []
+    await project(...Array.from({ length: 400 }, () => 'acme'))
+    await project(...Array.from({ length: 400 }, () => 'acme'))
+    await eventually(async () => {
+      await clock.pass(LOOK_MS)
+      return statements.length > 3
+    })
+    expect(await followed.next(0, never)).to.equal('behind')
+    await project('acme')
+    expect(await meanwhile(placesOf(followed))).to.deep.equal([BigInt(position)])
+    followed.close()
+  })
+
+  it('goes on after the database was away, and leaves nothing out', async () => {
+    let isAway = false
+    const sql: Sql = (text, values) =>
+      isAway ? Promise.reject(new Unavailable('database', 'none', undefined)) : database.sql(text, values)
+    const own = createTail({ database: { sql }, world: clock.world })
+    const followed = await own.follow('acme')
+    isAway = true
+    await project('acme')
+    for (let n = 0; n < 5; n += 1) await clock.pass(LOOK_MS)
+    isAway = false
+    expect(await meanwhile(placesOf(followed))).to.deep.equal([100n])
+    followed.close()
+  })
+
+  it('ends a wait when its time is over', async () => {
+    await meanwhile(tail.waitUntilReached('orders_v1', 10n, 1_000))
+  })
+})

@@ -1,0 +1,127 @@
+import { expect } from 'chai'
+import { healthOf, keptFor } from '../../../src/compose/health.ts'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import type { FeedState } from '../../../src/feeds/subscriptionLoop.ts'
+import { checkErrors } from '../../../scripts/ledger/doctor/errors.ts'
+import { clientOf } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { startVariant } from '../../support/variants.ts'
+
+const CALLERS = 200
+const SECRET = 'password authentication failed for user "ledger" at 10.0.0.7'
+
+describe('GET /readyz', function () {
+  this.timeout(30_000)
+  let service: TestService
+  before(async () => {
+    service = await sharedService()
+  })
+
+  it('says what is wrong in fixed words, and no reason', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    const failing = { ...database, sql: () => Promise.reject(new Error(SECRET)) }
+    const feeds = new Map(
+      [
+        { name: 'orders_v1', state: 'live' as const, position: 1n },
+        { name: 'invoices_v1', state: 'stopped' as const, position: 1n, error: SECRET },
+        { name: 'publisher', state: 'waiting' as const, position: 1n, error: SECRET },
+      ].map(state => [state.name, state]),
+    )
+    const variant = await startVariant(service, {
+      services: right => ({
+        ...right,
+        health: () => healthOf({ database: failing, ledger: right.ledger, feeds }),
+      }),
+    })
+    const { status, body, text } = await clientOf(variant.api).get('/readyz')
+    await variant.close()
+    await database.close()
+    expect([status, body]).to.deep.equal([
+      503,
+      {
+        status: 'not_ready',
+        checks: {
+          event_store: 'ok',
+          postgres: 'unavailable',
+          orders_v1: 'live',
+          invoices_v1: 'stopped',
+          publisher: 'retrying',
+        },
+      },
+    ])
+    expect(text).not.to.include('10.0.0.7')
+  })
+
+  it('is not ready when a feed is stalled, but for one that waits for the broker', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    const stalled = { name: 'settlement', state: 'stalled' as const, position: 1n, error: SECRET }
+    const reportOf = (feed: FeedState) =>
+      startVariant(service, {
+        services: right => ({
+          ...right,
+          health: () => healthOf({ database, ledger: right.ledger, feeds: new Map([[feed.name, feed]]) }),
+        }),
+      })
+    const told: unknown[] = []
+    for (const feed of [
+      stalled,
+      { ...stalled, part: 'event store' as const },
+      { ...stalled, part: 'fact bus' as const },
+    ]) {
+      const variant = await reportOf(feed)
+      const { status, body } = await clientOf(variant.api).get('/readyz')
+      await variant.close()
+      told.push([status, (body as { checks: Record<string, string> }).checks['settlement']])
+    }
+    await database.close()
+    expect(told).to.deep.equal([
+      [503, 'stalled'],
+      [503, 'stalled'],
+      [200, 'stalled'],
+    ])
+  })
+
+  it(`asks the parts once, however many ask: ${CALLERS} at once get one report, and the next second another`, async () => {
+    let nowMs = 0
+    let made = 0
+    const health = keptFor(
+      async () => {
+        made++
+        await new Promise(resolve => setImmediate(resolve))
+        return { ready: true, checks: { made: 'ok' } }
+      },
+      () => nowMs,
+    )
+    const variant = await startVariant(service, { services: right => ({ ...right, health }) })
+    const client = clientOf(variant.api)
+    const answers = await Promise.all(Array.from({ length: CALLERS }, () => client.get('/readyz')))
+    expect([new Set(answers.map(({ status }) => status)), made]).to.deep.equal([new Set([200]), 1])
+    nowMs = 999
+    await client.get('/readyz')
+    expect(made).to.equal(1)
+    nowMs = 1_000
+    await client.get('/readyz')
+    await variant.close()
+    expect(made).to.equal(2)
+  })
+
+  it(`stays ready under ${CALLERS} callers of it`, async () => {
+    const client = clientOf(service.api)
+    const answers = await Promise.all(Array.from({ length: CALLERS }, () => client.get('/readyz')))
+    expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
+  })
+
+  it('leaves the reasons to the operator: doctor tells them', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    try {
+      await database.sql('insert into feed_errors (name, error) values ($1, $2)', ['a-feed', SECRET])
+      const found = await checkErrors(database)
+      expect(found.status).to.equal('finding')
+      expect(found.detail).to.include(`a-feed, since `).and.to.include(SECRET)
+      await database.sql('delete from feed_errors where name = $1', ['a-feed'])
+      expect(await checkErrors(database)).to.include({ status: 'ok' })
+    } finally {
+      await database.close()
+    }
+  })
+})

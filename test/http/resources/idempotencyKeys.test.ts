@@ -1,0 +1,105 @@
+import { expect } from 'chai'
+import { routes } from '../../../src/http/endpoints.ts'
+import { PROBLEMS } from '../../../src/http/response/problemCatalogue.ts'
+import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { examples } from '../examples.ts'
+
+describe('the outcome of a key', () => {
+  let service: TestService
+  let client: Client
+  before(async function () {
+    this.timeout(60_000)
+    service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: 'keys' }))
+  })
+  const outcome = async (key: string, operation?: string) =>
+    (await client.get(`/idempotency-keys/${encodeURIComponent(key)}${operation ? `?operation=${operation}` : ''}`)).body
+
+  it('is never_seen, then succeeded with a link to the payment', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const key = 'order/17 of:May'.replaceAll(' ', '-')
+    expect(await outcome(key)).to.deep.equal({
+      operation: 'create_payment',
+      status: 'never_seen',
+      expires_at: null,
+      links: {},
+    })
+    const paid = await client.post(
+      '/payments',
+      { invoice_id: invoiceId, amount: 1, currency: 'USD' },
+      { 'idempotency-key': `"${key}"` },
+    )
+    const found = await outcome(key)
+    expect(found).to.deep.include({ status: 'succeeded' })
+    expect(found.links.result).to.equal(paid.headers.get('location'))
+    expect((await client.get(found.links.operation)).body).to.deep.include({
+      state: 'succeeded',
+      result: { href: `/payments/${paid.body.id}` },
+    })
+    expect((await outcome(`"${key}"`)).status, 'quoted').to.equal('succeeded')
+  })
+
+  it('is known to its own caller alone, and to its own operation', async () => {
+    const key = newKey()
+    await client.post('/orders', anOrder(), { 'idempotency-key': key })
+    expect((await outcome(key, 'create_order')).status).to.equal('succeeded')
+    expect((await outcome(key)).status).to.equal('never_seen')
+    const other = clientOf(service.api, await service.token({ tenant: 'keys', subject: 'somebody-else' }))
+    const asked = await other.get(`/idempotency-keys/${key}?operation=create_order`)
+    expect(asked.body.status).to.equal('never_seen')
+  })
+
+  for (const { operationId, idempotencyKey } of routes)
+    if (idempotencyKey)
+      it(`is succeeded after ${operationId}, with a link to what can be read`, async function () {
+        this.timeout(30_000)
+        const { path, body = {}, headers = {} } = (await examples[operationId]?.(client)) ?? { path: '' }
+        const answer = await client.post(path, body, headers)
+        expect(answer.status, answer.text).to.be.within(200, 299)
+        const { status, links } = await outcome(headers['Idempotency-Key'] ?? '', operationId)
+        expect(status).to.equal('succeeded')
+        expect((await client.get(links.result)).status).to.equal(200)
+      })
+
+  it('is in_progress for a rotation whose key is bound and whose effect was refused', async () => {
+    const { body } = await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })
+    await client.request('DELETE', `/api-keys/${body.id}`)
+    const key = newKey()
+    const refused = await client.post(`/api-keys/${body.id}:rotate`, {}, { 'idempotency-key': key })
+    expect(refused.status, refused.text).to.be.greaterThan(399)
+    expect((await outcome(key, 'rotate_api_key')).status).to.equal('in_progress')
+  })
+
+  it('tells of refunds and invoices too', async () => {
+    const { invoiceId, orderId } = await approvedInvoice(client)
+    const again = await client.post('/orders', anOrder())
+    const invoiceKey = newKey()
+    await client.post('/invoices', { order_id: again.body.id }, { 'idempotency-key': invoiceKey })
+    expect((await outcome(invoiceKey, 'raise_invoice')).status).to.equal('succeeded')
+    expect(orderId).to.match(/^ord_/)
+    const body = { invoice_id: invoiceId, amount: 5, currency: 'USD' }
+    const paid = await client.post('/payments', body, { 'idempotency-key': newKey() })
+    const refundKey = newKey()
+    await client.post(`/payments/${paid.body.id}:refund`, { reason: 'x' }, { 'idempotency-key': refundKey })
+    expect((await outcome(refundKey, 'refund_payment')).links.result).to.equal(`/payments/${paid.body.id}`)
+  })
+
+  it('is 400 for what can be no key, and for an operation that has none', async () => {
+    expect((await client.get('/idempotency-keys/%22a')).body.code).to.equal('idempotency_key_invalid')
+    expect((await client.get('/idempotency-keys/a?operation=read_order')).body.code).to.equal('validation_failed')
+  })
+})
+
+describe('the pages of the problems', () => {
+  it('has one for every code, and none for another', async () => {
+    const { api } = await sharedService()
+    const client = clientOf(api)
+    for (const code of Object.keys(PROBLEMS)) {
+      const page = await client.get(`/problems/${code}`)
+      expect([page.status, page.headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8'])
+      expect(page.text).to.contain(code)
+    }
+    expect((await client.get('/problems/constructor')).status).to.equal(404)
+  })
+})

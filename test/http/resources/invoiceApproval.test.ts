@@ -1,0 +1,47 @@
+import { rm } from 'node:fs/promises'
+import { expect } from 'chai'
+import { readConfig } from '../../../src/config.ts'
+import { anOrder, type Client, clientOf } from '../../support/client.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service.ts'
+
+const drafted = async (client: Client, amount: number) => {
+  const order = await client.post('/orders', anOrder(amount))
+  const invoice = await client.post('/invoices', { order_id: order.body.id })
+  return { path: `/invoices/${invoice.body.id}:approve`, ifMatch: { 'if-match': invoice.headers.get('etag') ?? '' } }
+}
+
+describe('approval by four eyes', function () {
+  this.timeout(60_000)
+  let service: ServiceProcess
+  let dataDir: string
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, { APPROVAL_FOUR_EYES: 'acme=USD:1000' })
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('is another’s to give from the amount on, and the creator’s own below it', async () => {
+    const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
+    const bob = clientOf(service.api, await service.token({ subject: 'bob' }))
+    const small = await drafted(ann, 999)
+    expect((await ann.post(small.path, {}, small.ifMatch)).status).to.equal(200)
+    const large = await drafted(ann, 1000)
+    const denied = await ann.post(large.path, {}, large.ifMatch)
+    expect([denied.status, denied.body.code]).to.deep.equal([403, 'policy_denied'])
+    const stale = await ann.post(large.path, {}, { 'if-match': '"x"' })
+    expect(stale.status, 'a refusal of right comes before a stale version').to.equal(403)
+    expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
+  })
+
+  it('does not concern another tenant or currency, and a rule that is none is named', () => {
+    const { needsFourEyes } = readConfig({ APPROVAL_FOUR_EYES: 'acme=USD:1000' })
+    expect(needsFourEyes('acme', 'USD', 1000n)).to.equal(true)
+    expect(needsFourEyes('acme', 'USD', 999n)).to.equal(false)
+    expect(needsFourEyes('acme', 'EUR', 1000n)).to.equal(false)
+    expect(needsFourEyes('globex', 'USD', 1000n)).to.equal(false)
+    expect(() => readConfig({ APPROVAL_FOUR_EYES: 'acme=1000' })).to.throw('APPROVAL_FOUR_EYES')
+  })
+})

@@ -1,0 +1,29 @@
+import { expect } from 'chai'
+import { approvedInvoice, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+
+describe('order → invoice → approve → pay → invoice.paid', function () {
+  this.timeout(60_000)
+  let client: Client
+  before(async () => {
+    const service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: 'journey' }))
+  })
+
+  it('pays an invoice in two parts and announces that it is paid', async () => {
+    const { invoiceId, orderId } = await approvedInvoice(client, 900)
+    const pay = (amount: number) =>
+      client.post('/payments', { invoice_id: invoiceId, amount, currency: 'USD' }, { 'idempotency-key': newKey() })
+    expect((await pay(400)).status).to.equal(201)
+    expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ state: 'partially_paid', amount_paid: 400 })
+    expect((await pay(500)).status).to.equal(201)
+    expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ state: 'paid', amount_paid: 900 })
+    expect((await pay(1)).body).to.include({ code: 'payment_exceeds_due' })
+    const paid = await eventually(async () => {
+      const events = await client.get(`/events?subject=${invoiceId}&type=invoice.paid`)
+      return events.body.items[0]
+    })
+    expect(paid.data).to.include({ invoice_id: invoiceId, order_id: orderId, amount_paid: 900, exponent: 2 })
+    await eventually(async () => (await client.get(`/orders/${orderId}`)).body.state === 'completed')
+  })
+})

@@ -1,0 +1,59 @@
+import { expect } from 'chai'
+import { anOrder, type Answer, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+
+const MERGE_PATCH = 'application/merge-patch+json'
+
+describe('orders', () => {
+  let service: TestService
+  let client: Client
+  before(async function () {
+    this.timeout(60_000)
+    service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: 'orders' }))
+  })
+
+  const created = async (): Promise<{ path: string; etag: string; body: Answer['body'] }> => {
+    const order = { ...anOrder(), customer_reference: 'PO 1', description: 'tea', metadata: { a: '1', b: '2' } }
+    const answer = await client.post('/orders', order)
+    return { path: `/orders/${answer.body.id}`, etag: answer.headers.get('etag') ?? '', body: answer.body }
+  }
+  const patch = (path: string, body: unknown, headers: Readonly<Record<string, string>>) =>
+    client.request('PATCH', path, { body, headers: { 'content-type': MERGE_PATCH, ...headers } })
+
+  it('changes the named members and no other', async () => {
+    const { path, etag, body } = await created()
+    const changed = await patch(path, { description: 'green tea', metadata: { a: null, c: '3' } }, { 'if-match': etag })
+    expect(changed.status).to.equal(200)
+    const { version, updated_at, ...rest } = changed.body
+    const { version: before, updated_at: _, ...unchanged } = body
+    expect(version).to.equal(before + 1)
+    expect(updated_at).to.be.a('string')
+    expect(rest).to.deep.equal({ ...unchanged, description: 'green tea', metadata: { b: '2', c: '3' } })
+    expect((await client.get(path)).text).to.equal(changed.text)
+  })
+
+  it('removes what is null', async () => {
+    const { path, etag } = await created()
+    const removed = await patch(path, { customer_reference: null, metadata: null }, { 'if-match': etag })
+    expect(removed.body).to.deep.include({ customer_reference: null, metadata: {} })
+  })
+
+  it('takes new lines while it is open, and adds them up anew', async () => {
+    const { path, etag } = await created()
+    const lines = [{ sku: 'cup', quantity: 3, unit_amount: 200 }]
+    expect((await patch(path, { lines }, { 'if-match': etag })).body.total_amount).to.equal(600)
+    const { orderId } = await approvedInvoice(client)
+    const invoiced = await client.get(`/orders/${orderId}`)
+    const ifMatch = { 'if-match': invoiced.headers.get('etag') ?? '' }
+    const late = await patch(`/orders/${orderId}`, { lines }, ifMatch)
+    expect([late.status, late.body.code]).to.deep.equal([409, 'order_state_conflict'])
+    expect((await patch(`/orders/${orderId}`, { description: 'late' }, ifMatch)).status).to.equal(200)
+  })
+
+  it('has the same version after a patch that changes nothing', async () => {
+    const { path, etag, body } = await created()
+    const same = await patch(path, { description: 'tea' }, { 'if-match': etag })
+    expect([same.status, same.body]).to.deep.equal([200, body])
+  })
+})

@@ -1,0 +1,88 @@
+import { expect } from 'chai'
+import { approvedInvoice, anOrder, type Client, clientOf } from '../../support/client.ts'
+import { sharedService } from '../../support/service.ts'
+
+/** A time that anything behind the boundary cannot read is refused at it, wherever a time is taken. */
+
+const second = '2026-01-01T00:00:00'
+const REFUSED = [
+  `${second}.${'1'.repeat(200)}Z`,
+  `${second}.1234567891Z`,
+  `${second}.Z`,
+  `${second}Z${' '.repeat(300)}`,
+  '0000-12-31T23:59:59Z',
+  '+010000-01-01T00:00:00Z',
+  '294277-01-01T00:00:00Z',
+  '-0001-01-01T00:00:00Z',
+  '2026-02-30T00:00:00Z',
+  '2026-01-01T24:00:00Z',
+  '2026-01-01T00:00:60Z',
+  '2026-01-01T00:00:00+00:00',
+  'infinity',
+  'now',
+  '',
+]
+const TAKEN = [
+  `${second}Z`,
+  `${second}.1Z`,
+  `${second}.123456789Z`,
+  '0001-01-01T00:00:00Z',
+  '9999-12-31T23:59:59.999999999Z',
+]
+
+describe('a time', function () {
+  this.timeout(60_000)
+  let client: Client
+  let invoiceId: string
+  let orderId: string
+  before(async () => {
+    const service = await sharedService()
+    client = clientOf(service.api, await service.token({ tenant: 'times' }))
+    ;({ invoiceId, orderId } = await approvedInvoice(client))
+  })
+
+  const queries: Readonly<Record<string, (time: string) => string>> = {
+    'created_after of orders': time => `/orders?created_after=${time}`,
+    'created_before of orders': time => `/orders?created_before=${time}`,
+    'created_after of payments': time => `/payments?created_after=${time}`,
+    'created_before of invoices': time => `/invoices?created_before=${time}`,
+    'created_after of operations': time => `/operations?created_after=${time}`,
+    'created_before of audit records': time => `/audit-records?created_before=${time}`,
+    'from_time of events': time => `/events?from_time=${time}`,
+    'as_of of an invoice': time => `/invoices/${invoiceId}?as_of=${time}`,
+    'as_of of an order': time => `/orders/${orderId}?as_of=${time}`,
+  }
+  for (const [what, pathOf] of Object.entries(queries))
+    it(`as ${what} is refused, or answered`, async () => {
+      for (const time of REFUSED) {
+        const { status, body } = await client.get(pathOf(encodeURIComponent(time)))
+        expect([status, body.code], time).to.deep.equal([400, 'validation_failed'])
+      }
+      for (const time of TAKEN) expect((await client.get(pathOf(time))).status, time).to.be.oneOf([200, 404])
+    })
+
+  const bodies: Readonly<Record<string, (time: string) => [path: string, body: object]>> = {
+    'the beginning of a subscription': time => ['/subscriptions', { types: ['invoice.paid'], start: { time } }],
+    'a filter of an export': time => [
+      '/exports',
+      { resource: 'orders', format: 'csv', filters: { created_after: time } },
+    ],
+  }
+  for (const [what, of] of Object.entries(bodies))
+    it(`as ${what} is refused, or taken`, async () => {
+      for (const time of REFUSED) {
+        const { status, body } = await client.post(...of(time))
+        expect([status, body.code], time).to.deep.equal([400, 'validation_failed'])
+      }
+      for (const time of TAKEN) expect((await client.post(...of(time))).status, time).to.be.oneOf([201, 202])
+    })
+
+  it('as the day on which an invoice is due has a year that every reader knows', async () => {
+    const { body } = await client.post('/orders', anOrder())
+    for (const due_date of ['0000-01-01', '10000-01-01', '2026-02-30', '2026-1-1', `2026-01-01${' '.repeat(200)}`])
+      expect((await client.post('/invoices', { order_id: body.id, due_date })).body.code, due_date).to.equal(
+        'validation_failed',
+      )
+    expect((await client.post('/invoices', { order_id: body.id, due_date: '9999-12-31' })).status).to.equal(201)
+  })
+})

@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { sendReply } from '../../../src/http/response/respond.ts'
+import type { Streamed } from '../../../src/http/route.ts'
+import { eventually } from '../../support/client.ts'
+
+const CHUNK = 'x'.repeat(64 * 1024)
+const CHUNKS = 256
+
+describe('a streamed answer', function () {
+  this.timeout(30_000)
+  let server: Server
+  afterEach(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  /** Serves the stream to one reader, whose socket holds nothing back for it. */
+  const read = async (stream: Streamed): Promise<IncomingMessage> => {
+    server = createServer((req, res) => {
+      const response = Object.assign(res, { locals: {} }) as ServerResponse & { locals: Record<string, unknown> }
+      void sendReply(req, response, { status: 200, stream, contentType: 'text/event-stream' })
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const asked = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' })
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return response
+  }
+
+  it('reaches a slow reader whole, and waits for it', async () => {
+    let sent = 0
+    const response = await read(async send => {
+      for (; sent < CHUNKS; sent++) await send(CHUNK)
+    })
+    await sleep(300)
+    const sentUnread = sent
+    let bytes = 0
+    for await (const chunk of response) {
+      bytes += (chunk as Buffer).length
+      if (bytes % 50 === 0) await sleep(1)
+    }
+    expect(bytes).to.equal(CHUNK.length * CHUNKS)
+    expect(sentUnread, 'all was sent before anything was read').to.be.below(CHUNKS)
+  })
+
+  it('ends when its reader goes, also in the midst of waiting for it', async () => {
+    let aborted = false
+    const response = await read(async (send, signal) => {
+      while (!signal.aborted) await send(CHUNK)
+      aborted = true
+    })
+    await sleep(200)
+    response.destroy()
+    await eventually(async () => aborted, 5_000)
+  })
+})

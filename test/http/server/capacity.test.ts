@@ -1,0 +1,141 @@
+import type { Socket } from 'node:net'
+import { expect } from 'chai'
+import { createPendingBodies, createRequestSlots } from '../../../src/http/server/capacity.ts'
+import { anOrder, clientOf, eventually, inParallel } from '../../support/client.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { dial } from '../../support/wire.ts'
+
+/** More than may be at work in one process. */
+const SOCKETS = 1_100
+const ORDER = JSON.stringify(anOrder())
+
+describe('the places among the requests at work', () => {
+  const takeAll = (places: ReturnType<typeof createRequestSlots>, caller: string) => {
+    const taken: (() => void)[] = []
+    for (let one = places.take(caller); typeof one === 'function'; one = places.take(caller)) taken.push(one)
+    return taken
+  }
+
+  it('are half for one caller, a third each for two, and never none for a caller that holds none', () => {
+    const places = createRequestSlots(90)
+    expect(takeAll(places, 'one')).to.have.length(45)
+    expect(places.take('one')).to.equal('share_used')
+    const more = createRequestSlots(90)
+    const [first, second] = [takeAll(more, 'one').slice(0, 30), takeAll(more, 'two')]
+    expect(first).to.have.length(30)
+    expect(second.length).to.be.within(20, 30)
+    for (let other = 0; other < 10; other++) expect(more.take(`other ${other}`)).to.be.a('function')
+  })
+
+  it('come back once, however often they are given back', () => {
+    const places = createRequestSlots(2)
+    const place = places.take('one')
+    if (typeof place !== 'function') throw new Error('There is no place.')
+    expect(places.take('one')).to.equal('share_used')
+    place()
+    place()
+    expect(places.take('one')).to.be.a('function')
+    expect(places.take('another')).to.be.a('function')
+    expect(places.take('a third')).to.equal('none_left')
+  })
+})
+
+describe('the bodies that are awaited', () => {
+  it('are given up by the caller that has most, the oldest first, by count and by bytes', () => {
+    const bodies = createPendingBodies(3, 100)
+    const given: string[] = []
+    const wait = (caller: string, name: string, bytes: number) =>
+      bodies.add(caller, { bytes, giveUp: () => void given.push(name) })
+    wait('greedy', 'first', 10)
+    wait('greedy', 'second', 10)
+    const done = wait('modest', 'third', 10)
+    wait('modest', 'fourth', 10)
+    expect(given).to.deep.equal(['first'])
+    done()
+    wait('late', 'fifth', 85)
+    expect(given).to.deep.equal(['first', 'second'])
+  })
+})
+
+describe('callers that send a head and no body', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let sockets: Socket[] = []
+  before(async () => {
+    service = await sharedService()
+  })
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy()
+    sockets = []
+  })
+
+  const open = async (head: readonly string[]): Promise<void> => {
+    const bytes = [...head, `Host: ${new URL(service.api).host}`, '', ''].join('\r\n')
+    sockets = await inParallel(100, Array.from({ length: SOCKETS }), async () => {
+      const socket = await dial(service.api)
+      socket.write(bytes)
+      return socket
+    })
+    // A request that is answered behind them shows that they have been read.
+    expect((await clientOf(service.api).get('/livez')).status).to.equal(200)
+  }
+
+  /** One answer, without the patience of the tests' client. */
+  const statusOf = async (path: string, init: RequestInit = {}): Promise<number> =>
+    (await fetch(`${service.api}${path}`, init)).status
+
+  const grant = new URLSearchParams({ grant_type: 'client_credentials' }).toString()
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+  for (const [what, head] of [
+    [
+      'a good token',
+      async () => [
+        'POST /orders HTTP/1.1',
+        `Authorization: Bearer ${await service.token({ tenant: 'bodiless' })}`,
+        'Content-Type: application/json',
+        `Content-Length: ${ORDER.length}`,
+      ],
+    ],
+    [
+      'no token, for a token',
+      async () => ['POST /oauth/token HTTP/1.1', `Content-Type: ${form['content-type']}`, 'Content-Length: 100'],
+    ],
+    [
+      'no token, in chunks',
+      async () => ['POST /oauth/token HTTP/1.1', `Content-Type: ${form['content-type']}`, 'Transfer-Encoding: chunked'],
+    ],
+  ] as const)
+    it(`with ${what}, keep no other caller out, and not even the same one`, async () => {
+      await open(await head())
+      const tokens = [await service.token({ tenant: 'honest' }), await service.token({ tenant: 'bodiless' })]
+      for (const token of tokens) {
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+        expect(await statusOf('/orders?limit=1', { headers })).to.equal(200)
+        expect(await statusOf('/orders', { method: 'POST', headers, body: ORDER })).to.equal(201)
+      }
+      // It names no client: the issuer itself says so.
+      expect(await statusOf('/oauth/token', { method: 'POST', headers: form, body: grant })).to.be.within(400, 401)
+      const answered = () => sockets.filter(socket => socket.bytesRead > 0).length
+      await eventually(async () => answered() >= SOCKETS - 1_000)
+    })
+
+  it('and then send it, are served', async () => {
+    const token = await service.token({ tenant: 'honest' })
+    const socket = await dial(service.api)
+    sockets = [socket]
+    let text = ''
+    socket.on('data', chunk => (text += String(chunk)))
+    const head = [
+      'POST /oauth/token HTTP/1.1',
+      `Host: ${new URL(service.api).host}`,
+      `Content-Type: ${form['content-type']}`,
+    ]
+    socket.write([...head, `Content-Length: ${grant.length}`, '', grant.slice(0, 5)].join('\r\n'))
+    expect(await statusOf('/orders?limit=1', { headers: { authorization: `Bearer ${token}` } })).to.equal(200)
+    expect(text).to.equal('')
+    socket.write(grant.slice(5))
+    await eventually(async () => text.includes('invalid_'))
+    expect(text).to.match(/^HTTP\/1.1 40[01] /)
+  })
+})

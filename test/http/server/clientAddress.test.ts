@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http'
+import { expect } from 'chai'
+import { readConfig } from '../../../src/config.ts'
+import { createAddressOf, networkOf } from '../../../src/http/server/clientAddress.ts'
+
+describe('the address of a client', () => {
+  const TRUSTED = ['10.0.0.0/8', '192.0.2.7', '2001:db8:aaaa::/48']
+  const of = (remoteAddress: string, headers: Record<string, string> = {}, trusted = TRUSTED): string =>
+    createAddressOf(trusted)({ socket: { remoteAddress }, headers } as IncomingMessage)
+  const listed = (value: string, peer = '10.1.1.1') => of(peer, { 'x-forwarded-for': value })
+  const standard = (value: string, peer = '10.1.1.1') => of(peer, { forwarded: value })
+
+  type Case = readonly [what: string, found: () => string, expected: string]
+  const cases: readonly Case[] = [
+    ['is the peer’s where no proxy is trusted', () => of('10.1.1.1', { 'x-forwarded-for': '1.2.3.4' }, []), '10.1.1.1'],
+    ['is the peer’s where it is no trusted proxy', () => listed('1.2.3.4', '198.51.100.1'), '198.51.100.1'],
+    ['is the peer’s where the proxy names none', () => of('10.1.1.1'), '10.1.1.1'],
+    ['is what a trusted proxy has added', () => listed('198.51.100.1'), '198.51.100.1'],
+    [
+      'is read through a socket that takes both families',
+      () => listed('198.51.100.1', '::ffff:10.1.1.1'),
+      '198.51.100.1',
+    ],
+    [
+      'is the first from the right that is no proxy',
+      () => listed('1.1.1.1, 198.51.100.1, 10.9.9.9, 192.0.2.7'),
+      '198.51.100.1',
+    ],
+    ['is that of the last proxy, where all are', () => listed('10.9.9.9, 10.8.8.8'), '10.9.9.9'],
+    ['may have a port', () => listed('198.51.100.1:4711'), '198.51.100.1'],
+    ['may be one of IPv6', () => listed('2001:db8::1'), '2001:db8::1'],
+    ['may be one of IPv6 with a port', () => listed('[2001:db8::1]:4711'), '2001:db8::1'],
+    ['may come from a proxy with an address of IPv6', () => listed('198.51.100.1', '2001:db8:aaaa::1'), '198.51.100.1'],
+    ['is not looked for behind what is no address', () => listed('198.51.100.1, unknown'), '10.1.1.1'],
+    ['is not looked for behind an empty element', () => listed('198.51.100.1, '), '10.1.1.1'],
+    ['is in Forwarded too', () => standard('for=198.51.100.1;proto=https;by=10.1.1.1'), '198.51.100.1'],
+    ['is in Forwarded in any order and case', () => standard('proto=https; For="[2001:db8::1]:4711"'), '2001:db8::1'],
+    [
+      'is the first from the right in Forwarded',
+      () => standard('for=1.1.1.1, for=198.51.100.1, for=10.9.9.9'),
+      '198.51.100.1',
+    ],
+    ['is not what is quoted in Forwarded', () => standard('for="a, for=1.1.1.1", for=198.51.100.1'), '198.51.100.1'],
+    [
+      'is not what another parameter of Forwarded quotes',
+      () => standard('host="a;for=1.1.1.1";for=198.51.100.1'),
+      '198.51.100.1',
+    ],
+    ['is not hidden by an open quote', () => standard('for=", for=198.51.100.1'), '10.1.1.1'],
+    ['is not an identifier that hides one', () => standard('for=_hidden'), '10.1.1.1'],
+    ['is not another parameter of Forwarded', () => standard('by=198.51.100.1'), '10.1.1.1'],
+    [
+      'is believed where both headers agree',
+      () => of('10.1.1.1', { 'x-forwarded-for': '198.51.100.1', forwarded: 'for=198.51.100.1' }),
+      '198.51.100.1',
+    ],
+    [
+      'is not believed where they do not: a client may have written one of them',
+      () => of('10.1.1.1', { 'x-forwarded-for': '198.51.100.1', forwarded: 'for=1.1.1.1' }),
+      '10.1.1.1',
+    ],
+  ]
+  for (const [what, found, expected] of cases) it(what, () => expect(found()).to.equal(expected))
+
+  it('is looked for in time that grows with the length of the header alone', function () {
+    this.timeout(5_000)
+    for (const part of ['\\"', '"\\', '; ', 'for=']) expect(standard(part.repeat(100_000))).to.equal('10.1.1.1')
+  })
+
+  it('counts as its network of 64 bits in IPv6, and as itself in IPv4', () => {
+    expect(
+      ['192.0.2.1', '2001:db8::1', '2001:db8:0:0:ffff::2', '2001:DB8:0:1::', '::1', ''].map(networkOf),
+    ).to.deep.equal(['192.0.2.1', '2001:db8:0:0::/64', '2001:db8:0:0::/64', '2001:db8:0:1::/64', '0:0:0:0::/64', ''])
+  })
+})
+
+describe('TRUSTED_PROXIES', () => {
+  const proxies = (text: string) => readConfig({ TRUSTED_PROXIES: text }).trustedProxies
+  it('is a list of addresses and blocks', () => {
+    expect(proxies(' 10.0.0.0/8, 192.0.2.7,2001:db8::/32 ')).to.deep.equal(['10.0.0.0/8', '192.0.2.7', '2001:db8::/32'])
+    expect(proxies('')).to.deep.equal([])
+  })
+  for (const text of ['10.0.0.0/33', 'proxy.example', '10.0.0', '::/129', '10.0.0.0/', '*', '10.0.0.1/8/8'])
+    it(`does not take ${text}`, () => {
+      expect(() => proxies(text)).to.throw(/TRUSTED_PROXIES.* is no address and no CIDR block/)
+    })
+})

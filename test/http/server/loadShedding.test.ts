@@ -1,0 +1,230 @@
+import { rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
+import type { EventStore } from '../../../src/ports.ts'
+import { type Answer, anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import {
+  quietHead,
+  type ServiceProcess,
+  startProcess,
+  temporaryDirectory,
+  writtenSince,
+} from '../../support/service.ts'
+import { send } from '../../support/wire.ts'
+
+/** More than the service can do: whoever is turned away is told at once, and nothing of theirs was done. */
+
+const BLOCKED_MAX_MS = 30_000
+/** Two windows of the watch and the requests under way in them take half a second on a machine that does nothing else. */
+const NOTICED_MAX_MS = 10_000
+const RECOVERED_MAX_MS = 10_000
+const ROUNDS = 3
+const DELAY_MAX_MS = 200
+/** More than may be in flight, of more callers than one: each may hold no more than its share. */
+const FLOOD = 1_300
+const FLOODING = 8
+const FLOOD_MS = 2_500
+/** As many as the service has places for: how much it can do on this machine, as busy as that is now. */
+const USUAL = 40
+const FLOOD_COST_MAX = 4
+
+/** Runs inside the service: tells how long the turns of its loop take, and blocks it from a signal to SIGURG. */
+const INSIDE = `
+  import { monitorEventLoopDelay } from 'node:perf_hooks'
+  const turns = monitorEventLoopDelay({ resolution: 5 })
+  turns.enable()
+  setInterval(() => {
+    console.log('turns ' + Math.round(turns.percentile(90) / 1e6))
+    turns.reset()
+  }, 500).unref()
+  let endsAt = 0
+  process.on('SIGURG', () => { endsAt = 0 })
+  const blocks = (busyMs, freeMs) => () => {
+    endsAt = performance.now() + ${BLOCKED_MAX_MS}
+    const block = () => {
+      const until = performance.now() + busyMs
+      while (performance.now() < until);
+      if (performance.now() > endsAt) console.log('free')
+      else if (freeMs > 0) setTimeout(block, freeMs)
+      else setImmediate(block)
+    }
+    console.log('blocked')
+    block()
+  }
+  process.on('SIGWINCH', blocks(120, 0))
+  process.on('SIGCONT', blocks(180, 50))
+`
+const UNLIMITED = ['default', 'payments', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(',')
+
+describe('under more than it can do, the service', function () {
+  this.timeout(60_000)
+  let service: ServiceProcess
+  let dataDir: string
+  let client: Client
+  let store: EventStore
+  let authorization: string
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    const inside = `--import data:text/javascript,${encodeURIComponent(INSIDE)}`
+    service = await startProcess(dataDir, { NODE_OPTIONS: inside, RATE_LIMITS: UNLIMITED })
+    const token = await service.token({ tenant: 'overload' })
+    authorization = `Bearer ${token}`
+    client = clientOf(service.api, token)
+    store = openEventStore({ connectionString: service.addresses.event_store })
+  })
+  afterEach(() => process.kill(service.pid, 'SIGURG'))
+  after(async () => {
+    await store.close()
+    await service.end('SIGTERM')
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** One POST, without the patience that the client of the tests has. */
+  const create = (key: string): Promise<Answer> => {
+    const headers = { Authorization: authorization, 'Content-Type': 'application/json', 'Idempotency-Key': key }
+    const body = JSON.stringify(anOrder())
+    return send(service.api, { method: 'POST', path: '/orders', headers: Object.entries(headers), body })
+  }
+
+  const expectTurnedAway = (answer: Answer): void => {
+    expect(answer.body, answer.text).to.include({ status: 503, code: 'overloaded' })
+    expect(answer.body.retry).to.deep.equal({ retryable: true, strategy: 'same_request', after_seconds: 1 })
+    expect(answer.headers.get('retry-after')).to.equal('1')
+  }
+
+  /** Every order that there is, once the list knows of the position. */
+  const orderIds = async (position: bigint): Promise<string[]> => {
+    const ids: string[] = []
+    const headers = { 'if-min-position': String(position), prefer: 'wait=10' }
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { body } = await client.get(`/orders?limit=100${cursor && `&cursor=${cursor}`}`, headers)
+      ids.push(...body.items.map(({ id }: { id: string }) => id))
+      cursor = body.page.next_cursor
+    }
+    return ids
+  }
+
+  for (const [what, signal] of [
+    ['that never gets out of turns of 120 ms', 'SIGWINCH'],
+    ['that is free for a moment between turns of 180 ms', 'SIGCONT'],
+  ] as const)
+    it(`by a loop ${what}, turns away at the door, says when to come again, and recovers`, async () => {
+      const mark = service.output().length
+      const said = (word: string): boolean => service.output().slice(mark).split('\n').includes(word)
+      process.kill(service.pid, signal)
+      const startedAtMs = performance.now()
+      let noticedAtMs = 0
+      while (noticedAtMs === 0 && performance.now() - startedAtMs < NOTICED_MAX_MS) {
+        const answer = await create(newKey())
+        if (answer.status === 503) noticedAtMs = performance.now()
+        else expect(answer.status).to.equal(201)
+      }
+      expect(noticedAtMs, 'it was blocked all the time, and took every request').to.be.above(0)
+
+      const settled = await quietHead(store)
+      const refused: string[] = []
+      for (let round = 0; round < ROUNDS; round++) {
+        const keys = Array.from({ length: 5 }, newKey)
+        const [answers, live, ready] = await Promise.all([
+          Promise.all(keys.map(create)),
+          client.get('/livez'),
+          client.get('/readyz'),
+        ])
+        for (const answer of answers) expectTurnedAway(answer)
+        refused.push(...keys)
+        expect([live.status, ready.status], 'what says how it is').to.deep.equal([200, 200])
+      }
+      process.kill(service.pid, 'SIGURG')
+      await eventually(async () => said('free'), RECOVERED_MAX_MS)
+
+      const [key = ''] = refused
+      const again = await eventually(async () => {
+        const answer = await create(key)
+        return answer.status !== 503 && { answer, before: await store.head() }
+      }, RECOVERED_MAX_MS)
+      expect(again.answer.status).to.equal(201)
+      expect(again.answer.headers.has('idempotent-replayed'), 'the first time was carried out').to.equal(false)
+      const events = await Promise.all(
+        refused.slice(1).map(each => client.get(`/idempotency-keys/${each}?operation=create_order`)),
+      )
+      expect(new Set(events.map(({ body }) => body.status))).to.deep.equal(new Set(['never_seen']))
+      expect((await writtenSince(store, settled)).length).to.be.at.most(2)
+    })
+
+  type Load = {
+    readonly created: { id: string; position: bigint }[]
+    readonly counts: Record<string, number>
+    /** Of the event loop of the service, in milliseconds. */
+    readonly turns: number[]
+  }
+
+  /** So many clients of as many callers as there are, each of which asks again as soon as it is answered. */
+  const load = async (clients: number, lengthMs: number): Promise<Load> => {
+    const mark = service.output().length
+    const agent = new Agent({ keepAlive: true, maxSockets: clients })
+    const created: Load['created'] = []
+    const counts: Load['counts'] = {}
+    const subjects = Array.from({ length: FLOODING }, (_, index) => `flooding-${index}`)
+    const tokens = await Promise.all(subjects.map(subject => service.token({ tenant: 'overload', subject })))
+    const until = performance.now() + lengthMs
+    const one = async (_: unknown, index: number): Promise<void> => {
+      while (performance.now() < until) {
+        const { status, body, position } = await ask(agent, `Bearer ${tokens[index % FLOODING]}`)
+        counts[status] = (counts[status] ?? 0) + 1
+        if (status === 201) created.push({ id: body.id, position: BigInt(position) })
+        else if (status === 503 || status === 429) await sleep(1_000)
+      }
+    }
+    await Promise.all(Array.from({ length: clients }, one))
+    agent.destroy()
+    const said = service
+      .output()
+      .slice(mark)
+      .matchAll(/^turns (\d+)$/gm)
+    const turns = [...said].map(([, ms]) => Number(ms))
+    process.stdout.write(`      ${JSON.stringify(counts)}, turns of ${turns.join(' ')} ms\n`)
+    return { created, counts, turns }
+  }
+
+  it(`by ${FLOOD} who all ask at once, serves as many as it can in time, and stores nothing of the others`, async () => {
+    const usual = await load(USUAL, FLOOD_MS)
+    const known = new Set(await orderIds(await quietHead(store)))
+    const { created, counts, turns } = await load(FLOOD, FLOOD_MS)
+    // By its own share, where it is the caller that has too much, or for want of any place.
+    expect((counts['429'] ?? 0) + (counts['503'] ?? 0)).to.be.greaterThan(0)
+    expect(counts['201']).to.be.greaterThan((usual.counts['201'] ?? 0) / FLOOD_COST_MAX)
+    expect(Object.keys(counts).filter(status => !['201', '429', '503', '504'].includes(status))).to.deep.equal([])
+    expect(Math.max(...turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
+    // Of a 504 nobody knows; but whatever is there is one of those, or was acknowledged, and none of those refused.
+    const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
+    const found = (await orderIds(last)).filter(id => !known.has(id))
+    const acknowledged = new Set(created.map(({ id }) => id))
+    expect([...acknowledged].filter(id => !found.includes(id))).to.deep.equal([])
+    expect(found.filter(id => !acknowledged.has(id)).length).to.be.at.most(counts['504'] ?? 0)
+  })
+
+  const ask = (agent: Agent, asking: string) =>
+    new Promise<{ status: number; body: { id: string }; position: string }>((resolve, reject) => {
+      const body = JSON.stringify(anOrder())
+      const headers = {
+        authorization: asking,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      }
+      const asked = request(`${service.api}/orders`, { method: 'POST', agent, headers }, answer => {
+        let text = ''
+        answer.setEncoding('utf8').on('data', chunk => (text += chunk))
+        answer.on('end', () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            body: JSON.parse(text) as { id: string },
+            position: String(answer.headers['ledger-position'] ?? '0'),
+          }),
+        )
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+})

@@ -1,0 +1,238 @@
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { expect } from 'chai'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
+import type { EventStore } from '../../../src/ports.ts'
+import { anOrder, type Client, clientOf, eventually, inParallel } from '../../support/client.ts'
+import { residentMib } from '../../support/memory.ts'
+import { quietHead, sharedService, type TestService } from '../../support/service.ts'
+import { startVariant, type Variant } from '../../support/variants.ts'
+import { dial, exchange } from '../../support/wire.ts'
+
+/** Peers that take their time, go away in the middle, or send much in little. */
+
+const HEADERS_DEADLINE_MS = 10_000
+/** The deadlines are looked at once a second. */
+const LATE_MAX_MS = 3_000
+const DRIBBLE_EVERY_MS = 400
+const IDLE_SOCKETS = 2_000
+const PROMPT_MS = 500
+/** Than without the others, on the same machine. */
+const SLOWER_MAX = 5
+/** So long that a busy machine is not taken for it. */
+const LONG_DRAIN_MS = 30_000
+const MEBIBYTE = 1024 * 1024
+/** To unpack them all would take minutes. */
+const BOMBS_MAX_MS = 20_000
+const ORDER = JSON.stringify(anOrder())
+
+type Told = { text: string; closedAfterMs: number | undefined }
+
+/** Everything that comes over the socket, and when its end does. */
+const listen = (socket: Socket): Told => {
+  const startedAtMs = performance.now()
+  const told: Told = { text: '', closedAfterMs: undefined }
+  const over = (): void => void (told.closedAfterMs ??= performance.now() - startedAtMs)
+  socket.on('data', chunk => (told.text += String(chunk)))
+  socket.once('end', over).once('close', over)
+  return told
+}
+
+const dribble = async (socket: Socket, bytes: string, told: Told): Promise<void> => {
+  for (const byte of bytes) {
+    if (told.closedAfterMs !== undefined) return
+    socket.write(byte)
+    await sleep(DRIBBLE_EVERY_MS)
+  }
+}
+
+describe('slow and rude peers', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let variant: Variant
+  let client: Client
+  let store: EventStore
+  let token: string
+  let untouched: bigint
+  const slow: { socket: Socket; told: Told }[] = []
+  before(async () => {
+    service = await sharedService()
+    token = await service.token({ tenant: 'slow' })
+    client = clientOf(service.api, token)
+    variant = await startVariant(service)
+    store = openEventStore({ connectionString: service.addresses.event_store })
+    untouched = await quietHead(store)
+    // They need ten seconds: what comes first below happens meanwhile.
+    for (const bytes of [
+      '',
+      head('POST /orders').slice(0, -4),
+      'GET /orders HTTP/1.1\r\nHost: a\r\nX-'.padEnd(200, 'x'),
+    ]) {
+      const socket = await dial(service.api)
+      const told = listen(socket)
+      slow.push({ socket, told })
+      if (bytes.endsWith('x')) void dribble(socket, bytes, told)
+      else socket.write(bytes)
+    }
+  })
+  after(async () => {
+    for (const { socket } of slow) socket.destroy()
+    await variant.close()
+    await store.close()
+  })
+
+  const head = (line: string, ...fields: readonly string[]): string =>
+    [
+      `${line} HTTP/1.1`,
+      `Host: ${new URL(service.api).host}`,
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      ...fields,
+      '',
+      '',
+    ].join('\r\n')
+
+  const timesOfReads = async (): Promise<number[]> => {
+    const took: number[] = []
+    for (let asked = 0; asked < 50; asked++) {
+      const askedAtMs = performance.now()
+      expect((await client.get('/orders?limit=1')).status).to.equal(200)
+      took.push(performance.now() - askedAtMs)
+    }
+    return took.toSorted((a, b) => a - b)
+  }
+  const medianOf = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0
+
+  it(`${IDLE_SOCKETS} that only connect, or ask for half of something, keep nobody waiting`, async () => {
+    const half = head('GET /orders').slice(0, -2)
+    const idle = await inParallel(200, Array.from({ length: IDLE_SOCKETS }), async (_, index) => {
+      const socket = await dial(service.api)
+      if (index % 2 === 0) socket.write(half)
+      return socket
+    })
+    const beside = await timesOfReads()
+    for (const socket of idle) socket.destroy()
+    const promptMs = Math.max(PROMPT_MS, SLOWER_MAX * medianOf(await timesOfReads()))
+    expect(medianOf(beside), `${beside.map(Math.round).join(' ')} ms`).to.be.below(promptMs)
+  })
+
+  it('a body that comes too slowly is told so, and nothing becomes of what comes later', async () => {
+    for (const [fields, body] of [
+      [`Content-Length: ${ORDER.length}`, ORDER],
+      ['Transfer-Encoding: chunked', `${ORDER.length.toString(16)}\r\n${ORDER}\r\n0\r\n\r\n`],
+    ] as const) {
+      const socket = await dial(variant.api)
+      const told = listen(socket)
+      socket.write(head('POST /orders', fields) + body.slice(0, 10))
+      await eventually(async () => told.text.includes('"request_timeout"'), 3_000)
+      socket.write(body.slice(10))
+      await eventually(async () => told.closedAfterMs !== undefined, 3_000)
+      expect(told.text).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n/is)
+      expect(told.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
+      socket.destroy()
+    }
+    expect(await store.head()).to.equal(untouched)
+  })
+
+  it('a bomb is not unpacked, however it is packed', async () => {
+    const zeros = Buffer.alloc(48 * MEBIBYTE)
+    const bombs = {
+      gzip: gzipSync(zeros),
+      'x-gzip': gzipSync(zeros),
+      deflate: deflateSync(zeros),
+      br: brotliCompressSync(zeros),
+    }
+    const serviceMib = () => residentMib(service.addresses.pids['service'])
+    const beforeMib = await serviceMib()
+    const startedAtMs = performance.now()
+    const headers = { 'content-type': 'application/json' }
+    const every = Object.entries(bombs).flatMap(bomb => Array.from({ length: 50 }, () => bomb))
+    await inParallel(20, every, async ([coding, raw]) => {
+      const answer = await client.request('POST', '/orders', {
+        raw,
+        headers: { ...headers, 'content-encoding': coding },
+      })
+      expect(answer.body, coding).to.include({ status: 415, code: 'unsupported_media_type' })
+      expect(answer.headers.get('accept-post')).to.equal('application/json')
+    })
+    expect((await serviceMib()) - beforeMib).to.be.below(100)
+    expect(performance.now() - startedAtMs).to.be.below(BOMBS_MAX_MS)
+    const large = gzipSync(Buffer.alloc(100 * MEBIBYTE))
+    const tooLarge = await client.request('POST', '/orders', {
+      raw: large,
+      headers: { ...headers, 'content-encoding': 'gzip' },
+    })
+    expect(tooLarge.status).to.equal(413)
+    expect(await store.head()).to.equal(untouched)
+  })
+
+  it('those who leave in the midst of their body leave nothing', async () => {
+    await inParallel(20, Array.from({ length: 100 }), async (_, index) => {
+      const socket = await dial(service.api)
+      const chunked = index % 2 === 0
+      const body = chunked ? `${ORDER.length.toString(16)}\r\n${ORDER}\r\n` : ORDER.slice(0, -1)
+      const fields = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${ORDER.length}`
+      socket.write(head('POST /orders', fields) + body)
+      await sleep(index % 10)
+      if (index % 3 === 0) socket.resetAndDestroy()
+      else socket.destroy()
+    })
+    expect((await client.get('/livez')).status).to.equal(200)
+    expect(await quietHead(store)).to.equal(untouched)
+  })
+
+  it('those who leave before their answers take no place: not theirs, and not those in line behind it', async () => {
+    // Beyond what is in flight at most, if any of them were still counted.
+    const manyAsked = head('GET /orders?limit=100').repeat(150)
+    for (let left = 0; left < 10; left++) {
+      const socket = await dial(variant.api)
+      socket.write(manyAsked)
+      await sleep(20)
+      socket.resetAndDestroy()
+    }
+    const listening = await dial(variant.api)
+    listening.write(head('GET /events', 'Accept: text/event-stream').repeat(3))
+    await sleep(100)
+    listening.destroy()
+    const stranger = clientOf(variant.api)
+    await eventually(async () => (await stranger.get('/orders?limit=1')).status === 200)
+    const closing = await startVariant(service, { drainMs: LONG_DRAIN_MS })
+    const pipelining = await dial(closing.api)
+    pipelining.write(head('GET /events', 'Accept: text/event-stream').repeat(3))
+    await sleep(100)
+    pipelining.destroy()
+    await sleep(100)
+    const askedAtMs = performance.now()
+    await closing.close()
+    expect(performance.now() - askedAtMs, 'somebody is still waited for').to.be.below(LONG_DRAIN_MS / 2)
+  })
+
+  it('one who was told that it cannot be understood, and does not hang up, is hung up on', async () => {
+    const socket = await dial(service.api)
+    const told = listen(socket)
+    const closed = new Promise(resolve => socket.once('close', resolve))
+    const talking = setInterval(() => socket.writable && socket.write('nonsense\r\n\r\n'), 50)
+    const outcome = await Promise.race([closed.then(() => 'closed'), sleep(5_000, 'still open')])
+    clearInterval(talking)
+    expect(outcome).to.equal('closed')
+    expect(told.text.match(/HTTP\/1.1 400/g)).to.have.lengthOf(1)
+  })
+
+  it('a head that comes too slowly is told so, within ten seconds and a little', async () => {
+    await Promise.all(
+      slow.map(async ({ socket, told }, index) => {
+        await eventually(async () => told.closedAfterMs !== undefined, HEADERS_DEADLINE_MS + LATE_MAX_MS)
+        expect(told.closedAfterMs).to.be.above(HEADERS_DEADLINE_MS - 1_500)
+        expect(told.text, `${index}`).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n.*"code":"request_timeout"/is)
+        // What comes after it was told that is not carried out.
+        if (socket.writable) socket.write(`\r\nContent-Length: ${ORDER.length}\r\n\r\n${ORDER}`)
+        await sleep(200)
+        expect(told.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
+      }),
+    )
+    expect(await quietHead(store)).to.equal(untouched)
+    const { answers } = await exchange(service.api, head('GET /orders?limit=1'), { answers: 1 })
+    expect(answers[0]?.status).to.equal(200)
+  })
+})
