@@ -62,7 +62,7 @@ const BATCH_MAX = 1_000
 const GATHER_MS = 50
 /** A feed that cannot go on tries again from its checkpoint: the cause may have been repaired, by a newer build say. */
 const STOPPED_RETRY_MS = 5_000
-const UNAVAILABLE_RETRY_MS = 250
+export const UNAVAILABLE_RETRY_MS = 250
 
 /**
  * Runs feeds in this process, and in no other at the same time, until the signal. A turn ends early when its lock is

@@ -1,5 +1,6 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
+import { RECOVERY_TICK_MS } from '../commands/budgets.ts'
 import { Contended, type Context, type Ledger } from '../commands/handle.ts'
 import { reasonOf } from '../feeds/deadLetters.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'
@@ -26,9 +27,10 @@ export type ProcessManager = {
 
 type Open = { readonly task: Task; dueAtMs: number }
 
-const TICK_MS = 250
 const AT_ONCE_MAX = 16
 const FAILED_RETRY_MS = 30_000
+/** A race that was lost says nothing against the task. */
+const CONTENDED_RETRY_MS = 1_000
 
 /** A command sent by a process, in the name of whoever sent the command that it completes. */
 export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: World): Context => {
@@ -71,7 +73,7 @@ export const feedOf = (process: ProcessManager, { database, ledger, onFailure }:
       processBatch: take,
       background: async () => {
         while (!signal.aborted) {
-          await world.sleep(TICK_MS, signal)
+          await world.sleep(RECOVERY_TICK_MS, signal)
           await serve()
           await tasks.finishDue(signal)
         }
@@ -96,7 +98,8 @@ const createTasks = (process: ProcessManager, world: World, onFailure: OnFailure
       if (error instanceof Unavailable && !(error instanceof Contended)) throw error
       // A task that cannot be finished must not keep the others from it: told, and tried again later.
       onFailure(key, error)
-      if (!open.giveUp(key, reasonOf(error))) item.dueAtMs = world.monotonicMs() + FAILED_RETRY_MS
+      const retryMs = error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS
+      if (!open.giveUp(key, reasonOf(error))) item.dueAtMs = world.monotonicMs() + retryMs
     }
   }
   return {

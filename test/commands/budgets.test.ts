@@ -1,15 +1,21 @@
 import { expect } from 'chai'
 import {
   APPEND_DEADLINE_MS,
+  FINISHING_MS,
+  HEALED_MS,
   KEY_WAIT_MS,
   PAYMENT_DEADLINE_MS,
   PAYMENT_GRACE_MS,
+  RECOVERY_TICK_MS,
   REQUEST_DEADLINE_MS,
   REQUEST_GRACE_MS,
+  TAKE_OVER_MS,
   waitMaxMs,
 } from '../../src/commands/budgets.ts'
+import { leaseDefaults } from '../../src/adapters/postgres/lease.ts'
 import { createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'
+import { UNAVAILABLE_RETRY_MS } from '../../src/feeds/subscriptionLoop.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { approveInvoice, context, newPayment } from './kit.ts'
@@ -26,7 +32,17 @@ describe('the time that a request may take', () => {
     }
     expect(KEY_WAIT_MS).to.be.below(waitMaxMs(PAYMENT_DEADLINE_MS))
     expect(PAYMENT_GRACE_MS, 'recovery leaves a request alone').to.be.at.least(PAYMENT_DEADLINE_MS)
-    expect(REQUEST_GRACE_MS).to.be.at.least(REQUEST_DEADLINE_MS)
+    expect(REQUEST_GRACE_MS, 'a request has made its appends, or has been told that one failed').to.be.at.least(
+      APPEND_DEADLINE_MS,
+    )
+  })
+
+  it('leaves recovery enough to finish within ten seconds of healing what was begun just before', () => {
+    expect(HEALED_MS).to.equal(10_000)
+    for (const graceMs of [PAYMENT_GRACE_MS, REQUEST_GRACE_MS])
+      expect(TAKE_OVER_MS + graceMs + RECOVERY_TICK_MS + FINISHING_MS).to.be.at.most(HEALED_MS)
+    // A waiting process asks for the lock, begins a run, and begins it again once when a part did not answer the first time.
+    expect(leaseDefaults.pollMs + 2 * UNAVAILABLE_RETRY_MS).to.be.below(TAKE_OVER_MS / 2)
   })
 
   /** A ledger whose store needs this time for each append. */

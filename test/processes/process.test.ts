@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { FINISHING_MS } from '../../src/commands/budgets.ts'
+import { Contended, createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
@@ -127,6 +128,16 @@ describe('a process', function () {
       await process.takeNews()
       expect((await checkpoint()) < (log.events[0]?.position ?? 0n)).to.equal(true)
     })
+  })
+
+  it('tries again soon what has only lost its races', async () => {
+    troubles.set(id('ord', 1), new Contended('order-1'))
+    await begin(1)
+    await process.takeNews()
+    await world.pass(GRACE_MS)
+    troubles.clear()
+    await world.pass(FINISHING_MS)
+    expect(finished).to.deep.equal([id('ord', 1)])
   })
 
   it('stops at an outage, and the next run finds the task again', async () => {
