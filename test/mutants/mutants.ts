@@ -66,11 +66,18 @@ export const mutants: readonly Mutant[] = [
     replace: `  if (!appended.ok) return undefined`,
   },
   {
-    name: 'a manifest counts what is parked as if it were there',
+    name: 'a fact that comes late is not noted as late',
+    issue: 'A6',
+    file: 'src/feeds/arrivals.ts',
+    find: `      await sql(ARRIVES_LATE, [event.position])`,
+    replace: ``,
+  },
+  {
+    name: 'a manifest is sealed over what is parked as if it were all',
     issue: 'A11',
-    file: 'src/commands/manifests.ts',
-    find: `  return beyond === undefined ? to : beyond.position - 1n`,
-    replace: `  return beyond === undefined ? to + 1n : to`,
+    file: 'src/commands/factCounts.ts',
+    find: `missing: (after[index] ?? []).slice(0, MISSING_MAX)`,
+    replace: `missing: []`,
   },
   {
     name: 'the parked keys are read before the checkpoint is taken over',

@@ -1,65 +1,36 @@
-import type { JsonObject } from '../../src/ports.ts'
-import { replayParked, tellStanding } from './operator.ts'
-import { POISON_TYPE } from './poison.ts'
-import type { History } from './history.ts'
+import { tellStanding } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
-import type { Random } from './random.ts'
-import type { Service } from './service.ts'
-import type { Timeline } from './timeline.ts'
-
-/** One thing that goes wrong, and is right again after some time; `heal` makes everything right at once. */
-export type FaultParts = {
-  readonly service: Service
-  readonly timeline: Timeline
-  readonly history: History
-  readonly random: Random
-}
-type Fault = (parts: FaultParts) => void | Promise<void>
+import { STRUCK, timedFaults } from './timedFaults.ts'
+import { type Fault, type FaultParts, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
 const WRONG: readonly Condition[] = ['away', 'hanging', 'slow']
 const CLOCK_MAX_MS = 2 * 60 * 60 * 1_000
-const PAUSE_MAX_MS = 12_000
-const SESSION_END_MS = 8_000
+const PAUSE_MAX_MS = 6_000
+const SESSION_END_MAX_MS = 6_000
 const OUTAGE_MAX_MS = 6_000
 const ELECTION_MAX_MS = 3_500
 const RESTART_MAX_MS = 4_000
 
 const crash: Fault = ({ service, random }) => {
+  if (service.instances().length === 0) return false
   service.crash(random.integer(0, 1), random.next() * RESTART_MAX_MS)
+  return true
 }
 
-const pause: Fault = ({ service, timeline, history, random }) => {
+const pause: Fault = parts => {
+  const { service, random } = parts
   const instances = service.instances()
-  if (instances.length === 0) return
-  const { machine } = random.pick(instances)
-  const durationMs = random.next() * PAUSE_MAX_MS
-  history.note(`${machine.name} is stopped for ${Math.round(durationMs)} ms`)
-  machine.pause()
-  timeline.after(SESSION_END_MS, () => {
-    if (machine.isPaused()) service.database.endSessions(machine)
-  })
-  timeline.after(durationMs, () => {
-    if (!machine.isPaused()) return
-    history.note(`${machine.name} goes on`)
-    machine.resume()
-  })
+  if (instances.length === 0) return false
+  const sleep = { forMs: random.next() * PAUSE_MAX_MS, sessionMs: random.next() * SESSION_END_MAX_MS }
+  stop(parts, random.pick(instances).machine, sleep)
+  return true
 }
 
-const outage: Fault = ({ service, timeline, history, random }) => {
-  const server = random.pick(SERVERS)
-  const condition = random.pick(WRONG)
-  const durationMs = random.next() * OUTAGE_MAX_MS
-  history.note(`the ${server} is ${condition} for ${Math.round(durationMs)} ms`)
-  service.network.setCondition(server, condition)
-  if (server === 'database' && condition === 'away')
-    for (const { machine } of service.instances()) service.database.endSessions(machine)
-  if (server === 'event store' && condition === 'away') service.log.dropSubscriptions()
-  timeline.after(durationMs, () => {
-    if (service.network.condition(server) !== condition) return
-    service.network.setCondition(server, 'up')
-    history.note(`the ${server} is back`)
-  })
+const outage: Fault = parts => {
+  const { random } = parts
+  putOut(parts, { server: random.pick(SERVERS), condition: random.pick(WRONG), forMs: random.next() * OUTAGE_MAX_MS })
+  return true
 }
 
 const lostAnswers: Fault = ({ service, timeline, history, random }) => {
@@ -68,63 +39,52 @@ const lostAnswers: Fault = ({ service, timeline, history, random }) => {
   history.note(`answers of the ${server} are lost for ${Math.round(durationMs)} ms`)
   service.network.setLoss(server, random.next() * 0.5)
   timeline.after(durationMs, () => service.network.setLoss(server, 0))
+  return true
 }
 
 const leaderChange: Fault = ({ service, history, random }) => {
   const durationMs = random.next() * ELECTION_MAX_MS
   history.note(`the event store elects a leader for ${Math.round(durationMs)} ms`)
   service.log.changeLeader(durationMs)
+  service.trouble(durationMs)
   if (random.chance(0.5)) service.log.dropSubscriptions()
+  return true
 }
 
 const connectionLoss: Fault = ({ service, history, random }) => {
   const instances = service.instances()
-  if (instances.length === 0) return
+  if (instances.length === 0) return false
   const { machine } = random.pick(instances)
   history.note(`${machine.name} loses its database sessions`)
   service.database.endSessions(machine)
+  return true
 }
 
 const subscriptionDrop: Fault = ({ service, history }) => {
   history.note('the event store drops its subscriptions')
   service.log.dropSubscriptions()
+  return true
 }
 
 const clockJump: Fault = ({ service, history, random }) => {
   const instances = service.instances()
-  if (instances.length === 0) return
+  if (instances.length === 0) return false
   const { machine } = random.pick(instances)
   const offsetMs = Math.round((random.next() * 2 - 1) * CLOCK_MAX_MS)
   history.note(`the clock of ${machine.name} is set to ${offsetMs} ms off`)
   machine.setClock(offsetMs)
-}
-
-/** Poison: an event of a type that this build does not know, in a stream of its own, as a newer build would write it. */
-const CATEGORIES = { order: 'ord', invoice: 'inv', payment: 'pay', operation: 'op' } as const
-const unknownEvent: Fault = ({ service, history, random }) => {
-  const category = random.pick(Object.keys(CATEGORIES) as (keyof typeof CATEGORIES)[])
-  const hex = Buffer.from(random.bytes(16)).toString('hex')
-  const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
-  const stream = `${category}-${CATEGORIES[category]}_${hex.slice(0, 26).toUpperCase().padEnd(26, '0')}`
-  const data: JsonObject = { text: 'of no schema' }
-  history.note(`an event of an unknown type is appended to ${stream}`)
-  service.log.plant(stream, { id, type: POISON_TYPE, data, metadata: { tenant: 'acme' } })
+  return true
 }
 
 /** The facts of one key are larger than their topic takes, until the operator has it mended. */
 const largeFact: Fault = ({ service, history, random }) => {
   const keys = service.log.events.map(({ stream }) => stream.slice(stream.indexOf('-') + 1))
   const published = keys.filter(key => /^(ord|inv|pay)_/.test(key))
-  if (published.length === 0) return
+  if (published.length === 0) return false
   const key = random.pick(published)
   history.note(`the broker takes no more facts of ${key}`)
   service.broker.tooLarge.add(key)
-}
-
-/** The operator has what waits sent on, whether its cause is mended or not, and discards what no build will read. */
-const operatorReplays: Fault = ({ service, history, random }) => {
-  history.note('an operator asks for what waits')
-  return replayParked(service.engine, random.pick(['leave', 'discard']))
+  return true
 }
 
 const TENANTS = ['acme', 'globex']
@@ -137,10 +97,13 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
     history.note(`an operator reinstates ${tenant}`)
     void tellStanding(service.log, parts, 'ReinstateTenant')
   }
+  const forMs = random.next() * SUSPENDED_MAX_MS
+  service.trouble(forMs)
   // One word after the other: said at the same time, the first could be the last that the log has.
   void tellStanding(service.log, parts, 'SuspendTenant').then(() => {
-    timeline.after(random.next() * SUSPENDED_MAX_MS, reinstate)
+    timeline.after(forMs, reinstate)
   })
+  return true
 }
 
 export const faults: Readonly<Record<string, readonly [weight: number, fault: Fault]>> = {
@@ -156,6 +119,7 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
   'large fact': [2, largeFact],
   'operator replays': [2, operatorReplays],
   suspension: [2, suspension],
+  ...timedFaults,
 }
 
 /** Everything works again, whatever was wrong: from here on the service has ten seconds to finish what was begun. */
@@ -166,8 +130,24 @@ export const heal = ({ service, history }: Pick<FaultParts, 'service' | 'history
     service.network.setLoss(server, 0)
   }
   service.broker.tooLarge.clear()
+  service.moments.clear()
+  service.refusals.mend()
   for (const { machine } of service.instances()) {
     machine.resume()
     machine.setClock(0)
   }
 }
+
+/** Faults that wait for their moment, by what is counted when it comes. */
+const STRIKES = [
+  ...STRUCK,
+  'sessions lost while asleep',
+  'rows refused',
+  'facts that came late',
+  'take-overs',
+  'lost answers',
+]
+
+/** Faults that have not happened once: in many runs that is a defect of the simulation. */
+export const neverHappened = (counts: ReadonlyMap<string, number>): readonly string[] =>
+  [...Object.keys(faults).map(name => `fault: ${name}`), ...STRIKES].filter(name => (counts.get(name) ?? 0) === 0)

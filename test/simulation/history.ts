@@ -77,3 +77,12 @@ export const createHistory = (nowMs: () => number): History => {
     },
   }
 }
+
+/** Readers repeat themselves: only what they have seen is kept, and what is a defect whoever asked. */
+export const quietly = (history: History): History => ({
+  ...history,
+  begin: attempt => ({ ...attempt, endedMs: 0 }),
+  end: (attempt, answer) => {
+    if (answer?.status === 500) history.end(history.begin(attempt), answer)
+  },
+})

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { SingleBar } from 'cli-progress'
 import { Command, InvalidArgumentError } from 'commander'
+import { neverHappened } from './faults.ts'
 import { runSeeds } from './fleet.ts'
 import type { Report } from './worker.ts'
 
@@ -30,6 +31,12 @@ const printCounts = (counts: ReadonlyMap<string, number>): void => {
   print('\nexercised:')
   for (const [name, count] of [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)))
     print(`  ${name.padEnd(COLUMN)} ${count}`)
+}
+
+/** So many seeds meet every fault, or the draw is wrong. */
+const ENOUGH_SEEDS = 500
+const printNever = (names: readonly string[]): void => {
+  if (names.length > 0) print(`\nNEVER HAPPENED, a defect of the simulation: ${names.join(', ')}`)
 }
 
 type Asked = {
@@ -71,6 +78,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
     if (failFast && failed.length > 0) break
   }
   bar.stop()
+  const never = done >= ENOUGH_SEEDS ? neverHappened(counts) : []
   const tookS = (performance.now() - beganMs) / MS_PER_SECOND
   if (json) {
     const exercised = Object.fromEntries(counts)
@@ -83,17 +91,19 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
         steps,
         took_seconds: tookS,
         exercised,
+        never_happened: never,
       }),
     )
   } else {
     printCounts(counts)
     for (const report of failed) printFailure(report)
+    printNever(never)
     print(
       `\n${seeds} seeds from ${from} in ${tookS.toFixed(1)} s (${(seeds / tookS).toFixed(1)}/s): ` +
         `${(virtualMs / HOUR_MS).toFixed(1)} virtual hours, ${steps} steps, ${failed.length} failed`,
     )
   }
-  process.exitCode = failed.length > 0 ? 1 : 0
+  process.exitCode = failed.length + never.length > 0 ? 1 : 0
 }
 
 await new Command('simulate')

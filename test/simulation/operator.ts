@@ -1,21 +1,61 @@
 import { createLedger } from '../../src/commands/handle.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
-import { parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
-import { Unavailable } from '../../src/ports.ts'
+import { type ParkedFact, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { type Database, Unavailable } from '../../src/ports.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
-import { POISON_TYPE } from './poison.ts'
-import type { Engine } from './postgres.ts'
+import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
-import { createMachine, type MachineParts } from './machine.ts'
+import { createMachine, type Machine, type MachineParts } from './machine.ts'
+import { POISON_TYPE } from './poison.ts'
 
-/** The operators' commands. The command line is a process of its own beside the service. */
+/** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
+export type Operator = {
+  readonly machine: Machine
+  readonly database: Database
+  /** Every event of which an operator has asked that it be given up. */
+  readonly discarded: Set<string>
+}
+
+export const createOperator = (database: SimulatedDatabase, parts: MachineParts): Operator => {
+  const machine = createMachine('operator', parts)
+  return { machine, database: database.open(machine), discarded: new Set() }
+}
+
+/** Again until the database answers, as an operator does whose command has failed. */
+const insistently = async (machine: Machine, work: () => Promise<void>): Promise<void> => {
+  for (;;)
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+      await machine.world.sleep(RETRY_MS)
+    }
+}
+
+export const discardedName = ({ delivery, position }: Pick<ParkedFact, 'delivery' | 'position'>): string =>
+  `${delivery} ${position}`
 
 /** Asks for everything that waits; poison of a newer build stays where it is, or is discarded. */
-export const replayParked = async (engine: Engine, poison: 'leave' | 'discard'): Promise<void> => {
-  for (const fact of await parkedSummary(engine.run)) {
-    if (fact.requested !== null) continue
-    if (fact.type !== POISON_TYPE) await requestParked(engine.run, fact, 'replay')
-    else if (poison === 'discard') await requestParked(engine.run, fact, 'discard', fact.position)
+export const replayParked = (
+  { machine, database: { sql }, discarded }: Operator,
+  poison: 'leave' | 'discard',
+): Promise<void> =>
+  insistently(machine, async () => {
+    for (const fact of await parkedSummary(sql)) {
+      if (fact.requested !== null) continue
+      if (fact.type !== POISON_TYPE) await requestParked(sql, fact, 'replay')
+      else if (poison === 'discard') {
+        discarded.add(discardedName(fact))
+        await requestParked(sql, fact, 'discard', fact.position)
+      }
+    }
+  })
+
+/** Looks every two seconds at what waits, until the run is over: the cause of it is mended. */
+export const tendParked = async (operator: Operator, isOver: () => boolean): Promise<void> => {
+  while (!isOver()) {
+    await operator.machine.world.sleep(LOOK_MS)
+    await replayParked(operator, 'leave')
   }
 }
 
@@ -38,14 +78,8 @@ export const tellStanding = async (
     commandId: `operator-${run}`,
     at: new Date(machine.world.now()).toISOString(),
   }
-  for (;;)
-    try {
-      await changeTenantStatus(ledger, command, context)
-      return
-    } catch (error) {
-      if (!(error instanceof Unavailable)) throw error
-      await machine.world.sleep(RETRY_MS)
-    }
+  await insistently(machine, async () => void (await changeTenantStatus(ledger, command, context)))
 }
 
 const RETRY_MS = 200
+const LOOK_MS = 2_000

@@ -5,10 +5,13 @@ import { createBroker, type SimulatedBroker } from './factBus.ts'
 import type { History } from './history.ts'
 import { principalOf } from './http.ts'
 import { type Instance, startInstance } from './instance.ts'
-import { createMachine } from './machine.ts'
+import { createMachine, type Machine } from './machine.ts'
+import { createMoments, type Moments, watchedDatabase, watchedStore } from './moments.ts'
 import { createNetwork, type Network } from './network.ts'
+import { createOperator, type Operator } from './operator.ts'
 import type { Engine } from './postgres.ts'
 import type { Random } from './random.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 import type { Timeline } from './timeline.ts'
 
 /** The servers of a run and the instances of the service on them. */
@@ -18,9 +21,17 @@ export type Service = {
   readonly broker: SimulatedBroker
   readonly network: Network
   readonly engine: Engine
+  readonly operator: Operator
+  readonly moments: Moments
+  readonly refusals: Refusals
   readonly instances: () => readonly Running[]
+  readonly placeOf: (machine: Machine) => number
   /** Ends the process in this place without warning; another one begins there after the pause. */
   readonly crash: (place: number, restartAfterMs: number) => void
+  /** Something goes wrong for so long that cannot be made right before. */
+  readonly trouble: (forMs: number) => void
+  /** When all of that is over. */
+  readonly troubledUntilMs: () => number
   /** A reference to everything that the system itself wrote to its log. */
   readonly faultsLogged: readonly string[]
   /** Ends the run: every process, without warning, and all that would keep its memory. */
@@ -61,10 +72,17 @@ export const startService = (parts: ServiceParts): Service => {
   const log = createLog({ timeline, random: random.fork('log'), network })
   const database = createDatabase({ random: random.fork('database'), network, engine })
   const broker = createBroker({ random: random.fork('broker'), network })
+  const operator = createOperator(database, { timeline, random: random.fork('operator') })
+  const moments = createMoments()
+  const refusals = createRefusals()
   const faultsLogged: string[] = []
   const running: Running[] = []
   const ends = new Map<Running, () => void>()
   let started = 0
+  let troubledUntilMs = 0
+  const trouble = (forMs: number): void => {
+    troubledUntilMs = Math.max(troubledUntilMs, timeline.nowMs() + forMs)
+  }
 
   const start = (): Running => {
     const name = `instance-${(started += 1)}`
@@ -76,8 +94,8 @@ export const startService = (parts: ServiceParts): Service => {
     }
     const instance = startInstance({
       machine,
-      store: log.open(machine),
-      database: database.open(machine),
+      store: watchedStore(log.open(machine), machine, moments),
+      database: watchedDatabase(refusals.watch(database.open(machine)), machine, moments),
       bus: broker.open(machine),
       authenticate,
       log: { info: () => undefined, warn: write, error: write },
@@ -95,12 +113,19 @@ export const startService = (parts: ServiceParts): Service => {
     broker,
     network,
     engine,
+    operator,
+    moments,
+    refusals,
     faultsLogged,
     instances: () => running.filter(({ machine }) => machine.isAlive()),
+    trouble,
+    troubledUntilMs: () => troubledUntilMs,
+    placeOf: machine => running.findIndex(one => one.machine === machine),
     crash: (place, restartAfterMs) => {
       const crashed = running[place]
       if (crashed === undefined || !crashed.machine.isAlive()) return
       history.note(`${crashed.machine.name} is killed`)
+      trouble(restartAfterMs)
       crashed.machine.kill()
       timeline.after(random.next() * RESET_MAX_MS, () => {
         ends.get(crashed)?.()

@@ -1,25 +1,19 @@
 import { createHash } from 'node:crypto'
-import { checkAnswers } from './checks/answers.ts'
-import { checkBooks } from './checks/books.ts'
-import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
-import { checkOtherLogs } from './checks/otherLogs.ts'
-import { checkReadModels } from './checks/readModels.ts'
-import { violation, type Violation } from './checks/violation.ts'
+import type { Violation } from './checks/violation.ts'
 import { actionsWith } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
 import { createMarket } from './clients/market.ts'
+import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
 import { faults, heal } from './faults.ts'
-import { replayParked } from './operator.ts'
+import { finish, type Run } from './finishing.ts'
+import { tendParked } from './operator.ts'
 import { POISON_TYPE } from './poison.ts'
-import { createHistory, type History } from './history.ts'
-import type { Caller } from './http.ts'
-import { OTHER_LOG } from './instance.ts'
-import { EPOCH_MS } from './machine.ts'
+import { createHistory, type History, quietly } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom, type Random } from './random.ts'
 import { type Service, startService } from './service.ts'
-import { createTimeline, type Timeline } from './timeline.ts'
+import { createTimeline } from './timeline.ts'
 
 /** One run of the whole service under one seed: what is planned, what happens, and what is wrong with it. */
 
@@ -49,27 +43,12 @@ const INSTANCES = 2
 const BUSY_MS = 7_000
 const ACTIONS_MIN = 16
 const ACTIONS_MAX = 36
-const FAULTS_MAX = 5
+const FAULTS_MAX = 6
 /** In a long run: one action each so many milliseconds, and one fault. */
 const ACTION_EVERY_MS = 6_000
 const FAULT_EVERY_MS = 300_000
-/** A service that is healed has this time to finish everything (quality.md, I9). */
-const FINISH_MS = 10_000
-/** Clients go on with their retries for some time after everything is healed. */
-const PATIENCE_MS = 40_000
-/** The operator notices that the cause of what is parked is mended. */
-const OPERATOR_MS = 2_000
-const CHECK_EVERY_MS = 500
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
-/** An event of a moment ago may still be on its way. */
-const ON_ITS_WAY_MS = 2_000
-const CALLERS: readonly Caller[] = [
-  { tenant: 'acme', subject: 'alice' },
-  { tenant: 'acme', subject: 'bob' },
-  { tenant: 'globex', subject: 'carol' },
-]
-
 const drawn = (random: Random, weights: Readonly<Record<string, readonly [number, unknown]>>): string => {
   const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
   let left = random.next() * total
@@ -100,13 +79,6 @@ const newestPayment =
     return stored?.stream.slice('payment-'.length)
   }
 
-type Run = {
-  readonly timeline: Timeline
-  readonly history: History
-  readonly service: Service
-  readonly random: Random
-}
-
 /** Sets every entry of the plan to its time; resolves with the number of actions that have not ended. */
 const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>): (() => number) => {
   const { timeline, history, service, random } = run
@@ -118,8 +90,7 @@ const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>)
     const own = random.fork(`${kind}/${number}`)
     if (kind === 'fault') {
       timeline.after(atMs, () => {
-        history.count(`fault: ${name}`)
-        return faults[name]?.[1]({ service, timeline, history, random: own })
+        if (faults[name]?.[1]({ service, timeline, history, random: own })) history.count(`fault: ${name}`)
       })
       continue
     }
@@ -133,51 +104,11 @@ const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>)
   return () => open
 }
 
-/** Every event that was stored before has had time to arrive everywhere. */
-const settledAtOf = ({ timeline }: Run): string => new Date(EPOCH_MS + timeline.nowMs() - ON_ITS_WAY_MS).toISOString()
-
-/** The promises about the state, without regard to the answers of clients. */
-const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => {
-  const { log, broker, engine } = run.service
-  const settledAt = settledAtOf(run)
-  return [
-    ...checkBooks(log),
-    ...(await checkReadModels(log, engine, settledAt)),
-    ...checkTopics(log, broker, settledAt),
-    ...checkSubscriptions(log, broker, settledAt),
-    ...readers.flatMap(reader => checkReader(log, reader, settledAt)),
-  ]
-}
-
-/** A service that refuses the log of its own tables would serve nothing. */
-const checkLogged = (lines: readonly string[]): readonly Violation[] =>
-  lines.filter(line => line.includes(OTHER_LOG)).map(line => violation('a healthy ledger is served', line))
-
-/** Looks every half second until nothing is wrong with the state any more, or the time to finish is over. */
-const finish = async (run: Run, readers: readonly FactReader[], untilMs: number): Promise<readonly Violation[]> => {
-  const { timeline, service, history } = run
-  await timeline.run(timeline.nowMs() + ON_ITS_WAY_MS)
-  for (;;) {
-    await service.database.idle()
-    const wrong = await checkState(run, readers)
-    if (wrong.length === 0 || timeline.nowMs() >= untilMs)
-      return [
-        ...wrong,
-        ...checkManifests(service.log),
-        ...checkAnswers(history, service.log),
-        ...(await checkOtherLogs(service.log, service.engine)),
-        ...checkLogged(service.faultsLogged),
-      ]
-    await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
-  }
-}
-
 /** Of each tenant one that pages, and in some runs one that streams. */
 const startReaders = ({ timeline, history, service, random }: Run, isOver: () => boolean): readonly FactReader[] => {
-  const tenants = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()]
   const quiet = quietly(history)
   const hasStreams = random.fork('streams').chance(STREAMS_CHANCE)
-  return tenants.flatMap((caller, index) =>
+  return TENANT_CALLERS.flatMap((caller, index) =>
     (hasStreams ? [followPages, followStream] : [followPages]).map((follow, kind) => {
       const own = random.fork(`reader/${index}/${kind}`)
       const action = -1 - index * 2 - kind
@@ -211,13 +142,14 @@ export const simulate = async (
   const readers = startReaders(run, () => isOver)
   await timeline.run(busyMs)
   heal({ service, history })
-  await timeline.run(timeline.nowMs() + OPERATOR_MS)
-  await replayParked(engine, 'leave')
-  await timeline.run(timeline.nowMs() + PATIENCE_MS, () => openActions() === 0)
-  const violations = await finish(run, readers, timeline.nowMs() + FINISH_MS)
+  void tendParked(service.operator, () => isOver)
+  await timeline.run(service.troubledUntilMs())
+  const violations = await finish(run, readers, openActions)
   isOver = true
   const ids = service.log.events.map(({ id }) => id).join()
   history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
+  history.count('facts that came late', (await engine.run('select from late_facts')).length)
+  history.count('rows refused', service.refusals.count())
   history.count('take-overs', service.database.takeOvers())
   history.count('lost answers', service.network.lost())
   for (const { machine, feedStates } of service.instances()) {
@@ -227,12 +159,3 @@ export const simulate = async (
   service.end()
   return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }
 }
-
-/** Readers repeat themselves: only what they have seen is kept, and what is a defect whoever asked. */
-const quietly = (history: History): History => ({
-  ...history,
-  begin: attempt => ({ ...attempt, endedMs: 0 }),
-  end: (attempt, answer) => {
-    if (answer?.status === 500) history.end(history.begin(attempt), answer)
-  },
-})

@@ -8,6 +8,7 @@ import type { FactMessage } from '../../../src/ports.ts'
 import type { FactReader } from '../clients/reader.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { SimulatedBroker } from '../factBus.ts'
+import type { History } from '../history.ts'
 import { POISON_TYPE } from '../poison.ts'
 import { violation, type Violation } from './violation.ts'
 
@@ -106,42 +107,69 @@ export const checkTopics = (log: SimulatedLog, broker: SimulatedBroker, settledA
 
 export const checkReader = (
   log: SimulatedLog,
-  { name: where, caller, seen }: FactReader,
+  { name: where, caller, seen, isOnce }: FactReader,
   settledAt: string,
 ): Violation[] => {
   const expected = factsIn(log).filter(({ event }) => event.tenantid === caller.tenant)
   const foreign = seen.filter(({ tenant }) => tenant !== caller.tenant)
+  const ids = seen.map(({ id }) => id)
+  const again = isOnce && ids.find((id, index) => ids.indexOf(id) !== index)
   return [
     ...foreign.map(({ id }) => violation('no row of another tenant is visible', `${where} shows ${id}`)),
+    ...(again ? [violation('a reader sees each fact once', `${where} shows ${again} again`)] : []),
     ...inOrderPerKey(seen, where),
-    ...sameSet(
-      expected,
-      seen.map(({ id }) => id),
-      { where, settledAt },
-    ),
+    ...sameSet(expected, ids, { where, settledAt }),
   ]
 }
 
-type Sealed = { topic: string; from_position: string; to_position: string; count: number; sha256: string }
+type Proof = {
+  readonly topic: string
+  readonly from_position: string
+  readonly to_position: string
+  readonly count: number
+  readonly sha256: string
+  readonly missing?: readonly { readonly id: string; readonly position: string }[]
+}
 
-/** A manifest that was sealed counts and hashes exactly the facts of its range. */
-export const checkManifests = (log: SimulatedLog): Violation[] => {
+/** A proof counts and hashes exactly the facts of its range, but for those that it names as missing. */
+const checkProof = (log: SimulatedLog, facts: readonly Fact[], proof: Proof, where: string): Violation[] => {
+  const { topic, from_position, to_position, count, sha256, missing = [] } = proof
+  const [from, to] = [BigInt(from_position), BigInt(to_position)]
+  const held = new Map(missing.map(({ id, position }) => [id, BigInt(position)]))
+  const ids = facts
+    .filter(fact => fact.topic === topic && fact.position >= from && fact.position <= to && !held.has(fact.event.id))
+    .map(({ event }) => event.id)
+  const hash = createHash('sha256')
+    .update(ids.map(id => `${id}\n`).join(''))
+    .digest('hex')
+  const said = `${where}, ${topic} from ${from} to ${to}: ${count} facts and ${held.size} missing`
+  const isNamed = [...held].every(([id, position]) =>
+    log.events.some(event => event.id === id && event.position === position && position >= from && position <= to),
+  )
+  if (!isNamed) return [violation('a proof names what is there', said)]
+  if (ids.length === count && hash === sha256) return []
+  return [violation('a proof speaks of what is there', `${said}, the log has ${ids.length} others`)]
+}
+
+/** Manifests that were sealed, and those that clients were answered with. */
+export const checkManifests = (log: SimulatedLog, { attempts }: Pick<History, 'attempts'>): Violation[] => {
   const facts = factsIn(log)
-  return log.events
+  const sealed = log.events
     .filter(({ stream, type }) => partsOf(stream).category === 'manifest' && type === 'ManifestSealed')
-    .flatMap(stored => {
-      const { topic, from_position, to_position, count, sha256 } = stored.data as never as Sealed
-      const [from, to] = [BigInt(from_position), BigInt(to_position)]
-      const ids = facts
-        .filter(fact => fact.topic === topic && fact.position >= from && fact.position <= to)
-        .map(({ event }) => event.id)
-      const hash = createHash('sha256')
-        .update(ids.map(id => `${id}\n`).join(''))
-        .digest('hex')
-      if (ids.length === count && hash === sha256) return []
-      const said = `${topic} from ${from} to ${to}: ${count} facts`
-      return [violation('a manifest speaks of what is there', `${said}, the log has ${ids.length}`)]
-    })
+    .flatMap(({ data }) => checkProof(log, facts, data as never as Proof, 'sealed'))
+  const told = attempts.flatMap(({ sent: { operation, caller }, answer }) =>
+    operation === 'read_events_manifest' && answer?.status === 200 && answer.body
+      ? [{ caller, body: answer.body }]
+      : [],
+  )
+  return [
+    ...sealed,
+    ...told.flatMap(({ caller, body }) => {
+      const own = facts.filter(({ event }) => event.tenantid === caller.tenant)
+      const { items } = body as never as { readonly items: readonly Proof[] }
+      return items.flatMap(item => checkProof(log, own, item, `told ${caller.tenant}`))
+    }),
+  ]
 }
 
 /** A topic of a subscriber has facts of its tenant alone, each key in order, and lacks none of what it subscribed to. */

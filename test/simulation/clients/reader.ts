@@ -7,6 +7,8 @@ export type FactReader = {
   readonly name: string
   readonly caller: Caller
   readonly seen: readonly Seen[]
+  /** Whether a fact that has been seen never comes again. */
+  readonly isOnce: boolean
 }
 export type Following = { readonly client: Client; readonly caller: Caller; readonly isOver: () => boolean }
 
@@ -22,24 +24,48 @@ type Page = {
 
 const seenOf = ({ id, partitionkey: key, sequence, tenantid: tenant }: Fact): Seen => ({ id, key, sequence, tenant })
 
-export const followPages = ({ client, caller, isOver }: Following): FactReader => {
+/** Tells whether there is more behind. */
+type Turn = () => Promise<boolean | undefined>
+
+/** One page behind the other; `undefined` stands for an attempt that brought none. */
+const pagesOf = ({ client, caller }: Following, seen: Seen[]): Turn => {
+  let cursor: string | undefined
+  return async () => {
+    const query = { limit: client.random.pick(LIMITS), ...(cursor === undefined ? {} : { cursor }) }
+    const answer = await client.attempt({ operation: 'list_events', caller, query })
+    if (answer?.status !== 200) return undefined
+    const { items, page } = answer.body as never as Page
+    seen.push(...items.map(seenOf))
+    cursor = page.next_cursor
+    return page.has_more
+  }
+}
+
+export const followPages = (following: Following): FactReader => {
+  const { client, caller, isOver } = following
   const seen: Seen[] = []
+  const turn = pagesOf(following, seen)
   const follow = async (): Promise<void> => {
-    let cursor: string | undefined
-    while (!isOver()) {
-      const query = { limit: client.random.pick(LIMITS), ...(cursor === undefined ? {} : { cursor }) }
-      const answer = await client.attempt({ operation: 'list_events', caller, query })
-      if (answer?.status === 200) {
-        const { items, page } = answer.body as never as Page
-        seen.push(...items.map(seenOf))
-        cursor = page.next_cursor
-        if (page.has_more) continue
-      }
-      await client.sleep(PAGE_PAUSE_MS * (0.5 + client.random.next()))
-    }
+    while (!isOver()) if (!(await turn())) await client.sleep(PAGE_PAUSE_MS * (0.5 + client.random.next()))
   }
   void follow()
-  return { name: `GET /events of ${caller.tenant}`, caller, seen }
+  return { name: `GET /events of ${caller.tenant}`, caller, seen, isOnce: true }
+}
+
+/** A reader who begins now, and ends where there is no more. */
+export const walkPages = (following: Following): { readonly reader: FactReader; readonly isAtEnd: () => boolean } => {
+  const { client, caller } = following
+  const seen: Seen[] = []
+  const turn = pagesOf(following, seen)
+  let atEnd = false
+  const walk = async (): Promise<void> => {
+    for (let more: boolean | undefined = true; more !== false; more = await turn())
+      if (more === undefined) await client.sleep(PAGE_PAUSE_MS)
+    atEnd = true
+  }
+  void walk()
+  const name = `GET /events of ${caller.tenant}, from the beginning`
+  return { reader: { name, caller, seen, isOnce: true }, isAtEnd: () => atEnd }
 }
 
 const ID = /^id: (.*)$/m
@@ -75,5 +101,5 @@ export const followStream = ({ client, caller, isOver }: Following): FactReader 
     }
   }
   void follow()
-  return { name: `the event stream of ${caller.tenant}`, caller, seen }
+  return { name: `the event stream of ${caller.tenant}`, caller, seen, isOnce: false }
 }

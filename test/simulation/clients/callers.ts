@@ -1,0 +1,10 @@
+import type { Caller } from '../http.ts'
+
+export const CALLERS: readonly Caller[] = [
+  { tenant: 'acme', subject: 'alice' },
+  { tenant: 'acme', subject: 'bob' },
+  { tenant: 'globex', subject: 'carol' },
+]
+
+/** One caller of each tenant. */
+export const TENANT_CALLERS: readonly Caller[] = [...new Map(CALLERS.map(caller => [caller.tenant, caller])).values()]

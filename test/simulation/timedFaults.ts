@@ -1,0 +1,135 @@
+import { facts } from '../../projections/facts/projection.ts'
+import type { NewEvent } from '../../src/ports.ts'
+import type { Machine } from './machine.ts'
+import type { Moment } from './moments.ts'
+import { replayParked } from './operator.ts'
+import { REFUSING_TABLES } from './refusals.ts'
+import type { Service } from './service.ts'
+import { type Fault, type FaultParts, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
+
+/** Faults that strike at a moment of the service's work, or that only together lead to where a defect may be. */
+
+/** Rare commands are drawn oftener: more of them are awaited in vain. */
+const DRAWN = ['refund', 'refund', 'refund', 'settlement', 'settlement', 'settlement', 'payment', 'invoice']
+const AWAY_MAX_MS = 3_000
+const CRASH_MAX_MS = 2_000
+
+/** Whether a command has more to append after this event, by what the command is. */
+const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
+  payment: ({ type }) => ['PaymentInitiated', 'ReferenceTaken', 'PaymentReserved', 'PaymentApplied'].includes(type),
+  refund: ({ type }) => ['RefundInitiated', 'PaymentRefunded'].includes(type),
+  settlement: ({ type, data }) =>
+    ['PaymentSucceeded', 'PaymentFailed'].includes(type) && data['settlement'] === 'deferred',
+  invoice: ({ type }) => ['KeyBound', 'OrderInvoiced'].includes(type),
+}
+
+const hasBegun =
+  (command: string) =>
+  (moment: Moment): boolean =>
+    moment.kind === 'appended' && moment.events.some(event => BEGINNINGS[command]?.(event))
+
+/** The event store is away as soon as one part of a command is durable, and before the next one is sent. */
+const outageBetweenAppends: Fault = parts => {
+  const { service, history, random } = parts
+  const command = random.pick(DRAWN)
+  service.moments.next(hasBegun(command), () => {
+    history.count(betweenAppends('outage', command))
+    putOut(parts, { server: 'event store', condition: 'away', forMs: random.next() * AWAY_MAX_MS })
+  })
+  return true
+}
+
+const crashBetweenAppends: Fault = ({ service, history, random }) => {
+  const command = random.pick(DRAWN)
+  service.moments.next(hasBegun(command), ({ machine }) => {
+    history.count(betweenAppends('crash', command))
+    service.crash(service.placeOf(machine), random.next() * CRASH_MAX_MS)
+  })
+  return true
+}
+
+const REFUSED_MAX_MS = 4_000
+const NOTICED_MAX_MS = 1_500
+
+/** A table does not take the rows of one key. The cause is mended after some time, and an operator asks for what waits. */
+const refusedRow: Fault = parts => {
+  const { service, timeline, history, random } = parts
+  const table = random.chance(0.7) ? facts.name : random.pick(REFUSING_TABLES)
+  history.note(`${table} refuses the next row, and those of its key`)
+  service.refusals.refuseNext(table)
+  const mendedMs = random.next() * REFUSED_MAX_MS
+  timeline.after(mendedMs, () => {
+    history.note('the tables take every row again')
+    service.refusals.mend()
+  })
+  timeline.after(mendedMs + random.next() * NOTICED_MAX_MS, () => void operatorReplays(parts))
+  return true
+}
+
+/** How many statements of the sifting are sent before the process is stopped. */
+const SIFTED_MAX = 8
+const SLEEP_MIN_MS = 2_400
+const SLEEP_MAX_MS = 4_000
+const SESSION_MAX_MS = 300
+const OPERATOR_MIN_MS = 1_200
+const OPERATOR_MAX_MS = 2_200
+
+const between = ({ random }: FaultParts, leastMs: number, mostMs: number): number =>
+  leastMs + random.next() * (mostMs - leastMs)
+
+/**
+ * A projector is stopped while it sifts a batch with poison in it, and loses its lock; another one takes over, and the
+ * poison is dealt with before the first one wakes.
+ */
+const stoppedWithPoison: Fault = parts => {
+  const { service, timeline, history, random } = parts
+  if (random.chance(0.5)) unknownEvent(parts)
+  else service.refusals.refuseNext(facts.name)
+  const strike = (machine: Machine): void => {
+    history.count(STOPPED)
+    const forMs = between(parts, SLEEP_MIN_MS, SLEEP_MAX_MS)
+    stop(parts, machine, { forMs, sessionMs: random.next() * SESSION_MAX_MS })
+    timeline.after(between(parts, OPERATOR_MIN_MS, OPERATOR_MAX_MS), () => {
+      service.refusals.mend()
+      history.note('an operator deals with what waits')
+      void replayParked(service.operator, 'discard')
+    })
+  }
+  const isParking = (text: string): boolean => text.startsWith('insert into parked_facts')
+  if (random.chance(0.5)) {
+    onStatement(service, isParking, strike)
+    return true
+  }
+  let left = random.integer(1, SIFTED_MAX)
+  onStatement(
+    service,
+    text => text === 'savepoint apart',
+    sifting => onStatement(service, (_, machine) => machine === sifting && (left -= 1) === 0, strike),
+  )
+  return true
+}
+
+type Fits = (text: string, machine: Machine) => boolean
+const onStatement = ({ moments }: Service, fits: Fits, strike: (machine: Machine) => void): void =>
+  moments.next(
+    moment => moment.kind === 'statement' && fits(moment.text, moment.machine),
+    ({ machine }) => strike(machine),
+  )
+
+type Weighted = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
+export const timedFaults: Weighted = {
+  'outage between appends': [7, outageBetweenAppends],
+  'crash between appends': [4, crashBetweenAppends],
+  'refused row': [10, refusedRow],
+  'stopped with poison': [6, stoppedWithPoison],
+}
+
+const STOPPED = 'stopped with poison in the batch'
+const betweenAppends = (fault: 'outage' | 'crash', command: string): string =>
+  `between two appends: ${fault}, ${command}`
+
+/** What is counted when the moment of a fault has come. */
+export const STRUCK: readonly string[] = [
+  STOPPED,
+  ...Object.keys(BEGINNINGS).flatMap(command => [betweenAppends('outage', command), betweenAppends('crash', command)]),
+]

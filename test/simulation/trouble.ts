@@ -1,0 +1,77 @@
+import type { JsonObject } from '../../src/ports.ts'
+import type { History } from './history.ts'
+import type { Machine } from './machine.ts'
+import type { Condition, ServerName } from './network.ts'
+import { replayParked } from './operator.ts'
+import { POISON_TYPE } from './poison.ts'
+import type { Random } from './random.ts'
+import type { Service } from './service.ts'
+import type { Timeline } from './timeline.ts'
+
+/** One thing that goes wrong, and is right again after some time; `heal` makes everything right at once. */
+export type FaultParts = {
+  readonly service: Service
+  readonly timeline: Timeline
+  readonly history: History
+  readonly random: Random
+}
+/** Says whether there was anything that it could strike, or can yet. */
+export type Fault = (parts: FaultParts) => boolean
+
+/** Stops the process for some time. Its session, and the locks that it has with it, may end while it sleeps. */
+export const stop = (
+  { service, timeline, history }: FaultParts,
+  machine: Machine,
+  { forMs, sessionMs }: Sleep,
+): void => {
+  history.note(`${machine.name} is stopped for ${Math.round(forMs)} ms`)
+  machine.pause()
+  timeline.after(sessionMs, () => {
+    if (!machine.isAlive() || !machine.isPaused()) return
+    history.count('sessions lost while asleep')
+    service.database.endSessions(machine)
+  })
+  timeline.after(forMs, () => {
+    if (!machine.isPaused()) return
+    history.note(`${machine.name} goes on`)
+    machine.resume()
+  })
+}
+export type Sleep = { readonly forMs: number; readonly sessionMs: number }
+
+/** The server is in this condition for so long. */
+export const putOut = (
+  { service, timeline, history }: FaultParts,
+  { server, condition, forMs }: { readonly server: ServerName; readonly condition: Condition; readonly forMs: number },
+): void => {
+  history.note(`the ${server} is ${condition} for ${Math.round(forMs)} ms`)
+  service.network.setCondition(server, condition)
+  if (server === 'database' && condition === 'away')
+    for (const { machine } of service.instances()) service.database.endSessions(machine)
+  if (server === 'event store' && condition === 'away') service.log.dropSubscriptions()
+  timeline.after(forMs, () => {
+    if (service.network.condition(server) !== condition) return
+    service.network.setCondition(server, 'up')
+    history.note(`the ${server} is back`)
+  })
+}
+
+/** Poison: an event of a type that this build does not know, in a stream of its own, as a newer build would write it. */
+const CATEGORIES = { order: 'ord', invoice: 'inv', payment: 'pay', operation: 'op' } as const
+export const unknownEvent = ({ service, history, random }: FaultParts): true => {
+  const category = random.pick(Object.keys(CATEGORIES) as (keyof typeof CATEGORIES)[])
+  const hex = Buffer.from(random.bytes(16)).toString('hex')
+  const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  const stream = `${category}-${CATEGORIES[category]}_${hex.slice(0, 26).toUpperCase().padEnd(26, '0')}`
+  const data: JsonObject = { text: 'of no schema' }
+  history.note(`an event of an unknown type is appended to ${stream}`)
+  service.log.plant(stream, { id, type: POISON_TYPE, data, metadata: { tenant: 'acme' } })
+  return true
+}
+
+/** The operator has what waits sent on, whether its cause is mended or not, and discards what no build will read. */
+export const operatorReplays = ({ service, history, random }: FaultParts): true => {
+  history.note('an operator asks for what waits')
+  void replayParked(service.operator, random.pick(['leave', 'discard']))
+  return true
+}
