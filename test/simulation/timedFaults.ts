@@ -119,7 +119,7 @@ const onStatement = ({ moments }: Service, fits: Fits, strike: (machine: Machine
 type Weighted = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
 export const timedFaults: Weighted = {
   'outage between appends': [7, outageBetweenAppends],
-  'crash between appends': [4, crashBetweenAppends],
+  'crash between appends': [7, crashBetweenAppends],
   'refused row': [10, refusedRow],
   'stopped with poison': [6, stoppedWithPoison],
 }
