@@ -23,8 +23,8 @@ export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
 export const DRAIN_MS = REQUEST_DEADLINE_MS
 
 /**
- * What was begun is finished within this time after everything answers again, whether or not the process that began it is
- * still there (quality.md, I9). Its parts: a successor takes over and reads what is open, the request keeps its grace,
+ * Unfinished work is finished within this time after everything answers again, whether or not the process that began it
+ * is still there (quality.md, I9). Its parts: a successor takes over and reads what is open, the request keeps its grace,
  * recovery looks at what is due, and makes the appends that are left.
  */
 export const HEALED_MS = 10_000

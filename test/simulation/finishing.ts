@@ -36,7 +36,7 @@ const WALK_MS = 5_000
 
 const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtualMs).toISOString()
 
-/** What was stored before `settledAt` has had time to arrive everywhere. */
+/** Events that were stored before `settledAt` have had time to arrive everywhere. */
 const checkArrived = async (
   { service }: Run,
   readers: readonly FactReader[],
@@ -60,7 +60,7 @@ const checkState = async (run: Run, readers: readonly FactReader[]): Promise<rea
 
 const textOf = ({ promise, detail }: Violation): string => `${promise}: ${detail}`
 
-/** What is open now. Ten seconds later none of it may be, whatever clients have begun since. */
+/** The work that is open now. Ten seconds later none of it may be, whatever clients have begun since. */
 const whatIsBegun = (run: Run, readers: readonly FactReader[]) => {
   const { timeline, service } = run
   const beganMs = timeline.nowMs()
@@ -92,7 +92,7 @@ const walkOnce = async (run: Run): Promise<readonly Violation[]> => {
   return walks.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
-/** What is looked at once, when everything is over. */
+/** Checks that are made once, when everything is over. */
 const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
   const { service, history } = run
   return [
@@ -106,8 +106,8 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
 
 /**
  * From the moment at which everything works again: lets clients end, and looks every half second until nothing is wrong
- * with the state any more. What was begun before has ten seconds from that moment (quality.md, I9), and what clients have
- * begun since has ten from the last of them.
+ * with the state any more. Work that was begun before has ten seconds from that moment (quality.md, I9), and work that
+ * clients have begun since has ten from the last of them.
  */
 export const finish = async (
   run: Run,

@@ -25,7 +25,7 @@ const KEY_COLUMNS: ReadonlyMap<string, number> = new Map([
 export const REFUSING_TABLES: readonly string[] = [...KEY_COLUMNS.keys()]
 
 const INSERT = /^\s*insert into (\w+) \(/
-/** What such a row is refused with: SQLSTATE 22P05, from Postgres itself. */
+/** Such a row is refused by Postgres itself, with SQLSTATE 22P05. */
 const REFUSED = String.raw`select '"\u0000"'::jsonb ->> 0`
 
 export const createRefusals = (): Refusals => {

@@ -128,7 +128,7 @@ const STOPPED = 'stopped with poison in the batch'
 const betweenAppends = (fault: 'outage' | 'crash', command: string): string =>
   `between two appends: ${fault}, ${command}`
 
-/** What is counted when the moment of a fault has come. */
+/** The names that are counted when the moment of a fault has come. */
 export const STRUCK: readonly string[] = [
   STOPPED,
   ...Object.keys(BEGINNINGS).flatMap(command => [betweenAppends('outage', command), betweenAppends('crash', command)]),

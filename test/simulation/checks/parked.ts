@@ -6,7 +6,7 @@ import type { Engine } from '../postgres.ts'
 import { isReadable } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** What waited for an operator waits no more once its cause is mended, and what was given up does not come back. */
+/** Parked events wait no more once their cause is mended, and those that were given up do not come back. */
 
 /** A subscription that is paused or deleted delivers nothing of what waits for it. */
 const SUBSCRIPTIONS = `${aggregates.subscription.prefix}_`
