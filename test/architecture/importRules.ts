@@ -15,7 +15,7 @@ type ImportRule = {
 /** The public modules of streams/: the shared files, and the index of each aggregate. */
 const STREAMS = ['streams/[^/]+\\.ts', 'streams/[^/]+/index\\.ts']
 const PROJECTIONS = ['projections/.+']
-const NODE = 'node:[a-z_/]+'
+const NODE = 'node:[a-z0-9_/]+'
 const PORTS = 'src/ports\\.ts'
 const TELEMETRY_API = '@opentelemetry/api'
 /** The error that ends a process with one sentence in place of a stack. */

@@ -1,7 +1,9 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import { answerOf } from './answers.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
+import { widenWindows } from './window.ts'
 
 const RENEWAL_MS = 1000
 
@@ -15,11 +17,19 @@ export type Connection = {
 }
 
 type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
-export type ReadCall = ReturnType<Grpc['read']>
+export type ReadCall = ReturnType<typeof openRead>
 export type AppendCall = ReturnType<Grpc['batchAppend']>
 
 const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
 const appendCalls = new WeakMap<Grpc, AppendCall | Promise<AppendCall>>()
+
+type CallArguments = ReturnType<Client['callArguments']>
+
+/** The client's own method, but for how its answers are decoded. */
+const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments) => {
+  const { path, requestSerialize } = streamsGrpc.StreamsService.read
+  return grpc.makeServerStreamRequest(path, requestSerialize, answerOf, request, metadata, options)
+}
 
 /**
  * The official client: it finds the node, opens and heals the connection. Its two busiest methods are replaced by what
@@ -31,7 +41,7 @@ const appendCalls = new WeakMap<Grpc, AppendCall | Promise<AppendCall>>()
 export class Client extends EventStoreDBClient {
   read(request: ReadReq): Promise<ReadCall> {
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', grpc =>
-      grpc.read(request, ...this.callArguments({}, ENDLESS)),
+      openRead(grpc, request, this.callArguments({}, ENDLESS)),
     )()
   }
 
@@ -52,6 +62,7 @@ const openClient = (connectionString: string): Client =>
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)
+  const stopWidening = widenWindows()
   let renewedAtMs = Number.NEGATIVE_INFINITY
   return {
     get client() {
@@ -64,6 +75,9 @@ export const openConnection = (connectionString: string): Connection => {
       void broken.dispose().catch(() => undefined)
     },
     refusalIn: error => refusalBehind(connectionString, error),
-    close: () => client.dispose(),
+    close: () => {
+      stopWidening()
+      return client.dispose()
+    },
   }
 }

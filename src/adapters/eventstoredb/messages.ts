@@ -1,12 +1,11 @@
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
-import type { Json, JsonObject, ReadOptions, StoredEvent, SubscribeOptions } from '../../ports.ts'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import type { ReadOptions, SubscribeOptions } from '../../ports.ts'
 
-/** Requests and answers of the store's Read method, to and from the words of the port. */
+/** Requests of the store's Read method, from the words of the port. */
 
 const { ReadDirection } = streams.ReadReq.Options
-const TICKS_PER_MILLISECOND = 10_000n
 /** The streams of the store itself begin with a dollar sign. */
 const NOT_SYSTEM = '^[^$]'
 /** In search windows of 32 events: how far a reader of rare events may lag behind after a restart. */
@@ -72,34 +71,3 @@ export const subscribeRequest = (wanted: Wanted): ReadReq => {
 
 const positionMessage = (position: bigint) =>
   new streams.ReadReq.Options.Position().setCommitPosition(position.toString()).setPreparePosition(position.toString())
-
-const textOf = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
-
-/** What is not JSON was not written by this service; it comes as text, which no schema takes for an event's data. */
-const jsonOf = (bytes: Uint8Array): Json => {
-  const text = textOf(bytes)
-  if (text === '') return {}
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return text
-  }
-}
-
-/** The event in an answer; undefined in the answers that carry none. */
-export const eventIn = (answer: ReadResp): StoredEvent | undefined => {
-  const event = answer.getEvent()?.getEvent()
-  if (event === undefined) return undefined
-  const described = event.getMetadataMap()
-  return {
-    id: event.getId()?.getString() ?? '',
-    type: described.get('type') ?? '',
-    data: jsonOf(event.getData_asU8()) as JsonObject,
-    metadata: jsonOf(event.getCustomMetadata_asU8()) as JsonObject,
-    stream: textOf(event.getStreamIdentifier()?.getStreamName_asU8() ?? new Uint8Array()),
-    revision: BigInt(event.getStreamRevision()),
-    position: BigInt(event.getCommitPosition()),
-    storedAt: new Date(Number(BigInt(described.get('created') ?? '0') / TICKS_PER_MILLISECOND)).toISOString(),
-  }
-}

@@ -1,9 +1,9 @@
 import { convertToCommandError } from '@eventstore/db-client'
-import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
+import type { Answer } from './answers.ts'
 import type { Client, Connection, ReadCall } from './connection.ts'
 import { Silence, isCallError, isLost } from './errors.ts'
-import { eventIn, headRequest, streamRequest } from './messages.ts'
+import { headRequest, streamRequest } from './messages.ts'
 
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
@@ -33,10 +33,9 @@ export async function* readStream(
     const { client } = connection
     try {
       for await (const answer of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
-        const event = eventIn(answer)
-        if (event === undefined) continue
-        rest = restBehind(rest ?? options, event)
-        yield event
+        if (answer.kind !== 'event') continue
+        rest = restBehind(rest ?? options, answer.event)
+        yield answer.event
       }
       return
     } catch (error) {
@@ -60,7 +59,7 @@ export const head = async (connection: Connection): Promise<bigint> => {
   let position = 0n
   try {
     for await (const answer of received(await client.read(headRequest()), { silenceMs }))
-      position = eventIn(answer)?.position ?? position
+      if (answer.kind === 'event') position = answer.event.position
     return position
   } catch (error) {
     throw await readFailure(connection, client, error)
@@ -73,7 +72,7 @@ type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSigna
  * What a call of the store answers, until it ends or the reader leaves, which cancels it. Ends with Silence when nothing
  * comes while somebody waits for it, and with the client's own errors.
  */
-export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<ReadResp> {
+export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<Answer> {
   let waiting = true
   let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
@@ -88,7 +87,7 @@ export async function* received(call: ReadCall, { silenceMs, signal }: Patience)
   try {
     for await (const answer of call) {
       waiting = false
-      yield answer as ReadResp
+      yield answer as Answer
       waiting = true
       timer?.refresh()
     }

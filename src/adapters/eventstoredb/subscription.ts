@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
 import type { Client, Connection } from './connection.ts'
 import { Silence, isLost, placed } from './errors.ts'
-import { eventIn, subscribeRequest } from './messages.ts'
+import { subscribeRequest } from './messages.ts'
 import { received } from './read.ts'
 
 const CONFIRMATION_SILENCE_MS = 5000
@@ -66,12 +65,10 @@ async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): A
   const call = await client.read(subscribeRequest(wanted))
   const isWanted = wantedBy(wanted)
   for await (const answer of received(call, { silenceMs, signal })) {
-    const event = eventIn(answer)
-    if (event !== undefined)
-      yield isWanted(event) ? { kind: 'event', event } : { kind: 'checkpoint', position: event.position }
-    else if (answer.hasCheckpoint()) yield { kind: 'checkpoint', position: checkpointIn(answer) }
-    else if (answer.hasCaughtUp()) yield { kind: 'caught_up' }
-    else if (answer.hasConfirmation()) confirmed = true
+    if (answer.kind === 'confirmed') confirmed = true
+    else if (answer.kind === 'event' && !isWanted(answer.event))
+      yield { kind: 'checkpoint', position: answer.event.position }
+    else if (answer.kind !== 'other') yield answer
   }
 }
 
@@ -84,5 +81,3 @@ const wantedBy = ({
   const prefixes = categories.map(name => `${name}-`)
   return ({ stream }) => prefixes.some(prefix => stream.startsWith(prefix))
 }
-
-const checkpointIn = (answer: ReadResp): bigint => BigInt(answer.getCheckpoint()?.getCommitPosition() ?? '0')

@@ -1,0 +1,155 @@
+import type { FeedItem, Json, JsonObject, StoredEvent } from '../../ports.ts'
+import { ProtobufReader, WIRE, tagOf } from './protobuf.ts'
+
+/**
+ * Answers of the store's Read method, from the bytes of `ReadResp` to the words of the port. An event is decoded in one
+ * pass and only as far as the port knows it: the generated decoder makes a dozen objects of each, and texts of its numbers.
+ */
+
+/** `other`: nothing that a reader here waits for, such as the last revision of the stream, or that there is no stream. */
+export type Answer =
+  | Exclude<FeedItem, { kind: 'interrupted' }>
+  | { readonly kind: 'confirmed' }
+  | { readonly kind: 'other' }
+
+// The numbers of streams.proto and shared.proto.
+const ANSWER = {
+  event: tagOf(1, WIRE.bytes),
+  confirmation: tagOf(2, WIRE.bytes),
+  checkpoint: tagOf(3, WIRE.bytes),
+  caughtUp: tagOf(8, WIRE.bytes),
+}
+const READ_EVENT = { event: tagOf(1, WIRE.bytes) }
+const RECORDED = {
+  id: tagOf(1, WIRE.bytes),
+  stream: tagOf(2, WIRE.bytes),
+  revision: tagOf(3, WIRE.varint),
+  commitPosition: tagOf(5, WIRE.varint),
+  described: tagOf(6, WIRE.bytes),
+  metadata: tagOf(7, WIRE.bytes),
+  data: tagOf(8, WIRE.bytes),
+}
+const UUID = { string: tagOf(2, WIRE.bytes) }
+const STREAM_IDENTIFIER = { name: tagOf(3, WIRE.bytes) }
+const MAP_ENTRY = { key: tagOf(1, WIRE.bytes), value: tagOf(2, WIRE.bytes) }
+const CHECKPOINT = { commitPosition: tagOf(1, WIRE.varint) }
+
+/** A tick is 100 ns: the digits behind the milliseconds. */
+const TICK_DIGITS = 4
+
+const OTHER: Answer = { kind: 'other' }
+
+/** Throws Malformed. */
+export const answerOf = (bytes: Buffer): Answer => {
+  const from = new ProtobufReader(bytes)
+  let answer: Answer = OTHER
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === ANSWER.event) answer = readEvent(from)
+    else if (tag === ANSWER.checkpoint) answer = { kind: 'checkpoint', position: checkpoint(from) }
+    else {
+      from.pass(tag)
+      if (tag === ANSWER.caughtUp) answer = { kind: 'caught_up' }
+      else if (tag === ANSWER.confirmation) answer = { kind: 'confirmed' }
+    }
+  }
+  return answer
+}
+
+/** Links are not resolved here, so that the event of an answer is what stands in the stream; without one it has only a link. */
+const readEvent = (from: ProtobufReader): Answer => {
+  const outer = from.open()
+  let answer: Answer = OTHER
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === READ_EVENT.event) answer = { kind: 'event', event: recorded(from) }
+    else from.pass(tag)
+  }
+  from.close(outer)
+  return answer
+}
+
+const recorded = (from: ProtobufReader): StoredEvent => {
+  const outer = from.open()
+  let id = ''
+  let stream = ''
+  let revision = 0n
+  let position = 0n
+  let data: Json = {}
+  let metadata: Json = {}
+  const described = { type: '', created: '0' }
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === RECORDED.id) id = textIn(from, UUID.string)
+    else if (tag === RECORDED.stream) stream = textIn(from, STREAM_IDENTIFIER.name)
+    else if (tag === RECORDED.revision) revision = from.uint64()
+    else if (tag === RECORDED.commitPosition) position = from.uint64()
+    else if (tag === RECORDED.described) entryInto(described, from)
+    else if (tag === RECORDED.metadata) metadata = jsonOf(from.text())
+    else if (tag === RECORDED.data) data = jsonOf(from.text())
+    else from.pass(tag)
+  }
+  from.close(outer)
+  const storedAt = new Date(Number(described.created.slice(0, -TICK_DIGITS))).toISOString()
+  return {
+    id,
+    type: described.type,
+    data: data as JsonObject,
+    metadata: metadata as JsonObject,
+    stream,
+    revision,
+    position,
+    storedAt,
+  }
+}
+
+/** The one field of a message that counts; empty without it. */
+const textIn = (from: ProtobufReader, wanted: number): string => {
+  const outer = from.open()
+  let text = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === wanted) text = from.text()
+    else from.pass(tag)
+  }
+  from.close(outer)
+  return text
+}
+
+/** An entry of the map that tells an event's type, when it was stored, and more that is of no use here. */
+const entryInto = (described: { type: string; created: string }, from: ProtobufReader): void => {
+  const outer = from.open()
+  let key = ''
+  let value = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === MAP_ENTRY.key) key = from.text()
+    else if (tag === MAP_ENTRY.value) value = from.text()
+    else from.pass(tag)
+  }
+  from.close(outer)
+  if (key === 'type') described.type = value
+  else if (key === 'created') described.created = value
+}
+
+const checkpoint = (from: ProtobufReader): bigint => {
+  const outer = from.open()
+  let position = 0n
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === CHECKPOINT.commitPosition) position = from.uint64()
+    else from.pass(tag)
+  }
+  from.close(outer)
+  return position
+}
+
+/** What is not JSON was not written by this service; it comes as text, which no schema takes for an event's data. */
+const jsonOf = (text: string): Json => {
+  if (text === '') return {}
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text
+  }
+}
