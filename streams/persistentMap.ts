@@ -41,8 +41,11 @@ const countBits = (bits: number): number => {
 
 const indexOf = (present: number, bit: number): number => countBits(present & (bit - 1))
 
-const find = <K extends string, V>(root: Node<K, V> | undefined, key: K): Leaf<K, V> | undefined => {
-  const hash = hashOf(key)
+const find = <K extends string, V>(
+  root: Node<K, V> | undefined,
+  key: K,
+  hash = hashOf(key),
+): Leaf<K, V> | undefined => {
   let node = root
   for (let shift = 0; node !== undefined && isBranch(node); shift += BITS_PER_LEVEL) {
     const bit = bitOf(hash, shift)
@@ -115,8 +118,10 @@ export class PersistentMap<K extends string, V> {
   }
 
   with(key: K, value: V): PersistentMap<K, V> {
-    const root = put(this.root, { hash: hashOf(key), key, value, next: undefined }, 0)
-    return new PersistentMap(root, this.has(key) ? this.size : this.size + 1)
+    const hash = hashOf(key)
+    const isThere = find(this.root, key, hash) !== undefined
+    const root = put(this.root, { hash, key, value, next: undefined }, 0)
+    return new PersistentMap(root, isThere ? this.size : this.size + 1)
   }
 
   without(key: K): PersistentMap<K, V> {

@@ -112,7 +112,7 @@ const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): 
     return draft
   }
   const add = (stream: string, revision: bigint, event: ProposedEvent): StoredRecord => {
-    const record = { ...event, position, stream, revision, createdTicks }
+    const record = { ...event, position, stream, revision, createdTicks, messages: new Map<string, Buffer>() }
     position = endOf(record)
     const draft = draftOf(stream)
     draft.head = revision

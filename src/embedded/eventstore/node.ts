@@ -6,6 +6,7 @@ import { StartupError } from '../../startupError.ts'
 import { append } from './protocol/append.ts'
 import { batchAppend } from './protocol/batchAppend.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
+import { writesBatches } from './protocol/outlet.ts'
 import { read } from './protocol/read.ts'
 import { deleteStream, tombstone } from './protocol/remove.ts'
 import { openReader } from './storage.ts'
@@ -40,6 +41,7 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
+    interceptors: [writesBatches(streamsGrpc.StreamsService.read.path)],
   })
   const { tail, streams } = writer
   let boundPort = port

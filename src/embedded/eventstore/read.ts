@@ -84,18 +84,24 @@ type Range = StreamRead & { readonly entry: StreamEntry; readonly from: bigint; 
 async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> {
   const remembered = fromMemory(range)
   if (remembered !== undefined) return yield remembered
-  const { stream, direction, to, entry } = range
-  let from = range.from
-  let limit = Math.min(FIRST_PAGE_EVENTS, range.count)
-  while (direction === 'forwards' ? from <= to : from >= to) {
-    const page = await log.reader.streamPage({ stream, direction, from, to, limit })
+  const { stream, direction, to, entry, count } = range
+  let { from } = range
+  let limit = Math.min(FIRST_PAGE_EVENTS, count)
+  const next = (): Promise<StoredRecord[]> => log.reader.streamPage({ stream, direction, from, to, limit })
+  let ahead: Promise<StoredRecord[]> | undefined
+  for (let read = 0; direction === 'forwards' ? from <= to : from >= to; ) {
+    const page = await (ahead ?? next())
     const last = page.at(-1)
     if (last === undefined) return
     if (direction === 'forwards' && from === range.from && last.revision === entry.head)
       log.streams.remember(stream, page)
-    yield page
+    read += page.length
     from = direction === 'forwards' ? last.revision + 1n : last.revision - 1n
     limit = nextLimit(page)
+    // The next page is on its way while this one is sent; should the reader leave, nobody asks what became of it.
+    ahead = read < count && last.revision !== to ? next() : undefined
+    ahead?.catch(() => undefined)
+    yield page
   }
 }
 

@@ -16,6 +16,7 @@ export const SCHEMA = `
     unique (stream, revision)
   )`
 
+const COLUMNS_OF_STREAM = 'position, revision, event_id, type, is_json, data, metadata, created'
 const COLUMNS = 'position, stream, revision, event_id, type, is_json, data, metadata, created'
 
 /** `$1` the name of a stream; head and metadata of each, null where there are none. */
@@ -60,8 +61,8 @@ export const SELECT_LAST = `select ${COLUMNS} from events order by position desc
 
 /** `$1` stream, `$2` and `$3` the bounds, both inclusive, `$4` how many. */
 export const SELECT_STREAM = {
-  forwards: `select ${COLUMNS} from events where stream = $1 and revision between $2 and $3 order by revision limit $4`,
-  backwards: `select ${COLUMNS} from events where stream = $1 and revision between $2 and $3 order by revision desc limit $4`,
+  forwards: `select ${COLUMNS_OF_STREAM} from events where stream = $1 and revision between $2 and $3 order by revision limit $4`,
+  backwards: `select ${COLUMNS_OF_STREAM} from events where stream = $1 and revision between $2 and $3 order by revision desc limit $4`,
 }
 
 /** `$1` the position to begin behind (forwards) or below (backwards), `$2` how many. */

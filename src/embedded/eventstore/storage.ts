@@ -109,7 +109,8 @@ export const openReader = (connectionString: string): Reader => {
     streamPage: async ({ stream, direction, from, to, limit }) => {
       const bounds = from < to ? [from, to] : [to, from]
       const name = `stream_${direction}`
-      return (await query<EventRow>(name, SELECT_STREAM[direction], [stream, ...bounds, limit])).map(recordOf)
+      const rows = await query<Omit<EventRow, 'stream'>>(name, SELECT_STREAM[direction], [stream, ...bounds, limit])
+      return rows.map(row => recordOf({ ...row, stream }))
     },
     allPage: async (direction, position, limit) =>
       (await query<EventRow>(`all_${direction}`, SELECT_ALL[direction], [position, limit])).map(recordOf),

@@ -4,7 +4,7 @@ import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/sha
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
-import { bytes, entry, type Field, integer, messageOf, nested, text } from './wire.ts'
+import { MessageWriter } from './wire.ts'
 
 export type UuidForm = 'string' | 'structured'
 
@@ -47,56 +47,73 @@ const halvesOf = (id: string): { high: bigint; low: bigint } => {
 
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
-const uuidField = (id: string, form: UuidForm): Field => {
-  if (form === 'string') return text(2, id)
-  const { high, low } = halvesOf(id)
-  return nested(1, integer(1, high), integer(2, low))
+/** Messages are made one after the other, so that one writer makes them all. */
+const writer = new MessageWriter()
+
+const writeUuid = (field: number, id: string, form: UuidForm): void => {
+  const uuid = writer.size()
+  if (form === 'string') writer.text(2, id)
+  else {
+    const { high, low } = halvesOf(id)
+    const structured = writer.size()
+    writer.integer(2, low)
+    writer.integer(1, high)
+    writer.nested(1, structured)
+  }
+  writer.nested(field, uuid)
 }
 
-/** A live event goes to several readers, from the same record in memory. */
-const encoded: Readonly<Record<UuidForm, WeakMap<StoredRecord, Buffer>>> = {
-  string: new WeakMap(),
-  structured: new WeakMap(),
+/** `ReadEvent` ⊃ `RecordedEvent`, from the last field to the first; the numbers are those of streams.proto. */
+const writeRecorded = (field: number, record: StoredRecord, form: UuidForm): void => {
+  const recorded = writer.size()
+  writer.bytes(8, record.data)
+  writer.bytes(7, record.metadata)
+  writer.entry(6, 'content-type', contentTypeOf(record))
+  writer.entry(6, 'created', record.createdTicks.toString())
+  writer.entry(6, 'type', record.type)
+  writer.integer(5, record.position)
+  writer.integer(4, record.position)
+  writer.integer(3, record.revision)
+  const identifier = writer.size()
+  writer.text(3, record.stream)
+  writer.nested(2, identifier)
+  writeUuid(1, record.id, form)
+  writer.nested(field, recorded)
 }
 
-/** A `ReadResp` with one event, ready for the wire. */
+const READ_EVENT = 1
+const EVENT = 1
+const LINK = 2
+const COMMIT_POSITION = 3
+
+const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
+  writer.begin()
+  writer.integer(COMMIT_POSITION, record.position)
+  writeRecorded(EVENT, record, form)
+  writer.nested(READ_EVENT, 0)
+  return writer.message()
+}
+
+/** A `ReadResp` with one event, ready for the wire. An event that is kept in memory keeps it for its other readers. */
 export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
-  const known = encoded[form].get(record)
+  const known = record.messages?.get(form)
   if (known !== undefined) return known
   const message = encodeEvent(record, form)
-  encoded[form].set(record, message)
+  record.messages?.set(form, message)
   return message
 }
 
 type ResolvedLink = { readonly event: StoredRecord | undefined; readonly link: StoredRecord }
 
-const EVENT = 1
-const LINK = 2
-
 /** A link with the event that it leads to, or alone when there is none to be read. */
 export const linkMessage = ({ event, link }: ResolvedLink, form: UuidForm): Buffer => {
-  const fields = [...(event === undefined ? [] : [recordedField(EVENT, event, form)]), recordedField(LINK, link, form)]
-  return messageOf(nested(1, ...fields, integer(3, link.position)))
+  writer.begin()
+  writer.integer(COMMIT_POSITION, link.position)
+  writeRecorded(LINK, link, form)
+  if (event !== undefined) writeRecorded(EVENT, event, form)
+  writer.nested(READ_EVENT, 0)
+  return writer.message()
 }
-
-const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer =>
-  messageOf(nested(1, recordedField(EVENT, record, form), integer(3, record.position)))
-
-/** `ReadResp` ⊃ `ReadEvent` ⊃ `RecordedEvent`; the numbers are those of streams.proto. */
-const recordedField = (field: number, record: StoredRecord, form: UuidForm): Field =>
-  nested(
-    field,
-    nested(1, uuidField(record.id, form)),
-    nested(2, text(3, record.stream)),
-    integer(3, record.revision),
-    integer(4, record.position),
-    integer(5, record.position),
-    entry(6, 'type', record.type),
-    entry(6, 'created', record.createdTicks.toString()),
-    entry(6, 'content-type', contentTypeOf(record)),
-    bytes(7, record.metadata),
-    bytes(8, record.data),
-  )
 
 export const confirmationMessage = (subscriptionId: string): Uint8Array => {
   const confirmation = new streams.ReadResp.SubscriptionConfirmation()

@@ -26,11 +26,7 @@ export const read =
         (error: unknown): Failure =>
           error instanceof SyntaxError ? invalidArgument(error.message) : unavailable('none'),
       )
-      .then(failure => {
-        if (outlet.gone.aborted) return
-        if (failure === undefined) call.end()
-        else call.emit('error', failure)
-      })
+      .then(failure => outlet.end(failure))
   }
 
 const serve = (log: Log, options: Options | undefined, outlet: Outlet): Promise<Failure | undefined> => {
@@ -49,7 +45,7 @@ const sendAll = async (
   let sent = 0
   for await (const page of pages) {
     for (const record of page) {
-      const room = outlet.send(await encode(record))
+      const room = outlet.sendSoon(encode(record))
       if (room !== undefined) await room
       if (outlet.gone.aborted) return sent
       sent += 1

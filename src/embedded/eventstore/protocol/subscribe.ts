@@ -26,19 +26,19 @@ export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet)
   let sinceCheckpoint = 0
   let checkpointDue = false
 
-  const checkpoint = async (): Promise<void> => {
+  const checkpoint = (): Promise<void> | undefined => {
     sinceCheckpoint = 0
     checkpointDue = false
-    await outlet.send(checkpointMessage(position))
+    return outlet.send(checkpointMessage(position))
   }
-  const deliver = async (record: StoredRecord): Promise<void> => {
+  const deliver = (record: StoredRecord): Promise<void> | undefined => {
     position = record.position
     sinceCheckpoint += 1
     const wanted = filter === undefined || filter(record)
     checkpointDue = !wanted
-    const room = wanted ? outlet.send(await encode(record)) : undefined
-    if (room !== undefined) await room
-    if (filter !== undefined && sinceCheckpoint >= interval) await checkpoint()
+    const room = wanted ? outlet.sendSoon(encode(record)) : undefined
+    if (filter === undefined || sinceCheckpoint < interval) return room
+    return room === undefined ? checkpoint() : room.then(checkpoint)
   }
 
   await outlet.send(confirmationMessage(randomUUID()))
@@ -53,7 +53,8 @@ export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet)
     ahead?.catch(() => undefined)
     for (const record of page) {
       if (outlet.gone.aborted) return undefined
-      await deliver(record)
+      const room = deliver(record)
+      if (room !== undefined) await room
     }
     if (position < log.tail.head()) continue
     // An idle log must not keep a reader behind its head only because the last events were not for it.
@@ -85,7 +86,7 @@ export const subscribeToStream = async (log: Log, options: Options, outlet: Outl
     const asOf = log.tail.head()
     for await (const record of visibleBehind(log, stream, revision)) {
       revision = record.revision
-      const room = outlet.send(await encode(record))
+      const room = outlet.sendSoon(encode(record))
       if (room !== undefined) await room
       if (outlet.gone.aborted) return undefined
     }

@@ -6,95 +6,111 @@
 const VARINT_WIRE = 0
 const BYTES_WIRE = 2
 const UINT64_BITS = 64
-const SEVEN_BITS = 0x80
-
-/** A field of a message: how long it is, and how it writes itself, so that a message is one buffer filled once. */
-export type Field = { readonly length: number; readonly write: (to: Buffer, at: number) => number }
-
-const varintLength = (value: number): number => {
-  let length = 1
-  for (let rest = value; rest >= SEVEN_BITS; rest = Math.floor(rest / SEVEN_BITS)) length += 1
-  return length
-}
-
-const writeVarint = (to: Buffer, at: number, value: number): number => {
-  let end = at
-  let rest = value
-  for (; rest >= SEVEN_BITS; rest = Math.floor(rest / SEVEN_BITS)) to[end++] = (rest % SEVEN_BITS) | SEVEN_BITS
-  to[end++] = rest
-  return end
-}
+const CONTINUES = 0x80
+const CHUNK_BYTES = 64 * 1024
 
 const tag = (field: number, wire: number): number => (field << 3) | wire
 
-const NOTHING: Field = { length: 0, write: (_, at) => at }
+const varintLength = (value: number): number => {
+  let length = 1
+  for (let rest = value; rest >= CONTINUES; rest = Math.floor(rest / CONTINUES)) length += 1
+  return length
+}
 
-/** What no double holds: the halves of an id, and the revision of a tombstone. */
-const largeInteger = (field: number, value: bigint): Field => {
-  const digits: number[] = []
-  let rest = BigInt.asUintN(UINT64_BITS, value)
-  for (; rest > 0x7fn; rest >>= 7n) digits.push(Number(rest & 0x7fn) | SEVEN_BITS)
-  digits.push(Number(rest))
-  const head = tag(field, VARINT_WIRE)
-  return {
-    length: varintLength(head) + digits.length,
-    write: (to, at) => {
-      let end = writeVarint(to, at, head)
-      for (const digit of digits) to[end++] = digit
-      return end
-    },
+/**
+ * Writes messages from their last byte to their first, so that the length of what a field holds is known when it is due:
+ * fields are written in reverse order, and what they hold before them. Messages share chunks of memory.
+ */
+export class MessageWriter {
+  private chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+  private at = CHUNK_BYTES
+  private end = CHUNK_BYTES
+
+  begin(): void {
+    this.end = this.at
   }
-}
 
-/** An integer of 64 bits, signed or not; zero is left out, as proto3 has it. */
-export const integer = (field: number, value: bigint): Field => {
-  if (value === 0n) return NOTHING
-  if (value < 0n || value > Number.MAX_SAFE_INTEGER) return largeInteger(field, value)
-  const number = Number(value)
-  const head = tag(field, VARINT_WIRE)
-  return {
-    length: varintLength(head) + varintLength(number),
-    write: (to, at) => writeVarint(to, writeVarint(to, at, head), number),
+  /** What has been written since `begin`. */
+  message(): Buffer {
+    return this.chunk.subarray(this.at, this.end)
   }
-}
 
-const delimited = (field: number, size: number, write: (to: Buffer, at: number) => void): Field => {
-  const head = tag(field, BYTES_WIRE)
-  return {
-    length: varintLength(head) + varintLength(size) + size,
-    write: (to, at) => {
-      const start = writeVarint(to, writeVarint(to, at, head), size)
-      write(to, start)
-      return start + size
-    },
+  /** How much of the message is there. What is written from here on can be nested. */
+  size(): number {
+    return this.end - this.at
   }
-}
 
-/** Empty bytes are left out. */
-export const bytes = (field: number, value: Buffer): Field =>
-  value.length === 0 ? NOTHING : delimited(field, value.length, (to, at) => void value.copy(to, at))
+  /** Makes a field of all that was written since `size` was this; also of nothing. */
+  nested(field: number, since: number): void {
+    this.head(field, this.size() - since)
+  }
 
-/** So is empty text. */
-export const text = (field: number, value: string): Field =>
-  value === '' ? NOTHING : delimited(field, Buffer.byteLength(value), (to, at) => void to.write(value, at))
+  /** An integer of 64 bits, signed or not; zero is left out, as proto3 has it. */
+  integer(field: number, value: bigint): void {
+    if (value === 0n) return
+    if (value > 0n && value <= Number.MAX_SAFE_INTEGER) this.varint(Number(value))
+    else this.largeVarint(value)
+    this.varint(tag(field, VARINT_WIRE))
+  }
 
-const lengthOf = (fields: readonly Field[]): number => fields.reduce((sum, { length }) => sum + length, 0)
+  /** Empty bytes are left out. */
+  bytes(field: number, value: Buffer): void {
+    if (value.length === 0) return
+    this.reserve(value.length)
+    value.copy(this.chunk, this.at)
+    this.head(field, value.length)
+  }
 
-const writeAll = (fields: readonly Field[], to: Buffer, from: number): void => {
-  let at = from
-  for (const field of fields) at = field.write(to, at)
-}
+  /** So is empty text. */
+  text(field: number, value: string): void {
+    if (value === '') return
+    const length = Buffer.byteLength(value)
+    this.reserve(length)
+    this.chunk.write(value, this.at)
+    this.head(field, length)
+  }
 
-/** A message within a message; also when it is empty. */
-export const nested = (field: number, ...fields: readonly Field[]): Field =>
-  delimited(field, lengthOf(fields), (to, at) => writeAll(fields, to, at))
+  /** One entry of a map of text to text. */
+  entry(field: number, key: string, value: string): void {
+    const since = this.size()
+    this.text(2, value)
+    this.text(1, key)
+    this.nested(field, since)
+  }
 
-/** One entry of a map of text to text. */
-export const entry = (field: number, key: string, value: string): Field => nested(field, text(1, key), text(2, value))
+  private head(field: number, length: number): void {
+    this.varint(length)
+    this.varint(tag(field, BYTES_WIRE))
+  }
 
-/** The bytes of a message that has these fields. */
-export const messageOf = (...fields: readonly Field[]): Buffer => {
-  const message = Buffer.allocUnsafe(lengthOf(fields))
-  writeAll(fields, message, 0)
-  return message
+  private varint(value: number): void {
+    this.reserve(varintLength(value))
+    let at = this.at
+    let rest = value
+    for (; rest >= CONTINUES; rest = Math.floor(rest / CONTINUES)) this.chunk[at++] = (rest % CONTINUES) | CONTINUES
+    this.chunk[at] = rest
+  }
+
+  /** What no double holds: the halves of an id, and the revision of a tombstone. */
+  private largeVarint(value: bigint): void {
+    const digits: number[] = []
+    let rest = BigInt.asUintN(UINT64_BITS, value)
+    for (; rest > 0x7fn; rest >>= 7n) digits.push(Number(rest & 0x7fn) | CONTINUES)
+    digits.push(Number(rest))
+    this.reserve(digits.length)
+    this.chunk.set(digits, this.at)
+  }
+
+  /** Moves the place to write to; with the message to a new chunk when there is no room for it here. */
+  private reserve(length: number): void {
+    if (this.at < length) {
+      const begun = this.chunk.subarray(this.at, this.end)
+      const size = Math.max(CHUNK_BYTES, 2 * (begun.length + length))
+      this.chunk = Buffer.allocUnsafeSlow(size)
+      begun.copy(this.chunk, size - begun.length)
+      this.at = size - begun.length
+      this.end = size
+    }
+    this.at -= length
+  }
 }

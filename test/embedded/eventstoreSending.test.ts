@@ -1,0 +1,197 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { eventMessage, linkMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
+import { type Outlet, type ReadCall, openOutlet, writesBatches } from '../../src/embedded/eventstore/protocol/outlet.ts'
+import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
+import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
+import { until } from './processes.ts'
+
+const KIB = 1024
+/** What the node keeps for a reader, one batch more, and the window of 64 KiB of a connection that asks for no more. */
+const AHEAD_BYTES_MAX = (256 + 64 + 64) * KIB
+
+const bytes = fc.oneof(
+  fc.uint8Array({ maxLength: 200 }),
+  fc.integer({ min: 0, max: 200 * KIB }).map(size => new Uint8Array(size).fill(size)),
+)
+const uint63 = fc.oneof(fc.bigInt(0n, 300n), fc.bigInt(0n, 2n ** 63n - 1n))
+const record: fc.Arbitrary<StoredRecord> = fc
+  .record({
+    position: uint63,
+    stream: fc.string({ unit: 'binary', minLength: 1 }),
+    revision: uint63,
+    id: fc.uuid(),
+    type: fc.string({ unit: 'binary', minLength: 1 }),
+    isJson: fc.boolean(),
+    data: bytes,
+    metadata: bytes,
+    createdTicks: fc.bigInt(1n, 2n ** 62n),
+  })
+  .map(given => ({ ...given, data: Buffer.from(given.data), metadata: Buffer.from(given.metadata) }))
+
+type Recorded = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEvent>
+
+/** With its bytes as text, which is compared faster. */
+const readable = (record: StoredRecord | null): object | null =>
+  record && { ...record, data: record.data.toString('latin1'), metadata: record.metadata.toString('latin1') }
+
+const asRecord = (event: Recorded | undefined): StoredRecord | null => {
+  if (event === undefined) return null
+  const described = event.getMetadataMap()
+  return {
+    position: BigInt(event.getPreparePosition()),
+    stream: streamName(event.getStreamIdentifier()),
+    revision: BigInt(event.getStreamRevision()),
+    id: uuidText(event.getId()) ?? '',
+    type: described.get('type') ?? '',
+    isJson: described.get('content-type') === 'application/json',
+    data: Buffer.from(event.getData_asU8()),
+    metadata: Buffer.from(event.getCustomMetadata_asU8()),
+    createdTicks: BigInt(described.get('created') ?? '0'),
+  }
+}
+
+describe('what the embedded event store sends its readers', function () {
+  this.timeout(30_000)
+
+  it('is what the definitions of the protocol read, message by message, of any size and order', () => {
+    const form = fc.constantFrom('string' as const, 'structured' as const)
+    fc.assert(
+      fc.property(fc.array(fc.tuple(record, fc.option(record), form), { minLength: 1, maxLength: 12 }), all => {
+        const encoded = all.map(([event, link, form]) =>
+          link === null ? eventMessage(event, form) : linkMessage({ event, link }, form),
+        )
+        for (const [n, [event, link]] of all.entries()) {
+          const answer = streams.ReadResp.deserializeBinary(encoded[n] ?? Buffer.alloc(0)).getEvent()
+          expect(readable(asRecord(answer?.getEvent()))).to.deep.equal(readable(event))
+          expect(readable(asRecord(answer?.getLink()))).to.deep.equal(readable(link))
+          expect(answer?.getCommitPosition()).to.equal((link ?? event).position.toString())
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  describe('by batches', () => {
+    const { path } = streamsGrpc.StreamsService.read
+    let serve: (outlet: Outlet) => void
+    let server: Server
+    let session: ClientHttp2Session
+
+    beforeEach(async () => {
+      server = new Server({ interceptors: [writesBatches(path)] })
+      const responseSerialize = (bytes: Uint8Array): Buffer => Buffer.from(bytes)
+      const unused = (): undefined => undefined
+      server.addService(
+        { ...streamsGrpc.StreamsService, read: { ...streamsGrpc.StreamsService.read, responseSerialize } },
+        {
+          read: (call: ReadCall) => serve(openOutlet(call)),
+          append: unused,
+          batchAppend: unused,
+          delete: unused,
+          tombstone: unused,
+        },
+      )
+      const port = await new Promise<number>((resolve, reject) =>
+        server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+          error === null ? resolve(bound) : reject(error),
+        ),
+      )
+      session = connect(`http://127.0.0.1:${port}`)
+    })
+    afterEach(() => {
+      session.destroy()
+      server.forceShutdown()
+    })
+
+    const framed = (message: ReadReq): Buffer => {
+      const bytes = message.serializeBinary()
+      const head = Buffer.alloc(5)
+      head.writeUInt32BE(bytes.length, 1)
+      return Buffer.concat([head, bytes])
+    }
+    const open = (): ClientHttp2Stream => {
+      const call = session.request({
+        ':method': 'POST',
+        ':path': path,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      })
+      call.end(framed(new streams.ReadReq()))
+      return call
+    }
+    const messagesIn = (sent: Buffer): string[] => {
+      const messages: string[] = []
+      for (let at = 0; at < sent.length; ) {
+        const length = sent.readUInt32BE(at + 1)
+        messages.push(sent.toString('utf8', at + 5, at + 5 + length))
+        at += 5 + length
+      }
+      return messages
+    }
+    const received = async (call: ClientHttp2Stream) => {
+      const chunks: Buffer[] = []
+      let status: unknown
+      call.on('trailers', trailers => (status = trailers['grpc-status']))
+      for await (const chunk of call) chunks.push(chunk as Buffer)
+      return { chunks: chunks.length, messages: messagesIn(Buffer.concat(chunks)), status }
+    }
+    const text = (n: number): string => `event ${n} `.padEnd(500, '.')
+
+    it('shares frames among messages, and keeps their order', async () => {
+      const count = 2000
+      serve = async outlet => {
+        for (let n = 0; n < count; n += 1) await outlet.send(Buffer.from(text(n)))
+        outlet.end(undefined)
+      }
+      const { chunks, messages, status } = await received(open())
+      expect(messages).to.deep.equal(Array.from({ length: count }, (_, n) => text(n)))
+      expect(status).to.equal('0')
+      expect(chunks).to.be.lessThan(count / 10)
+    })
+
+    it('sends at once what nothing follows, and what came before a failure', async () => {
+      const goOn = Promise.withResolvers<void>()
+      serve = async outlet => {
+        void outlet.send(Buffer.from('alone'))
+        await goOn.promise
+        void outlet.send(Buffer.from('last'))
+        outlet.end(streamDeleted('s-1'))
+      }
+      const call = open()
+      call.once('data', () => goOn.resolve())
+      const { messages, status } = await received(call)
+      expect(messages).to.deep.equal(['alone', 'last'])
+      expect(status).to.equal('9')
+    })
+
+    it('waits for a reader that does not read, and no longer for one that has left', async () => {
+      let sentBytes = 0
+      let waits = 0
+      let hasEnded = false
+      serve = async outlet => {
+        while (!outlet.gone.aborted) {
+          const room = outlet.send(Buffer.alloc(KIB))
+          sentBytes += KIB
+          if (room === undefined) continue
+          waits += 1
+          await room
+        }
+        hasEnded = true
+      }
+      const call = open()
+      call.on('error', () => undefined)
+      await until(() => waits > 0)
+      expect(sentBytes).to.be.at.most(AHEAD_BYTES_MAX)
+      call.resume()
+      await until(() => sentBytes > 2 * AHEAD_BYTES_MAX)
+      call.destroy()
+      await until(() => hasEnded)
+    })
+  })
+})
