@@ -5,6 +5,7 @@ import { availableParallelism, cpus, release } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { appends } from './appends.ts'
+import { cold } from './cold.ts'
 import type { Measure, Row } from './measure.ts'
 import { payments } from './payments.ts'
 import { publish } from './publish.ts'
@@ -13,7 +14,7 @@ import { rebuild } from './rebuild.ts'
 import { createHarness } from './harness.ts'
 import { tableOf } from './table.ts'
 
-const MEASURES: readonly Measure[] = [payments, reads, appends, rebuild, publish]
+const MEASURES: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish]
 const SECONDS = 6
 const PAYMENTS = 20_000
 

@@ -3,7 +3,7 @@
 const RUNS = 3
 
 /** Processor time of this process, which other processes do not add to; the best of some runs. */
-const costOf = async (work: () => unknown): Promise<number> => {
+export const costOf = async (work: () => unknown): Promise<number> => {
   const costs: number[] = []
   for (let run = 0; run < RUNS; run += 1) {
     const before = process.cpuUsage()

@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { newEventOf } from '../../src/commands/recorded.ts'
+import type { NewEvent } from '../../src/ports.ts'
+import { idFromBytes } from '../../streams/ids.ts'
+import { invoice, type InvoiceEvent } from '../../streams/invoice/index.ts'
+import { type Measure, rowOf } from './measure.ts'
+
+const EVENTS = 20_000
+const PER_APPEND = 500
+const ROUNDS = 5
+const GOAL_MS = 300
+const READER = fileURLToPath(new URL('./coldRead.ts', import.meta.url))
+
+const id = <P extends 'inv' | 'ord' | 'pay'>(prefix: P) => idFromBytes(prefix, randomBytes(17))
+
+/** As the service would record it, by somebody who pays in 9,999 deferred parts. */
+const recorded = (event: InvoiceEvent): NewEvent =>
+  newEventOf(invoice.codec, {
+    event,
+    eventId: randomUUID(),
+    metadata: {
+      tenant: 'bench',
+      subject: 'bench',
+      client: 'bench',
+      authority: 'payments:write',
+      correlationId: randomUUID(),
+      causationId: randomUUID(),
+      at: new Date().toISOString(),
+      schemaVersion: 1,
+    },
+  })
+
+const history = (): NewEvent[] => {
+  const subject = { order_id: id('ord'), currency: 'USD', amount_due: BigInt(EVENTS), due_date: '2030-01-01' }
+  const events: InvoiceEvent[] = [
+    { type: 'InvoiceRaised', data: { ...subject, metadata: {}, claim: null } },
+    { type: 'InvoiceApproved', data: { ...subject, approved_by: 'bench' } },
+  ]
+  while (events.length < EVENTS) {
+    const part = { payment_id: id('pay'), amount: 1n }
+    events.push({ type: 'PaymentReserved', data: part }, { type: 'PaymentApplied', data: part })
+  }
+  return events.map(recorded)
+}
+
+const write = async (connectionString: string): Promise<string> => {
+  const store = openEventStore({ connectionString, appendDeadlineMs: 30_000 })
+  const stream = `${invoice.category}-${id('inv')}`
+  const events = history()
+  try {
+    for (let at = 0; at < EVENTS; at += PER_APPEND) {
+      const expected = at === 0 ? 'no_stream' : BigInt(at - 1)
+      const appended = await store.append(stream, events.slice(at, at + PER_APPEND), expected)
+      if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
+    }
+  } finally {
+    await store.close()
+  }
+  return stream
+}
+
+type Read = { readonly events: number; readonly ms: number; readonly cpuMs: number }
+
+const run: Measure['run'] = async stage => {
+  const { eventStoreUrl } = await stage.parts()
+  stage.say(`making an invoice of ${EVENTS} events`)
+  const stream = await write(eventStoreUrl)
+  const readBy = async (side: 'ledger' | 'client'): Promise<Read> => {
+    const { stdout } = await promisify(execFile)(process.execPath, [READER, eventStoreUrl, stream, side])
+    const read = JSON.parse(stdout) as Read
+    if (read.events !== EVENTS) throw new Error(`The ${side} read ${read.events} of ${EVENTS} events.`)
+    return read
+  }
+  const [ours, reference]: [Read[], Read[]] = [[], []]
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    stage.say(`cold read ${round} of ${ROUNDS}`)
+    reference.push(await readBy('client'))
+    ours.push(await readBy('ledger'))
+  }
+  const median = (reads: readonly Read[], of: 'ms' | 'cpuMs'): number =>
+    reads.map(read => read[of]).toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? Number.NaN
+  const measure = `cold read of an invoice of ${EVENTS} events`
+  const wall = median(ours, 'ms')
+  return [
+    rowOf({
+      measure: `${measure}, processor`,
+      ours: median(ours, 'cpuMs'),
+      reference: median(reference, 'cpuMs'),
+      unit: 'ms',
+      goal: { atMost: 1 },
+      note: `fetched, decoded and folded, against the client's own read of the stream alone; medians of ${ROUNDS} processes each`,
+    }),
+    rowOf({
+      measure,
+      ours: wall,
+      reference: GOAL_MS,
+      unit: 'ms',
+      goal: { atMost: 1 },
+      note: 'against the goal itself',
+    }),
+  ]
+}
+
+export const cold: Measure = {
+  name: 'cold',
+  what:
+    `An invoice of ${EVENTS} events loaded by a process that has just started, against the read of the same stream by the ` +
+    'client of EventStoreDB alone.',
+  run,
+}

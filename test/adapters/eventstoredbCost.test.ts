@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { createServer, type ServerHttp2Session } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { EventStoreDBClient } from '@eventstore/db-client'
+import { expect } from 'chai'
+import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import type { EventStore } from '../../src/ports.ts'
+import { event, newStream } from '../contracts/eventStoreKit.ts'
+import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
+import { until } from '../embedded/processes.ts'
+import { costOf } from '../support/cost.ts'
+
+const EVENTS = 20_000
+const PER_APPEND = 500
+/** Of what the client's own read costs: it was 1.05 when its decoder was used here too, and is 0.5 without. */
+const COST_RATIO_MAX = 0.75
+const WINDOW_BYTES_MIN = 1024 * 1024
+
+const METADATA = {
+  tenant: 'acme',
+  subject: 'somebody',
+  client: 'shop',
+  authority: 'payments:write',
+  at: '2026-11-22T06:20:10.000Z',
+  schemaVersion: 1,
+  $correlationId: 'ff0102ac-0304-4506-8708-090a0b0c0d0e',
+  $causationId: 'ff0102ac-0304-4506-8708-090a0b0c0d0e',
+}
+
+const fill = async (store: EventStore, stream: string): Promise<void> => {
+  for (let at = 0; at < EVENTS; at += PER_APPEND) {
+    const payments = Array.from({ length: PER_APPEND }, (_, n) => ({
+      ...event({ payment_id: `pay_${String(at + n).padStart(26, '0')}`, amount: 100 }, 'PaymentApplied'),
+      metadata: METADATA,
+    }))
+    const appended = await store.append(stream, payments, at === 0 ? 'no_stream' : BigInt(at - 1))
+    expect(appended.ok).to.equal(true)
+  }
+}
+
+const countOf = async (items: AsyncIterable<unknown>): Promise<number> => {
+  let count = 0
+  for await (const _ of items) count += 1
+  return count
+}
+
+describe('the cost of a long read through the EventStoreDB adapter', function () {
+  this.timeout(120_000)
+
+  describe('of 20,000 events', () => {
+    const stream = newStream('invoice')
+    let node: TestNode
+    let store: EventStore
+    let client: EventStoreDBClient
+
+    before(async () => {
+      node = await startTestNode()
+      store = openEventStore({ connectionString: node.address, appendDeadlineMs: 30_000 })
+      client = EventStoreDBClient.connectionString(node.address)
+      await fill(store, stream)
+    })
+    after(async () => {
+      await client?.dispose()
+      await store?.close()
+      await node?.stop()
+    })
+
+    it("is well below that of the client's own read", async () => {
+      const counts = new Set<number>()
+      const ours = await costOf(async () => counts.add(await countOf(store.readStream(stream))))
+      const clients = await costOf(async () => counts.add(await countOf(client.readStream(stream))))
+      expect([...counts]).to.deep.equal([EVENTS])
+      expect(ours / clients).to.be.lessThan(COST_RATIO_MAX)
+    })
+  })
+
+  it('is not made of waiting: the store may send 1 MiB ahead, on the call and on the connection', async () => {
+    const sessions: ServerHttp2Session[] = []
+    const server = createServer()
+    server.on('session', session => sessions.push(session))
+    server.on('stream', stream => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+      stream.end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const store = openEventStore({ connectionString: `esdb://127.0.0.1:${port}?tls=false` })
+    try {
+      for (let read = 0; read < 2; read += 1) expect(await countOf(store.readStream('s-1'))).to.equal(0)
+      const widened = (session: ServerHttp2Session): boolean =>
+        (session.remoteSettings.initialWindowSize ?? 0) >= WINDOW_BYTES_MIN &&
+        (session.state.remoteWindowSize ?? 0) >= WINDOW_BYTES_MIN
+      await until(() => sessions.length === 1 && sessions.every(widened))
+    } finally {
+      await store.close()
+      for (const session of sessions) session.destroy()
+      server.close()
+    }
+  })
+})
