@@ -4,7 +4,7 @@
  */
 
 import { EventStoreDBClient } from '@eventstore/db-client'
-import { openEventStore } from '../../src/adapters/eventstoredb.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { createLedger } from '../../src/commands/handle.ts'
 import { realWorld } from '../../src/world.ts'
@@ -18,8 +18,8 @@ const byLedger = async (): Promise<() => Promise<number>> => {
   if (!isId('inv', id)) throw new Error(`${stream} is no invoice.`)
   const store = openEventStore({ connectionString })
   await store.head()
-  const { loader } = createLedger(store, realWorld())
-  return async () => Number((await loader.load(invoiceEntity, id)).revision) + 1
+  const { aggregates } = createLedger(store, realWorld())
+  return async () => Number((await aggregates.load(invoiceEntity, id)).revision) + 1
 }
 
 const byClient = async (): Promise<() => Promise<number>> => {

@@ -6,13 +6,18 @@ import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { eventMessage, linkMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
-import { type Outlet, type ReadCall, openOutlet, writesBatches } from '../../src/embedded/eventstore/protocol/outlet.ts'
+import {
+  type Outlet,
+  type ReadCall,
+  openOutlet,
+  writesBatches,
+} from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
 import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
 import { until } from './processes.ts'
 
 const KIB = 1024
-/** What the node keeps for a reader, one batch more, and the window of 64 KiB of a connection that asks for no more. */
+/** The node's limit for a reader, one batch more, and the window of 64 KiB of a connection that asks for no more. */
 const AHEAD_BYTES_MAX = (256 + 64 + 64) * KIB
 
 const bytes = fc.oneof(

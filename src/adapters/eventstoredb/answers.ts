@@ -144,7 +144,7 @@ const checkpoint = (from: ProtobufReader): bigint => {
   return position
 }
 
-/** What is not JSON was not written by this service; it comes as text, which no schema takes for an event's data. */
+/** Bytes that are no JSON were not written by this service; they come as text, which no schema takes for an event's data. */
 const jsonOf = (text: string): Json => {
   if (text === '') return {}
   try {

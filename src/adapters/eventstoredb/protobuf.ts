@@ -1,4 +1,4 @@
-/** What a message says of one field: its number and how it is encoded (`wire`). */
+/** A field as a message announces it: its number and how it is encoded (`wire`). */
 export const tagOf = (field: number, wire: (typeof WIRE)[keyof typeof WIRE]): number => (field << 3) | wire
 
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const

@@ -11,7 +11,7 @@ const silenceMs = (): number => READ_SILENCE_MS
 /** Others may lose patience with the connection while this call is well; so often it goes on over the next one. */
 const TORN_MAX = 2
 
-/** What is left to read behind this event; undefined when that was the last. */
+/** The rest of the read behind this event; undefined when that was the last. */
 const restBehind = (options: ReadOptions, { revision }: StoredEvent): ReadOptions | undefined => {
   const { direction, limit } = options
   if (limit === 1 || (direction === 'backwards' && revision === 0n)) return undefined
@@ -69,7 +69,7 @@ export const head = async (connection: Connection): Promise<bigint> => {
 type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
 
 /**
- * What a call of the store answers, until it ends or the reader leaves, which cancels it. Ends with Silence when nothing
+ * The answers of a call of the store, until it ends or the reader leaves, which cancels it. Ends with Silence when nothing
  * comes while somebody waits for it, and with the client's own errors.
  */
 export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<Answer> {

@@ -12,7 +12,7 @@ export type StoredRecord = {
   readonly metadata: Buffer
   /** When it was committed: units of 100 ns since 1970. */
   readonly createdTicks: bigint
-  /** What its readers are sent, by the form of the id. Only of events that are kept in memory, to be sent to many. */
+  /** The messages for its readers, by the form of the id. Only events that are kept in memory, to be sent to many, have it. */
   readonly messages?: Map<string, Buffer>
 }
 

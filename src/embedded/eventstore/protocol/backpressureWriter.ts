@@ -9,7 +9,7 @@ type Batch = readonly Uint8Array[]
 export type ReadCall = ServerWritableStream<ReadReq, Batch>
 
 const BATCH_BYTES = 64 * 1024
-/** What may lie between this node and a reader that does not read. */
+/** A reader that does not read has no more than this waiting for it here. */
 const UNSENT_BYTES_MAX = 256 * 1024
 
 /** Sends messages to one reader no faster than it takes them. */

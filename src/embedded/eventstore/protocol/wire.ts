@@ -30,12 +30,12 @@ export class MessageWriter {
     this.end = this.at
   }
 
-  /** What has been written since `begin`. */
+  /** The message that was written since `begin`. */
   message(): Buffer {
     return this.chunk.subarray(this.at, this.end)
   }
 
-  /** How much of the message is there. What is written from here on can be nested. */
+  /** The size of the message so far. Fields that are written from here on can be nested. */
   size(): number {
     return this.end - this.at
   }
@@ -91,7 +91,7 @@ export class MessageWriter {
     this.chunk[at] = rest
   }
 
-  /** What no double holds: the halves of an id, and the revision of a tombstone. */
+  /** Integers that no double holds: the halves of an id, and the revision of a tombstone. */
   private largeVarint(value: bigint): void {
     const digits: number[] = []
     let rest = BigInt.asUintN(UINT64_BITS, value)
