@@ -35,7 +35,7 @@ export class ProtobufReader {
     return this.at < this.end
   }
 
-  /** The tag of the next field, to be compared with `tagOf`. Whatever it names must then be read or passed. */
+  /** The tag of the next field, to be compared with `tagOf`. The field must then be read or passed. */
   tag(): number {
     return this.size()
   }

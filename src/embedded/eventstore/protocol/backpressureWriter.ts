@@ -24,21 +24,14 @@ export type Outlet = {
   end(failure: Failure | undefined): void
 }
 
-export const openOutlet = (call: ReadCall): Outlet => {
-  const gone = new AbortController()
+/** Collects messages into batches and writes these; `leave` lets a sender go that waits for room. */
+const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   let batch: Uint8Array[] = []
   let batchBytes = 0
   let unsentBytes = 0
   let makeRoom: (() => void) | undefined
-  // With a reason of its own: otherwise every read that ends pays for an error with a stack that nobody sees.
-  const leave = (): void => {
-    gone.abort('gone')
-    makeRoom?.()
-  }
-  for (const event of ['cancelled', 'close', 'error']) call.on(event, leave)
-
   const flush = (): void => {
-    if (batch.length === 0 || gone.signal.aborted) return
+    if (batch.length === 0 || gone.aborted) return
     const bytes = batchBytes
     unsentBytes += bytes
     call.write(batch, () => {
@@ -49,15 +42,27 @@ export const openOutlet = (call: ReadCall): Outlet => {
     batchBytes = 0
   }
   const send = (message: Uint8Array): Promise<void> | undefined => {
-    if (gone.signal.aborted) return undefined
+    if (gone.aborted) return undefined
     // The next tick comes when the sender waits for something else than its own promises.
     if (batch.push(message) === 1) process.nextTick(flush)
     batchBytes += message.length
     if (batchBytes < BATCH_BYTES) return undefined
     flush()
-    if (unsentBytes < UNSENT_BYTES_MAX || gone.signal.aborted) return undefined
+    if (unsentBytes < UNSENT_BYTES_MAX || gone.aborted) return undefined
     return new Promise(resolve => (makeRoom = resolve))
   }
+  return { flush, send, leave: (): void => makeRoom?.() }
+}
+
+export const openOutlet = (call: ReadCall): Outlet => {
+  const gone = new AbortController()
+  const { flush, send, leave } = batchesOn(call, gone.signal)
+  for (const event of ['cancelled', 'close', 'error'])
+    call.on(event, () => {
+      // With a reason of its own: otherwise every read that ends pays for an error with a stack that nobody sees.
+      gone.abort('gone')
+      leave()
+    })
   return {
     gone: gone.signal,
     send,
