@@ -65,9 +65,9 @@ const write = async (connectionString: string): Promise<string> => {
 
 type Read = { readonly events: number; readonly ms: number; readonly cpuMs: number }
 
-const run: Measure['run'] = async stage => {
-  const { eventStoreUrl } = await stage.parts()
-  stage.say(`making an invoice of ${EVENTS} events`)
+const run: Measure['run'] = async harness => {
+  const { eventStoreUrl } = await harness.stores()
+  harness.log(`making an invoice of ${EVENTS} events`)
   const stream = await write(eventStoreUrl)
   const readBy = async (side: 'ledger' | 'client'): Promise<Read> => {
     const { stdout } = await promisify(execFile)(process.execPath, [READER, eventStoreUrl, stream, side])
@@ -77,7 +77,7 @@ const run: Measure['run'] = async stage => {
   }
   const [ours, reference]: [Read[], Read[]] = [[], []]
   for (let round = 1; round <= ROUNDS; round += 1) {
-    stage.say(`cold read ${round} of ${ROUNDS}`)
+    harness.log(`cold read ${round} of ${ROUNDS}`)
     reference.push(await readBy('client'))
     ours.push(await readBy('ledger'))
   }
@@ -107,7 +107,7 @@ const run: Measure['run'] = async stage => {
 
 export const cold: Measure = {
   name: 'cold',
-  what:
+  description:
     `An invoice of ${EVENTS} events loaded by a process that has just started, against the read of the same stream by the ` +
     'client of EventStoreDB alone.',
   run,
