@@ -48,6 +48,7 @@ const asText = (rows: readonly Row[]): string =>
 /** The one session, which belongs to the transaction that used it last until another statement comes. */
 const createSession = (engine: Engine) => {
   let current: Transaction | undefined
+  let isClosed = false
 
   const leave = async (): Promise<void> => {
     if (current === undefined) return
@@ -87,6 +88,14 @@ const createSession = (engine: Engine) => {
         await leave()
         return engine.run<R>(text, values)
       }),
+    snapshot: (): Promise<string> =>
+      inTurn(async () => {
+        await leave()
+        return engine.snapshot()
+      }),
+    release: (schema: string): void => {
+      if (!isClosed) engine.release(schema)
+    },
     inside: <R extends Row>(transaction: Transaction, text: string, values: readonly unknown[] = []): Promise<R[]> =>
       inTurn(async () => {
         await enter(transaction)
@@ -107,6 +116,7 @@ const createSession = (engine: Engine) => {
       }),
     /** The engine is for another run from now on. */
     close: (): void => {
+      isClosed = true
       current = undefined
     },
     idle: (): Promise<unknown> => last,
@@ -118,7 +128,6 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
   const leases = new Map<string, Lease>()
   const turns = new Set<AbortController>()
   let takeOvers = 0
-  let snapshots = 0
 
   const ask = <T>(machine: Machine, writes: boolean, effect: () => Promise<T>): Promise<T> =>
     network.request({ machine, server: 'database', writes, deadlineMs: STATEMENT_DEADLINE_MS, effect })
@@ -146,9 +155,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
 
   /** The tables as they are now, copied beside the live ones for as long as the work takes. */
   const snapshotOf = async <T>(machine: Machine, work: (snapshot: Snapshot) => Promise<T>): Promise<T> => {
-    const schema = `snapshot_${(snapshots += 1)}`
-    const copies = engine.tables.map(name => `create table ${schema}.${name} as table public.${name}`).join(';')
-    await ask(machine, false, () => session.alone(`create schema ${schema};${copies}`))
+    const schema = await ask(machine, false, session.snapshot)
     const read: Sql = (text, values) =>
       ask(machine, false, async () => {
         const transaction = { told: [], schema }
@@ -168,7 +175,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
         yield rows.slice(next, next + size)
       }
     }
-    return work({ sql: read, batches }).finally(() => session.alone(`drop schema ${schema} cascade`))
+    return work({ sql: read, batches }).finally(() => session.release(schema))
   }
 
   const leaseOf = (name: string): Lease => {

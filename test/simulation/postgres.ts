@@ -8,8 +8,10 @@ export type Engine = {
   readonly run: <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
   /** Empties every table. */
   readonly reset: () => Promise<void>
-  /** The read models and what is kept beside them. */
-  readonly tables: readonly string[]
+  /** Copies the tables as they are now, and resolves with the name of the schema that has the copies. */
+  readonly snapshot: () => Promise<string>
+  /** The copies are not read any more. */
+  readonly release: (schema: string) => void
 }
 
 /** Texts with several statements cannot be prepared, and those that define tables are said once. */
@@ -56,6 +58,37 @@ const asDatabase = (run: Engine['run']): Database => ({
   close: () => Promise.resolve(),
 })
 
+/**
+ * Schemas with a copy of every table, used again and again: to create and drop them for each snapshot took a third of the
+ * time of all statements, and made the catalog grow.
+ */
+const createSnapshots = (run: Engine['run'], tables: readonly string[]) => {
+  const schemas: string[] = []
+  let free: string[] = []
+
+  const create = async (): Promise<string> => {
+    const schema = `snapshot_${schemas.length + 1}`
+    schemas.push(schema)
+    const copies = tables.map(name => `create unlogged table ${schema}.${name} as table public.${name} with no data`)
+    await run([`create schema ${schema}`, ...copies].join(';'))
+    return schema
+  }
+  return {
+    take: async (): Promise<string> => {
+      const schema = free.pop() ?? (await create())
+      for (const name of tables) {
+        await run(`delete from ${schema}.${name}`)
+        await run(`insert into ${schema}.${name} table public.${name}`)
+      }
+      return schema
+    },
+    release: (schema: string): void => void free.push(schema),
+    releaseAll: (): void => {
+      free = [...schemas]
+    },
+  }
+}
+
 /** Takes a second or two; one serves any number of runs, one after the other. */
 export const openEngine = async (): Promise<Engine> => {
   const engine = await PGlite.create({ dataDir: 'memory://' })
@@ -70,13 +103,13 @@ export const openEngine = async (): Promise<Engine> => {
   const tables = found.map(({ name }) => name)
   // Nothing of a run outlives its process, so nothing is written ahead.
   for (const name of tables) await run(`alter table ${name} set unlogged`)
-  const clear = tables.map(name => `delete from ${name}`).join(';')
+  const snapshots = createSnapshots(run, tables)
+  const clear = tables.map(name => `delete from ${name}`)
   const reset = async (): Promise<void> => {
     // The run before may have ended inside a transaction.
     await run('rollback')
-    const left = await run<{ name: string }>(`select nspname as name from pg_namespace where nspname like 'snapshot%'`)
-    for (const { name } of left) await run(`drop schema ${name} cascade`)
-    await run(clear)
+    for (const statement of clear) await run(statement)
+    snapshots.releaseAll()
   }
-  return { run, reset, tables }
+  return { run, reset, snapshot: snapshots.take, release: snapshots.release }
 }
