@@ -46,7 +46,10 @@ const APPEND_DEADLINE_MS = 3_000
 const READ_DEADLINE_MS = 3_000
 const READ_PAGE_MAX = 7
 const FEED_PAGE_MAX = 40
+/** A server tells how far it has searched only now and then: it does not say so for each event that nobody wanted. */
+const SEARCHED_MAX = 24
 const RESUBSCRIBE_MS = 120
+const WAKE_MAX_MS = 4
 const ELECTED_CHANCE = 0.6
 
 type Decided = Appended | typeof NO_ANSWER
@@ -140,11 +143,18 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
     throw new Error('UNKNOWN: Exception was thrown by handler.')
   }
 
+  /** Resolves with the next append, as this process comes to know of it, or with the signal. */
   const changed = (machine: Machine, signal: AbortSignal): Promise<void> =>
     new Promise(resolve => {
-      const wake = (): void => void machine.deliver(random.next() * 4, resolve)
+      if (signal.aborted) return resolve()
+      const end = (): void => {
+        waiting.delete(wake)
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const wake = (): void => void machine.deliver(random.next() * WAKE_MAX_MS, end)
       waiting.add(wake)
-      signal.addEventListener('abort', () => resolve(), { once: true })
+      signal.addEventListener('abort', end)
     })
 
   async function* subscribe(machine: Machine, options: SubscribeOptions): AsyncGenerator<FeedItem> {
@@ -154,6 +164,8 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
     let next: number | undefined
     let live = false
     let seen = generation
+    let unwanted = 0
+    let searched = random.integer(1, SEARCHED_MAX)
     while (!signal.aborted) {
       const page = await network
         .request({
@@ -163,7 +175,8 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
           deadlineMs: READ_DEADLINE_MS,
           effect: () => {
             const begin = next ?? after(options.after)
-            return { begin, events: log.slice(begin, begin + random.integer(1, FEED_PAGE_MAX)), generation }
+            const events = log.slice(begin, begin + random.integer(1, FEED_PAGE_MAX))
+            return { begin, events, isEnd: begin + events.length === log.length, generation }
           },
         })
         .catch((error: unknown) => {
@@ -181,11 +194,15 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
       next = page.begin
       for (const event of page.events) {
         if (isWanted(event)) yield { kind: 'event', event }
-        else if (event === page.events.at(-1)) yield { kind: 'checkpoint', position: event.position }
+        else if ((unwanted += 1) >= searched) {
+          yield { kind: 'checkpoint', position: event.position }
+          unwanted = 0
+          searched = random.integer(1, SEARCHED_MAX)
+        }
         if (signal.aborted) return
         next += 1
       }
-      if (page.events.length > 0) continue
+      if (!page.isEnd) continue
       if (!live) yield { kind: 'caught_up' }
       live = true
       if (next >= log.length) await changed(machine, signal)
