@@ -36,6 +36,12 @@ const CONTRACT_SUITES = [
   'test/adapters/{eventstoredb,eventstoredbAnswers,files,postgres,postgresSnapshot}.test.ts',
 ]
 
+/** The contract's rows over a real socket. They load every file, and count for what only a caller can see. */
+const HTTP_SUITES = ['conditional', 'limits', 'lists', 'reading', 'identityMatrix'].map(
+  name => `test/http/${name}.test.ts`,
+)
+const SEEN_BY_CALLERS = /^(?:src\/http|projections)\//
+
 const REPORT = 'report.xml'
 const LINE_MAX = 200
 
@@ -52,7 +58,7 @@ const mochaStage = (name: string, groups: readonly Group[], { folder, scratch }:
     'mocha',
     '--bail',
     '--reporter',
-    'json',
+    'xunit',
     '--reporter-option',
     `output=${report}`,
     ...files,
@@ -117,9 +123,10 @@ export const createStages = (places: Places, seeds: number): readonly Stage[] =>
       file,
       units.filter(test => startsProcesses(test) && isOfLayer(test, file)),
     )
+  const overHttp: Group = file => (SEEN_BY_CALLERS.test(file) ? HTTP_SUITES : [])
   return [
     mochaStage('unit tests', [quick, slow], places),
-    mochaStage('contracts', [file => affectedBy(file, suites)], places),
+    mochaStage('contracts', [file => affectedBy(file, suites), overHttp], places),
     simulationStage(seeds),
   ]
 }
