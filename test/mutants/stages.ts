@@ -25,6 +25,8 @@ export type Stage = {
   readonly sample?: { readonly command: Command; readonly times: number }
 }
 
+export const STAGES: readonly string[] = ['unit tests', 'contracts', 'simulation']
+
 /** Unit tests load some of the code and no whole service. */
 const UNIT_FOLDERS = 'streams,projections,commands,feeds,processes,http,identity'
 const WHOLE_SERVICE = 'src/compose.ts'
