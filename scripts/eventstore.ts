@@ -1,7 +1,7 @@
 /** The embedded event store alone, for any EventStoreDB client: `npm run eventstore -- --port P --data-dir D`. */
 
 import { Command, InvalidArgumentError } from 'commander'
-import { startParts } from '../src/embedded/parts.ts'
+import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
 import { StartupError } from '../src/startupError.ts'
 
@@ -44,7 +44,7 @@ try {
   const end = toldToEnd()
   const directory = await openDataDirectory(dataDir)
   const wanted = { dataDir, database: false, eventStore: true, eventStorePort: port, log: say, onExit: fail }
-  const parts = await startParts(wanted)
+  const parts = await startEmbeddedServices(wanted)
   process.stdout.write(`${parts.eventStoreUrl}\nready\n`)
   await end
   await parts.stop()

@@ -14,7 +14,7 @@ import { type FeedStates, startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
-import { startParts } from './embedded/parts.ts'
+import { startEmbeddedServices } from './embedded/startEmbedded.ts'
 import { StartupError } from './startupError.ts'
 import { createTables } from './feeds/schema.ts'
 import { TAIL_POOL_MAX } from './http/endpoints.ts'
@@ -140,7 +140,7 @@ const openPools = (connectionString: string, releasers: Releasers) => {
 
 /** The event store and Postgres, each embedded where no address is set. */
 const openParts = async (config: Config, releasers: Releasers, log: Log, onExit: (reason: Error) => void) => {
-  const parts = await startParts({
+  const parts = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,

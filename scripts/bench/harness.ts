@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Addresses, readAddresses } from '../../src/addresses.ts'
-import { type EmbeddedParts, startParts } from '../../src/embedded/parts.ts'
+import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { startKafka } from '../kafka/broker.ts'
 import { StartupError } from '../../src/startupError.ts'
 
@@ -88,7 +88,7 @@ const startStores = async ({ directory, log, releases }: Start): Promise<StoreAd
   log('starting a separate event store')
   const onExit = (reason: Error): void => log(reason.message)
   const wanted = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
-  const started: EmbeddedParts = await startParts(wanted)
+  const started: EmbeddedServices = await startEmbeddedServices(wanted)
   releases.push(started.stop)
   return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
 }

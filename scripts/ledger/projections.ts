@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { forgetLog } from '../../src/commands/logIdentity.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
-import { startParts } from '../../src/embedded/parts.ts'
+import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { StartupError } from '../../src/startupError.ts'
 import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
@@ -27,7 +27,7 @@ const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   releasers.add(() => directory.release())
   const failed = (reason: Error): void => printNotice(reason.message)
   const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
-  const parts = await startParts(wanted)
+  const parts = await startEmbeddedServices(wanted)
   releasers.add(parts.stop)
   return parts.databaseUrl ?? ''
 }

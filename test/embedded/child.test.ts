@@ -13,8 +13,8 @@ const source = (file: string): string => pathToFileURL(join(import.meta.dirname,
 const PART = `
 import { createServer } from 'node:net'
 import { appendFileSync } from 'node:fs'
-import { runPart } from '${source('part.ts')}'
-await runPart(async ({ dataDir, port }) => {
+import { runAsChild } from '${source('childMain.ts')}'
+await runAsChild(async ({ dataDir, port }) => {
   if (dataDir.endsWith('broken')) { console.error('this part is'); console.error('broken'); process.exit(3) }
   if (dataDir.endsWith('silent')) await new Promise(() => setInterval(() => {}, 1000))
   if (dataDir.endsWith('bug')) throw new TypeError('a bug in the part')
@@ -63,7 +63,7 @@ describe('child', function () {
 
   beforeEach(async () => {
     folder = await temporaryFolder()
-    module = join(folder, 'part.ts')
+    module = join(folder, 'child.ts')
     await writeFile(module, PART)
     log.length = 0
   })
@@ -90,7 +90,7 @@ describe('child', function () {
 
   it('starts a part that was killed again on the same port, and gives up after too many deaths', async () => {
     let given: Error | undefined
-    child = await startChild({ ...options('good'), deathsMax: 3, onExit: reason => void (given = reason) })
+    child = await startChild({ ...options('good'), exitsMax: 3, onExit: reason => void (given = reason) })
     const { address } = child
     for (let death = 1; death <= 2; death++) {
       const before = child.pid
@@ -105,27 +105,27 @@ describe('child', function () {
     }
     process.kill(child.pid, 'SIGKILL')
     await until(() => given !== undefined)
-    expect(given?.message).to.equal('The part good ended 3 times within a minute.')
+    expect(given?.message).to.equal('The process good ended 3 times within a minute.')
     expect(child.address).to.equal(address)
     expect(await pidsOf(folder)).to.deep.equal([])
   })
 
   it('rejects a first start that fails, with the last words of the part', async () => {
     expect(await failureOf(startChild(options('broken')))).to.equal(
-      'The part broken did not start: this part is broken',
+      'The process broken did not start: this part is broken',
     )
     expect(await failureOf(startChild(options('bug')))).to.match(
-      /^The part bug did not start: TypeError: a bug in the part/,
+      /^The process bug did not start: TypeError: a bug in the part/,
     )
     const missing = await failureOf(startChild({ ...options('good'), args: [] }))
-    expect(missing).to.equal('The part good did not start: --data-dir is missing.')
+    expect(missing).to.equal('The process good did not start: --data-dir is missing.')
     const port = await failureOf(startChild({ ...options('good'), args: ['--data-dir', folder, '--port', '70000'] }))
-    expect(port).to.equal('The part good did not start: --port must be a number from 0 to 65535, not 70000.')
+    expect(port).to.equal('The process good did not start: --port must be a number from 0 to 65535, not 70000.')
   })
 
   it('rejects a start that takes too long, and leaves nothing behind', async () => {
     const late = await failureOf(startChild({ ...options('silent'), startMaxMs: 500 }))
-    expect(late).to.equal('The part silent was not ready in 500 ms.')
+    expect(late).to.equal('The process silent was not ready in 500 ms.')
     await until(async () => (await pidsOf(folder)).length === 0, 1_000)
   })
 

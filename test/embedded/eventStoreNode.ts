@@ -27,7 +27,7 @@ const startNode = (databaseUrl: string, port: string): Promise<Child> =>
     name: 'eventstore',
     module: NODE,
     args: ['--database-url', databaseUrl, '--port', port],
-    deathsMax: 1000,
+    exitsMax: 1000,
   })
 
 export const startTestNode = async (): Promise<TestNode> => {

@@ -7,9 +7,9 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { eventMessage, linkMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
 import {
-  type Outlet,
+  type BackpressureWriter,
   type ReadCall,
-  openOutlet,
+  openBackpressureWriter,
   writesBatches,
 } from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
@@ -84,7 +84,7 @@ describe('what the embedded event store sends its readers', function () {
 
   describe('by batches', () => {
     const { path } = streamsGrpc.StreamsService.read
-    let serve: (outlet: Outlet) => void
+    let serve: (outlet: BackpressureWriter) => void
     let server: Server
     let session: ClientHttp2Session
 
@@ -95,7 +95,7 @@ describe('what the embedded event store sends its readers', function () {
       server.addService(
         { ...streamsGrpc.StreamsService, read: { ...streamsGrpc.StreamsService.read, responseSerialize } },
         {
-          read: (call: ReadCall) => serve(openOutlet(call)),
+          read: (call: ReadCall) => serve(openBackpressureWriter(call)),
           append: unused,
           batchAppend: unused,
           delete: unused,

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { planted, ROOT } from './copy.ts'
@@ -14,8 +13,6 @@ describe('the bugs to plant', () => {
   for (const mutant of mutants)
     it(`has a place for: ${mutant.name}`, async () => {
       const right = await readFile(join(ROOT, mutant.file), 'utf8')
-      const wrong = planted(right, mutant)
-      expect(wrong).not.to.equal(right)
-      expect(() => stripTypeScriptTypes(wrong)).not.to.throw()
+      expect(planted(right, mutant)).not.to.equal(right)
     })
 })

@@ -2,17 +2,18 @@ import type { FeedItem, Json, JsonObject, StoredEvent } from '../../ports.ts'
 import { ProtobufReader, WIRE, tagOf } from './protobuf.ts'
 
 /**
- * Answers of the store's Read method, from the bytes of `ReadResp` to the words of the port. An event is decoded in one
- * pass and only as far as the port knows it: the generated decoder makes a dozen objects of each, and texts of its numbers.
+ * Decodes `ReadResp` messages of the store's Read method into the types of the port. An event is decoded in one pass
+ * and only as far as the port needs it: the generated decoder creates a dozen objects per event, and strings from its
+ * numbers.
  */
 
-/** `other`: nothing that a reader here waits for, such as the last revision of the stream, or that there is no stream. */
+/** `other`: messages that no reader here needs, such as the last revision of a stream, or the absence of the stream. */
 export type Answer =
   | Exclude<FeedItem, { kind: 'interrupted' }>
   | { readonly kind: 'confirmed' }
   | { readonly kind: 'other' }
 
-// The numbers of streams.proto and shared.proto.
+// Field numbers of streams.proto and shared.proto.
 const ANSWER = {
   event: tagOf(1, WIRE.bytes),
   confirmation: tagOf(2, WIRE.bytes),
@@ -34,7 +35,7 @@ const STREAM_IDENTIFIER = { name: tagOf(3, WIRE.bytes) }
 const MAP_ENTRY = { key: tagOf(1, WIRE.bytes), value: tagOf(2, WIRE.bytes) }
 const CHECKPOINT = { commitPosition: tagOf(1, WIRE.varint) }
 
-/** A tick is 100 ns: the digits behind the milliseconds. */
+/** A tick is 100 ns: four digits after the milliseconds. */
 const TICK_DIGITS = 4
 
 const OTHER: Answer = { kind: 'other' }
@@ -56,7 +57,7 @@ export const answerOf = (bytes: Buffer): Answer => {
   return answer
 }
 
-/** Links are not resolved here, so that the event of an answer is what stands in the stream; without one it has only a link. */
+/** Links are not resolved here, so the event of an answer is the stored one. An answer without it has a link only. */
 const readEvent = (from: ProtobufReader): Answer => {
   const outer = from.open()
   let answer: Answer = OTHER
@@ -103,7 +104,7 @@ const recorded = (from: ProtobufReader): StoredEvent => {
   }
 }
 
-/** The one field of a message that counts; empty without it. */
+/** One field of a message; empty if it is absent. */
 const textIn = (from: ProtobufReader, wanted: number): string => {
   const outer = from.open()
   let text = ''
@@ -116,7 +117,7 @@ const textIn = (from: ProtobufReader, wanted: number): string => {
   return text
 }
 
-/** An entry of the map that tells an event's type, when it was stored, and more that is of no use here. */
+/** One entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
 const entryInto = (described: { type: string; created: string }, from: ProtobufReader): void => {
   const outer = from.open()
   let key = ''
@@ -144,7 +145,7 @@ const checkpoint = (from: ProtobufReader): bigint => {
   return position
 }
 
-/** Bytes that are no JSON were not written by this service; they come as text, which no schema takes for an event's data. */
+/** Data that is not JSON was not written by this service. It is returned as text, which no event schema accepts. */
 const jsonOf = (text: string): Json => {
   if (text === '') return {}
   try {

@@ -12,8 +12,8 @@ import type { AppendCall, Client } from './connection.ts'
 import { CallEnded, Unreadable, isCallError } from './errors.ts'
 
 /**
- * The store's BatchAppend method: one call carries all appends of a connection, each a message with an id of its own by
- * which the answer is told from the others, in whatever order they come.
+ * The store's BatchAppend method: one call carries all appends of a connection. Each message has its own correlation
+ * id, by which its response is found in any order.
  */
 
 export type Append = {
@@ -24,14 +24,17 @@ export type Append = {
 
 type Unanswered = { readonly resolve: (appended: Appended) => void; readonly reject: (error: Error) => void }
 
-/** Far more than a store takes at once. A message beyond what a server reads would end the call, with all that is on it. */
+/**
+ * Far more than an append of this service, and less than a server accepts: an oversized message would end the call with
+ * all appends on it.
+ */
 const APPEND_BYTES_MAX = 3 * 1024 * 1024
 const JSON_CONTENT = 'application/json'
 
 type Carrier = { readonly unanswered: Map<string, Unanswered>; ended: boolean }
 const carriers = new WeakMap<AppendCall, Carrier>()
 
-/** Listens to a call from its first append on. When it ends, whatever is unanswered on it fails with its error. */
+/** Listens to a call from its first append on. When the call ends, its unanswered appends fail with its error. */
 const carrierOf = (call: AppendCall): Carrier => {
   const known = carriers.get(call)
   if (known !== undefined) return known
@@ -45,7 +48,7 @@ const carrierOf = (call: AppendCall): Carrier => {
   })
   const fail = (error: Error): void => {
     carrier.ended = true
-    // The client keeps the call for the next append until both of its directions have ended.
+    // The client reuses the call until both of its directions have ended.
     call.end()
     for (const { reject } of carrier.unanswered.values()) reject(error)
     carrier.unanswered.clear()
@@ -66,7 +69,10 @@ const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void 
     })
 }
 
-/** The client's error for the reason that the answer gives. An answer without any is an error too: it settles its append. */
+/**
+ * The client's error for the reason in the response. A response without success or reason is an error too, so that its
+ * append settles.
+ */
 const refusalIn = (answer: BatchAppendResp): Error => {
   const refused = answer.getError()
   if (refused === undefined) return new Unreadable('neither error nor success')
@@ -78,10 +84,10 @@ const refusalIn = (answer: BatchAppendResp): Error => {
 const streamIn = (answer: BatchAppendResp): string =>
   Buffer.from(answer.getStreamIdentifier()?.getStreamName_asU8() ?? []).toString('utf8')
 
-/** How far an append has come. Once it is given up, it is not sent any more. */
+/** The progress of an append. After `givenUp` it is not sent any more. */
 export type Sending = { readonly givenUp: AbortSignal; sent: boolean }
 
-/** Rejects with the client's own errors, a wrong expected revision among them. */
+/** Rejects with the client's own errors, such as a wrong expected revision. */
 export const batchAppend = async (client: Client, append: Append, sending: Sending): Promise<Appended> => {
   const id = randomUUID()
   const message = messageOf(id, append)
@@ -97,8 +103,8 @@ export const batchAppend = async (client: Client, append: Append, sending: Sendi
 }
 
 /**
- * No deadline is sent: it would be an absolute time of this clock, compared with the clock of the store, and a clock four
- * seconds behind would fail every append.
+ * Without a deadline, which would be an absolute time of this clock, compared with the clock of the store: a difference
+ * of four seconds would fail every append.
  */
 const messageOf = (id: string, { stream, events, expected }: Append): BatchAppendReq => {
   const options = new streams.BatchAppendReq.Options()

@@ -9,9 +9,9 @@ const RENEWAL_MS = 1000
 
 export type Connection = {
   readonly client: Client
-  /** Gives up a client that does not answer: the next call gets a new one, on a connection of its own. */
+  /** Gives up a client that does not answer: the next call gets a new one on a new connection. */
   renew(broken: Client): void
-  /** Whether the store refuses to work with this service, and why. */
+  /** The reason if the store refuses this service; undefined otherwise. */
   refusalIn(error: unknown): Promise<StoreRefused | undefined>
   close(): Promise<void>
 }
@@ -32,11 +32,11 @@ const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArgumen
 }
 
 /**
- * The official client: it finds the node, opens and heals the connection. Its two busiest methods are replaced by what
- * the server itself speaks. Its read resets the call when a stream does not exist, and an HTTP/2 server that sees a
- * thousand resets takes its peer for an attacker and closes the connection, with every append that is under way on it.
- * Its append keeps the unanswered ones of all clients in one table, which the end of any connection empties, and throws
- * where nobody can catch it when an answer comes after that. Both cost twice as much.
+ * The official client, which discovers the node, opens the connection and reconnects. Its two most frequent methods are
+ * replaced by direct calls of the protocol. Its read resets the call when a stream does not exist, and an HTTP/2 server
+ * that receives a thousand resets takes its client for an attacker and closes the connection with every append in
+ * flight. Its append keeps the unanswered appends of all clients in one table, which the end of any connection clears,
+ * and throws an uncatchable error when a response comes after that. Both methods cost twice as much.
  */
 export class Client extends EventStoreDBClient {
   read(request: ReadReq): Promise<ReadCall> {
@@ -45,20 +45,20 @@ export class Client extends EventStoreDBClient {
     )()
   }
 
-  /** The one call that carries the appends of this connection. */
+  /** The call that carries all appends of this connection. */
   appendCall(): Promise<AppendCall> {
     const open = (grpc: Grpc): AppendCall => grpc.batchAppend(...this.callArguments({}, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', open, appendCalls)()
   }
 }
 
-// The parser of connection strings makes the base class and nothing else.
+// The parser of connection strings creates the base class only.
 const openClient = (connectionString: string): Client =>
   Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
 
 /**
- * The client heals by itself when a connection breaks, and pings every 10 s, but it waits for a hung one, which is renewed
- * by the call that waits too long. Not more often than once a second, because that also tears all other calls.
+ * The client reconnects after a broken connection and pings every 10 s, but waits for a hung one. A call that waits too
+ * long renews the client, at most once a second, because that also ends all other calls.
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)

@@ -1,6 +1,6 @@
 import code from '@eventstore/db-client/generated/code_pb.js'
 
-/** Nothing came for too long; the connection may be half open. */
+/** Nothing was received for too long; the connection may be half open. */
 export class Silence extends Error {
   readonly limitMs: number
 
@@ -11,7 +11,7 @@ export class Silence extends Error {
   }
 }
 
-/** The store answered, and the answer says neither success nor a reason that can be read. */
+/** The response has neither success nor a known reason. */
 export class Unreadable extends Error {
   constructor(text: string) {
     super(`The event store gave an answer that says nothing: ${text}`)
@@ -19,7 +19,7 @@ export class Unreadable extends Error {
   }
 }
 
-/** The store ended a call that many appends share. `effect`: what may have become of one that has no answer. */
+/** The store ended a call that carries many appends. `effect` is the effect of appends without a response. */
 export class CallEnded extends Error {
   readonly effect: 'none' | 'unknown'
 
@@ -32,25 +32,25 @@ export class CallEnded extends Error {
 
 type CommandError = Error & { readonly type: string; readonly actualVersion?: unknown }
 
-/** The error as the client classifies it, by its `type`; undefined for anything that is not the client's. */
+/** The error as classified by the client, by its `type`; undefined for errors of other origin. */
 export const causeOf = (error: unknown): CommandError | undefined =>
   error instanceof Error && 'type' in error && typeof error.type === 'string' ? (error as CommandError) : undefined
 
 const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exceeded', 'unknown', 'not-leader'])
 
-/** A handler of the store failed: it cannot go on from the position that was asked for. Asking again does not help. */
+/** A handler of the store failed: it cannot continue from the requested position. Repeating does not help. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN
 
-/** Names the place of a refusal, for the operator: the store says only that its handler failed. */
-export const placed = (error: unknown, after: bigint | 'start'): unknown =>
+/** Adds the position to the error for the operator, since the store says only that its handler failed. */
+export const withPosition = (error: unknown, after: bigint | 'start'): unknown =>
   isRefusal(error) && error instanceof Error
     ? new Error(`The event store cannot go on behind position ${after}: is it an event of this log? ${error.message}`, {
         cause: error,
       })
     : error
 
-/** The store did not answer; trying again later may help. Everything else is an answer, or a bug. */
+/** The store did not answer; a later attempt may succeed. Other errors are answers, or bugs. */
 export const isLost = (error: unknown): boolean => {
   if (error instanceof Silence || error instanceof CallEnded || error instanceof Unreadable) return true
   const type = causeOf(error)?.type
@@ -61,10 +61,10 @@ export const isLost = (error: unknown): boolean => {
 const NEVER_SENT =
   /ECONNREFUSED|EHOSTUNREACH|ENOTFOUND|No connection established|Name resolution|nothing was written|Failed to discover/
 
-/** Certain that the store never saw it, or did nothing with it. */
+/** Certain that the store never received the append, or did nothing with it. */
 export const wasNeverSent = (error: unknown): boolean =>
   error instanceof CallEnded ? error.effect === 'none' : error instanceof Error && NEVER_SENT.test(error.message)
 
-/** The status with which a call ended, before the client's own words for it. */
+/** A gRPC status without the client's translation. */
 export const isCallError = (error: unknown): error is Error & { code: number; details: string } =>
   error instanceof Error && 'code' in error && 'details' in error

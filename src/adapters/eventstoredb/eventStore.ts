@@ -17,7 +17,7 @@ export type EventStoreOptions = {
   readonly appendDeadlineMs?: number
 }
 
-/** EventStoreDB, or the embedded node, through the official client. Connects with the first call. */
+/** EventStoreDB or the embedded event store, by the official client. Connects with the first call. */
 export const openEventStore = ({
   connectionString,
   appendDeadlineMs = APPEND_DEADLINE_MS,
@@ -38,8 +38,8 @@ export const openEventStore = ({
 }
 
 /**
- * A torn append is sent once more with the same ids: the store recognises them, so the second answer is the answer to the
- * first. An append that is still open at the deadline is reported as unknown.
+ * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
+ * response is that of the first. An append that is unanswered at the deadline is reported as unknown.
  */
 const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
   const givenUpAtMs = performance.now() + deadlineMs
@@ -84,8 +84,8 @@ const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Pr
 type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
 
 /**
- * A resend that is refused does not tell what became of the first send: a cluster that has lost its leader refuses an
- * append because of what was sent before, while that is decided and not yet readable. The events at its place tell.
+ * A refused resend does not tell the outcome of the first append: a cluster that has lost its leader refuses an append
+ * because of the first one while that is committed but not yet readable. The events at its revisions tell.
  */
 const outcomeOfFirst = async (
   connection: Connection,
@@ -107,7 +107,7 @@ const outcomeOfFirst = async (
   return { ok: true, revision: last.revision, position: last.position }
 }
 
-/** The client itself would wait for ever. */
+/** A time limit, since the client itself waits without one. */
 const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)

@@ -3,12 +3,12 @@ import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadOptions, SubscribeOptions } from '../../ports.ts'
 
-/** Requests of the store's Read method, from the words of the port. */
+/** Requests of the store's Read method, converted from the types of the port. */
 
 const { ReadDirection } = streams.ReadReq.Options
-/** The streams of the store itself begin with a dollar sign. */
+/** System streams begin with a dollar sign. */
 const NOT_SYSTEM = '^[^$]'
-/** In search windows of 32 events: how far a reader of rare events may lag behind after a restart. */
+/** In search windows of 32 events: the maximal distance between checkpoints for readers of rare events. */
 const CHECKPOINT_WINDOWS = 4
 
 const empty = (): InstanceType<typeof shared.Empty> => new shared.Empty()
@@ -18,7 +18,7 @@ const requestOf = (options: ReadReq.Options): ReadReq =>
     options.setUuidOption(new streams.ReadReq.Options.UUIDOption().setString(empty())).setResolveLinks(false),
   )
 
-/** Without `from`, from the first event forwards, or from the last one backwards. */
+/** Without `from`: forwards from the first event, or backwards from the last one. */
 export const streamRequest = (
   stream: string,
   { from, direction = 'forwards', limit = Number.MAX_SAFE_INTEGER }: ReadOptions,
@@ -45,8 +45,8 @@ export const headRequest = (): ReadReq => {
 type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'excludeTypes'>
 
 /**
- * The store filters by stream or by type, not by both: with types to leave out it is asked by type, and whoever reads
- * takes the categories.
+ * The store filters by stream or by type, not by both: with excluded types the filter is by type, and the reader
+ * selects the categories.
  */
 const filterMessage = ({ categories, excludeTypes: without = [] }: Wanted) => {
   const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
@@ -57,7 +57,7 @@ const filterMessage = ({ categories, excludeTypes: without = [] }: Wanted) => {
   return filter.setStreamIdentifier(wanted)
 }
 
-/** Everything of the categories behind a position, now and as it comes. */
+/** The events of the categories after a position, stored and live. */
 export const subscribeRequest = (wanted: Wanted): ReadReq => {
   const { after } = wanted
   const all = new streams.ReadReq.Options.AllOptions()

@@ -1,4 +1,4 @@
-/** A field as a message announces it: its number and how it is encoded (`wire`). */
+/** The tag of a field: its number and its wire type. */
 export const tagOf = (field: number, wire: (typeof WIRE)[keyof typeof WIRE]): number => (field << 3) | wire
 
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
@@ -7,12 +7,12 @@ const WIRE_MASK = 7
 const CONTINUES = 0x80
 const DIGIT_BITS = 7
 const DIGIT = 0x7f
-/** As many digits of seven bits as a double holds exactly, and as many as 64 bits take. */
+/** The number of 7-bit digits that a double holds exactly, and the number that 64 bits take. */
 const EXACT_DIGITS = 7
 const DIGITS_MAX = 10
 const UINT64_BITS = 64
 
-/** Not a message, or cut short. */
+/** The bytes are not a message, or are truncated. */
 export class Malformed extends Error {
   constructor(at: number) {
     super(`No protobuf message: it goes wrong at byte ${at}.`)
@@ -20,7 +20,7 @@ export class Malformed extends Error {
   }
 }
 
-/** Reads the fields of a message in the order in which they stand. Nothing is read beyond the message that is open. */
+/** Reads the fields of a message in order, within the limits of the open message. */
 export class ProtobufReader {
   private readonly from: Buffer
   private at = 0
@@ -35,12 +35,12 @@ export class ProtobufReader {
     return this.at < this.end
   }
 
-  /** The tag of the next field, to be compared with `tagOf`. The field must then be read or passed. */
+  /** The tag of the next field, to be compared with `tagOf`. The field must then be read or skipped. */
   tag(): number {
     return this.size()
   }
 
-  /** Opens the message in this field; answers with what `close` needs to go on behind it. */
+  /** Opens the nested message and returns the value that `close` needs to continue after it. */
   open(): number {
     const outer = this.end
     this.end = this.endOfBytes()
@@ -71,7 +71,7 @@ export class ProtobufReader {
     return text
   }
 
-  /** Goes on behind a field that nobody needs. Groups are long out of use, and refused. */
+  /** Skips a field. Groups are deprecated, and refused. */
   pass(tag: number): void {
     switch (tag & WIRE_MASK) {
       case WIRE.varint:
@@ -102,7 +102,7 @@ export class ProtobufReader {
     throw new Malformed(this.at)
   }
 
-  /** A tag or a length: nearly always of one byte or two. */
+  /** A tag or a length, nearly always one or two bytes. */
   private size(): number {
     const byte = this.byte()
     return byte < CONTINUES ? byte : this.restOfSize(byte & DIGIT)

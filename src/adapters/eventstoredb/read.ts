@@ -8,10 +8,10 @@ import { headRequest, streamRequest } from './messages.ts'
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
 
-/** Others may lose patience with the connection while this call is well; so often it goes on over the next one. */
+/** Another call may renew the connection while this one works; it continues on the next connection so often. */
 const TORN_MAX = 2
 
-/** The rest of the read behind this event; undefined when that was the last. */
+/** The rest of the read after this event; undefined after the last one. */
 const restBehind = (options: ReadOptions, { revision }: StoredEvent): ReadOptions | undefined => {
   const { direction, limit } = options
   if (limit === 1 || (direction === 'backwards' && revision === 0n)) return undefined
@@ -19,7 +19,7 @@ const restBehind = (options: ReadOptions, { revision }: StoredEvent): ReadOption
   return { ...options, from, ...(limit === undefined ? {} : { limit: limit - 1 }) }
 }
 
-/** The events of one stream; none when it does not exist. Leaving early cancels the read on the server too. */
+/** The events of one stream; none if it does not exist. Leaving early cancels the call. */
 export async function* readStream(
   connection: Connection,
   stream: string,
@@ -69,8 +69,8 @@ export const head = async (connection: Connection): Promise<bigint> => {
 type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
 
 /**
- * The answers of a call of the store, until it ends or the reader leaves, which cancels it. Ends with Silence when nothing
- * comes while somebody waits for it, and with the client's own errors.
+ * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws Silence if nothing comes
+ * while the reader waits, and the client's own errors.
  */
 export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<Answer> {
   let waiting = true

@@ -1,7 +1,7 @@
 import { connect } from 'node:tls'
 import { causeOf } from './errors.ts'
 
-/** Why an event store does not work with this service as it is configured. An operator can mend each of them. */
+/** Reasons for which an event store refuses this service. Each needs a change by an operator. */
 export type Refused = 'credentials' | 'rights' | 'certificate'
 
 const SENTENCES: Readonly<Record<Refused, string>> = {
@@ -10,7 +10,7 @@ const SENTENCES: Readonly<Record<Refused, string>> = {
   certificate: 'The certificate of the event store is not trusted.',
 }
 
-/** The store answered, and will have nothing done. Nothing was. */
+/** The store refused the request, and did nothing. */
 export class StoreRefused extends Error {
   readonly refused: Refused
 
@@ -23,13 +23,13 @@ export class StoreRefused extends Error {
 
 const PERMISSION_DENIED = 7
 const UNAUTHENTICATED = 16
-/** Words of OpenSSL and Node, which are all that is left of a failed handshake. */
+/** Error messages of OpenSSL and Node, the only trace of a failed handshake. */
 const CERTIFICATE = /certificate|altnames|CERT_|unable to (?:verify|get)/i
 const NOT_DISCOVERED = 'Failed to discover'
 const HANDSHAKE_MAX_MS = 1_000
 const DEFAULT_PORT = 2113
 
-/** Undefined for anything else. */
+/** Undefined for other errors. */
 export const refusalOf = (error: unknown): StoreRefused | undefined => {
   if (error instanceof StoreRefused) return error
   if (!(error instanceof Error)) return undefined
@@ -42,7 +42,7 @@ export const refusalOf = (error: unknown): StoreRefused | undefined => {
 
 type Node = { readonly host: string; readonly port: number }
 
-/** The nodes that the connection string names, if they are to be reached by TLS with a certificate that is checked. */
+/** The nodes in the connection string, if it asks for TLS with verified certificates. */
 const nodesIn = (connectionString: string): readonly Node[] => {
   const [, hosts = '', settings = ''] =
     /^esdb(?:\+discover)?:\/\/(?:[^@/]*@)?([^/?]*)\/?\??(.*)$/.exec(connectionString) ?? []
@@ -53,7 +53,7 @@ const nodesIn = (connectionString: string): readonly Node[] => {
   })
 }
 
-/** The error of a handshake with this node; undefined when there was none in time. */
+/** The error of a TLS handshake with this node; undefined if there was none in time. */
 const handshake = ({ host, port }: Node): Promise<Error | undefined> =>
   new Promise(resolve => {
     const socket = connect({ host, port, servername: host, ALPNProtocols: ['h2'] })
@@ -66,7 +66,9 @@ const handshake = ({ host, port }: Node): Promise<Error | undefined> =>
     socket.once('error', end)
   })
 
-/** A client that discovers its cluster keeps to itself why no node can be reached; so each is asked once for the reason. */
+/**
+ * A client that discovers its cluster hides the reason for which no node can be reached, so each node is asked once.
+ */
 export const refusalBehind = async (connectionString: string, error: unknown): Promise<StoreRefused | undefined> => {
   if (!(error instanceof Error && error.message.startsWith(NOT_DISCOVERED))) return refusalOf(error)
   const failures = await Promise.all(nodesIn(connectionString).map(handshake))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
 import type { Client, Connection } from './connection.ts'
-import { Silence, isLost, placed } from './errors.ts'
+import { Silence, isLost, withPosition } from './errors.ts'
 import { subscribeRequest } from './messages.ts'
 import { received } from './read.ts'
 
@@ -11,9 +11,9 @@ const RESUBSCRIBE_MS = 100
 const RESUBSCRIBE_MAX_MS = 5000
 
 /**
- * Re-subscribes behind the last item for as long as the signal allows, so that a reader sees one endless feed, and tells of
- * each time that the store does not answer or refuses this service (StoreRefused): both may be mended while the reader
- * waits. Any other answer is thrown: the store understood what it was asked and will say the same again.
+ * Resubscribes after the last item until the signal aborts, so that the reader sees one endless feed, and yields an
+ * item each time that the store does not answer or refuses this service (StoreRefused), since both may be repaired
+ * meanwhile. Other errors are thrown, because repeating the request would give them again.
  */
 export async function* subscribe(connection: Connection, options: SubscribeOptions): AsyncGenerator<FeedItem> {
   const { signal } = options
@@ -32,9 +32,9 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
     } catch (error) {
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
-      if (refused === undefined && !isInterruption(error)) throw placed(error, after)
+      if (refused === undefined && !isInterruption(error)) throw withPosition(error, after)
       if (error instanceof Silence && error.limitMs < FEED_SILENCE_MS) connection.renew(client)
-      // A log in which nothing happens is silent too: that it was asked again is no interruption.
+      // An idle log is silent too, so that resubscribing is not reported as an interruption.
       if (!isQuiet(error)) {
         live = false
         yield { kind: 'interrupted', error: refused ?? error }
@@ -48,17 +48,17 @@ const isQuiet = (error: unknown): boolean => error instanceof Silence && error.l
 
 const UNKNOWN = 2
 const INVALID_ARGUMENT = 3
-/** Answers to what was asked, which the client classifies as it does a lost connection: by their gRPC status. */
+/** Statuses of refused requests, which the client classifies as a lost connection. */
 const ANSWERS: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMENT])
 
-/** The connection was lost, or the store is going down or hung: not an answer to what was asked. */
+/** The connection was lost, or the store shuts down or hangs. */
 const isInterruption = (error: unknown): boolean =>
   isLost(error) && !(error instanceof Error && 'code' in error && ANSWERS.has(error.code))
 
 const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): bigint =>
   item.kind === 'event' ? item.event.position : item.position
 
-/** One subscription. Checkpoints keep their place among the events. */
+/** One subscription. Checkpoints are yielded in order among the events. */
 async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<FeedItem> {
   let confirmed = false
   const silenceMs = (): number => (confirmed ? FEED_SILENCE_MS : CONFIRMATION_SILENCE_MS)
@@ -72,7 +72,7 @@ async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): A
   }
 }
 
-/** Of the events that were asked for by type, those of the categories. */
+/** Selects the categories among events that were requested by type. */
 const wantedBy = ({
   categories,
   excludeTypes: without = [],

@@ -3,9 +3,8 @@ import type { ClientHttp2Stream, Http2Session, OutgoingHttpHeaders } from 'node:
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 
 /**
- * How much the store may send ahead of what has been read, per call and per connection (RFC 9113, 5.2). With the 64 KiB that
- * HTTP/2 begins with, a reader waits for the store after every hundred events; a network that takes 1 ms there and back
- * makes that 150 ms for 20,000 events.
+ * The flow-control window per call and per connection (RFC 9113, 5.2). With the default of 64 KiB a reader waits for
+ * the store after every hundred events; with a round trip of 1 ms that costs 150 ms for 20,000 events.
  */
 const WINDOW_BYTES = 1024 * 1024
 
@@ -25,8 +24,8 @@ const widen = (message: unknown): void => {
 }
 
 /**
- * The client makes its channels without an option for it, so that the connection is caught when Node reports a call on it.
- * Where Node does not report any, reads are as slow as they were. Answers with what ends it.
+ * The client has no option for it, so the connection is captured when Node reports a call on it by a diagnostics
+ * channel. Without that report reads work, but slower. Returns a function that ends the capture.
  */
 export const widenWindows = (): (() => void) => {
   const listener = (message: unknown): void => widen(message)

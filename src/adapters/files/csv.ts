@@ -6,15 +6,15 @@ const encoder = new TextEncoder()
 const EMPTY = /^$/
 
 /**
- * A text that spreadsheets calculate: = + - @ behind any white space, control or format characters, which they leave
- * out; the forms of these four for other scripts, which some take for the same; and a tab or a carriage return, which
- * some take for the end of the cell. A text with an apostrophe before it belongs to them, so that the escape can be undone.
+ * Texts that spreadsheets calculate: = + - @ after any white space, control or format characters, which they skip; the
+ * variants of these four in other scripts, which some treat as equal; and a tab or a carriage return, which some treat
+ * as the end of the cell. Texts that begin with an apostrophe are included, so that the escape can be undone.
  */
 const ESCAPED = /^(?:'|[\s\p{Cc}\p{Cf}]*[=+\-@\t\r＝＋－＠﹦﹢﹣﹫−])/u
 
 const textOf = (text: string): string => (ESCAPED.test(text) ? `'${text}` : text)
 
-/** An absent value is an empty cell, an empty text a quoted one, and a value with members of its own is JSON. */
+/** An absent value is an empty cell, an empty text is quoted, and an object is JSON. */
 const cellOf = (value: unknown, type: ColumnType | undefined): unknown => {
   if (value === null || value === undefined) return value
   if (type === 'json') return JSON.stringify(value)
@@ -22,9 +22,9 @@ const cellOf = (value: unknown, type: ColumnType | undefined): unknown => {
 }
 
 /**
- * CSV as RFC 4180 has it, in UTF-8, with a header. A text that a spreadsheet would calculate, or that begins with an
- * apostrophe, gets an apostrophe before it: a reader who removes one apostrophe from each cell that begins with one has
- * every text as it was. Numbers, times and JSON stay as they are.
+ * CSV by RFC 4180 in UTF-8 with a header. A text that a spreadsheet would calculate, or that begins with an apostrophe,
+ * is prefixed with an apostrophe (formula injection): removing one leading apostrophe from each such cell restores
+ * every text. Numbers, times and JSON are not changed.
  */
 export const csv: FileFormat = columns => {
   const names = Object.keys(columns)
@@ -35,13 +35,13 @@ export const csv: FileFormat = columns => {
       columns: names,
       header,
       record_delimiter: '\r\n',
-      // A line feed alone ends a record for many readers, so that a text which holds one is quoted, too.
+      // Many readers end a record at a line feed alone, so that texts with one are quoted too.
       quote_record_delimiter: true,
       quoted_match: EMPTY,
     })
     header = false
     return encoder.encode(text)
   }
-  // A file without rows still names its columns.
+  // A file without rows still has the header.
   return { write: lines, end: () => (header ? lines([]) : new Uint8Array()) }
 }

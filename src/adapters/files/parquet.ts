@@ -5,8 +5,8 @@ import type { FileFormat } from '../../ports.ts'
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
 /**
- * Rows of one group, which lies in memory until it is full: enough that columns compress and statistics tell something,
- * and few enough that writing one does not keep the other work of this process waiting.
+ * Rows of one row group, which stays in memory until it is full: large enough for compression and statistics, small
+ * enough that writing one does not block the event loop for long.
  */
 const GROUP_ROWS = 5_000
 
@@ -15,9 +15,9 @@ type Element = Omit<SchemaElement, 'name'>
 const STRING: Element = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }
 
 /**
- * Each type in both of the notations that Parquet has, since older readers know the converted types alone. An instant is
- * adjusted to UTC: without that mark readers take it for a local time. JSON is text, which every reader shows; of the type
- * JSON some make bytes.
+ * Each type in both notations of Parquet, since older readers know the converted types only. Instants are marked as
+ * UTC, because readers take unmarked ones for local times. JSON is stored as text, because some readers show the type
+ * JSON as bytes.
  */
 const TYPES: Readonly<Record<ColumnType, Element>> = {
   text: STRING,
@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<ColumnType, Element>> = {
   date: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
 }
 
-/** The value as the writer takes it: integers of 64 bits as bigint, instants and days as dates. */
+/** Values as the writer expects them: 64-bit integers as bigint, instants and dates as Date. */
 const VALUES: Readonly<Record<ColumnType, (value: unknown) => unknown>> = {
   text: value => value,
   json: value => JSON.stringify(value),
@@ -47,7 +47,7 @@ const schemaOf = (columns: Columns): SchemaElement[] => [
   ...Object.entries(columns).map(([name, type]) => ({ name, repetition_type: 'OPTIONAL' as const, ...TYPES[type] })),
 ]
 
-/** Apache Parquet, Snappy, row group by row group. */
+/** Apache Parquet with Snappy, one row group after the other. */
 export const parquet: FileFormat = columns => {
   const fields = Object.entries(columns)
   const writer = new ByteWriter()
@@ -56,7 +56,8 @@ export const parquet: FileFormat = columns => {
 
   const take = (): Uint8Array => {
     const bytes = writer.getBytes().slice()
-    // Bytes that were taken are no longer kept; `offset` goes on counting, since the footer says where each group begins.
+    // Resets the buffer after its bytes were taken. `offset` continues to count, since the footer has the start of each
+    // group.
     writer.index = 0
     return bytes
   }

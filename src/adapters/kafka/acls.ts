@@ -3,7 +3,7 @@ import type { ReadingRights } from '../../ports.ts'
 import { withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
-/** Who may read a topic, where the broker has an authorizer. */
+/** Read access to topics, for brokers with an authorizer. */
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
 const { READ, DESCRIBE } = AclOperationTypes
@@ -16,7 +16,7 @@ const topicOf = (resourceName: string): Resource => ({
   resourcePatternType: ResourcePatternTypes.LITERAL,
 })
 
-/** Every group whose name begins so: consumers name their groups as they like behind it. */
+/** Every group with this prefix, so that consumers choose the rest of the name. */
 const groupsOf = (resourceName: string): Resource => ({
   resourceType: AclResourceTypes.GROUP,
   resourceName,
@@ -36,8 +36,8 @@ const filtersOf = ({ topics, groupPrefix }: ReadingRights): AclFilter[] =>
     permissionType: AclPermissionTypes.ANY,
   }))
 
-/** False where the broker has no authorizer, and so no list to put anything on. */
-const whereEnforced = async (work: () => Promise<unknown>): Promise<boolean> => {
+/** False if the broker has no authorizer, and therefore no ACLs. */
+const ifEnforced = async (work: () => Promise<unknown>): Promise<boolean> => {
   try {
     await work()
     return true
@@ -47,7 +47,7 @@ const whereEnforced = async (work: () => Promise<unknown>): Promise<boolean> => 
   }
 }
 
-/** Granting twice is granting once. Throws FactBusRefused when we may not change the lists, or Unavailable. */
+/** Idempotent. Throws FactBusRefused if this service may not change ACLs, or Unavailable. */
 export const grantReading = (
   options: FactBusOptions,
   principal: string,
@@ -55,10 +55,10 @@ export const grantReading = (
 ): Promise<'granted' | 'not_enforced'> =>
   withAdmin(options, async admin => {
     const acl = entriesOf(principal, rights)
-    return (await whereEnforced(() => admin.createAcls({ acl }))) ? 'granted' : 'not_enforced'
+    return (await ifEnforced(() => admin.createAcls({ acl }))) ? 'granted' : 'not_enforced'
   })
 
 export const revokeReading = (options: FactBusOptions, rights: ReadingRights): Promise<void> =>
   withAdmin(options, async admin => {
-    await whereEnforced(() => admin.deleteAcls({ filters: filtersOf(rights) }))
+    await ifEnforced(() => admin.deleteAcls({ filters: filtersOf(rights) }))
   })

@@ -2,7 +2,7 @@ import type { Admin } from 'kafkajs'
 import { Unavailable } from '../../ports.ts'
 import { type FactBusOptions, FactBusRefused, openClient, refusalOf } from './client.ts'
 
-/** Topics are there with other settings than the contract's; changing them is an operator's decision. */
+/** Existing topics have other settings than configured. Changing them is an operator's decision. */
 export class TopicMismatch extends Error {
   constructor(differences: readonly string[]) {
     super(`Kafka's topics differ from the contract: ${differences.join('; ')}.`)
@@ -11,8 +11,8 @@ export class TopicMismatch extends Error {
 }
 
 /**
- * Does the work over a connection of its own, which is closed afterwards. Throws TopicMismatch as it comes, FactBusRefused
- * when we may not, and Unavailable for the rest.
+ * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws FactBusRefused if the
+ * broker does not permit the work, and Unavailable for every other error.
  */
 export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin) => Promise<T>): Promise<T> => {
   const client = openClient(options)

@@ -13,7 +13,7 @@ import {
 } from 'kafkajs'
 import type { Log } from '../../ports.ts'
 
-/** Whatever fails here is tried again or thrown, so that it is a warning until somebody gives up. */
+/** Errors of the client are logged as warnings only, because each is either retried or thrown. */
 export type KafkaLog = Pick<Log, 'warn'>
 
 export type KafkaSasl = {
@@ -23,19 +23,19 @@ export type KafkaSasl = {
 }
 
 export type FactBusOptions = {
-  /** `host:port` of some of the brokers; the others are learnt from them. */
+  /** `host:port` of some brokers; the client discovers the others. */
   readonly brokers: readonly string[]
   readonly ssl?: boolean | ConnectionOptions | undefined
   readonly sasl?: KafkaSasl | undefined
   readonly clientId: string
   readonly logger: KafkaLog
-  /** How long any answer may take; 10 s when not given. */
+  /** The timeout of one request; 10 s by default. */
   readonly requestTimeoutMs?: number
-  /** How long one publish() tries again; 10 s when not given. */
+  /** The limit for all retries of one publish(); 10 s by default. */
   readonly publishDeadlineMs?: number
 }
 
-/** The broker was reached and said no: retrying cannot help, somebody must change a setting. */
+/** The broker refused the login or the operation: retrying cannot help, an operator must change a setting. */
 export class FactBusRefused extends Error {
   constructor(sentence: string, cause: unknown) {
     super(sentence, { cause })
@@ -46,12 +46,12 @@ export class FactBusRefused extends Error {
 export type KafkaClient = {
   producer(): Producer
   admin(): Admin
-  /** Ends every connection at once, also a half-open one for which kafkajs would wait without end. */
+  /** Ends every connection at once, also a half-open one, for which kafkajs would wait without limit. */
   drop(): void
 }
 
 const CONNECT_TIMEOUT_MS = 3_000
-/** How long a broker may wait for its replicas: less than we wait for the broker. */
+/** The broker's wait for its replicas: shorter than the client's wait for the broker. */
 export const ACK_TIMEOUT_MS = 8_000
 const REQUEST_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 30_000
@@ -65,7 +65,7 @@ const logTo =
   ({ namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
     logger.warn({ ...details, kafka: namespace }, message)
 
-/** The connections of one client. Once `dropped`, none is opened any more: kafkajs would go on reconnecting. */
+/** The connections of one client. Once `dropped`, no new one is opened, since kafkajs would go on reconnecting. */
 type Connections = { readonly sockets: Set<Socket>; dropped: boolean }
 
 const socketsInto =
@@ -81,7 +81,7 @@ const socketsInto =
     return socket
   }
 
-/** The same login in the shape of kafkajs, whose type wants each mechanism by itself. */
+/** The login in the types of kafkajs, which have one variant for each mechanism. */
 const loginOf = ({ mechanism, username, password }: KafkaSasl): SASLOptions => {
   if (mechanism === 'plain') return { mechanism, username, password }
   if (mechanism === 'scram-sha-256') return { mechanism, username, password }
@@ -96,17 +96,17 @@ const configOf = (options: FactBusOptions, logger: KafkaLog, connections: Connec
   connectionTimeout: CONNECT_TIMEOUT_MS,
   authenticationTimeout: CONNECT_TIMEOUT_MS,
   requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
-  // Enough to reach each of the named brokers once.
+  // One attempt for each of the configured brokers.
   retry: { retries: options.brokers.length, initialRetryTime: RETRY_MIN_MS, maxRetryTime: RETRY_MAX_MS },
   logLevel: logLevel.WARN,
   logCreator: logTo(logger),
   socketFactory: socketsInto(connections),
 })
 
-/** A client of its own, not yet connected. */
+/** A new client, not yet connected. */
 export const openClient = (options: FactBusOptions): KafkaClient => {
   const connections: Connections = { sockets: new Set(), dropped: false }
-  // What kafkajs says about connections that we end ourselves is nobody's concern.
+  // Messages of kafkajs about connections that were dropped on purpose are not logged.
   const unlessDropped: KafkaLog = {
     warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
   }
@@ -135,7 +135,7 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
   }
 }
 
-/** The broker's own name for what went wrong (`NOT_LEADER_FOR_PARTITION`), wherever kafkajs has wrapped it. */
+/** The broker's error code (`NOT_LEADER_FOR_PARTITION`), at any depth of kafkajs's wrapping errors. */
 export const protocolErrorOf = (error: unknown): string | undefined => {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ('type' in at && typeof at.type === 'string') return at.type
@@ -150,7 +150,7 @@ const isLoginRefusal = (error: unknown): boolean => {
   return protocolErrorOf(error) === 'SASL_AUTHENTICATION_FAILED'
 }
 
-/** One sentence when the broker refuses us, undefined when it merely does not answer. Never holds the password. */
+/** One sentence if the broker refuses this service; undefined if it does not answer. Never contains the password. */
 export const refusalOf = (error: unknown, { sasl }: FactBusOptions): string | undefined => {
   if (isLoginRefusal(error)) {
     return `Kafka refused the login of user ${sasl?.username ?? '(none)'} by ${sasl?.mechanism ?? 'no mechanism'}.`

@@ -12,12 +12,12 @@ import {
 import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topics.ts'
 
-/** A broker takes 1,048,588 bytes by default; the rest is for the header that it counts with the records. */
+/** Less than the broker's default limit of 1,048,588 bytes, which includes the record batch header. */
 const REQUEST_BYTES_MAX = 1_040_000
-/** Lengths, attributes and deltas around a record, and around each header of it, are never longer than this. */
+/** Upper bounds of the lengths, attributes and deltas around a record, and around each of its headers. */
 const RECORD_OVERHEAD_BYTES = 40
 const HEADER_OVERHEAD_BYTES = 10
-/** After this no further attempt begins: the caller, who keeps the checkpoint, decides. */
+/** After this time no further attempt begins, and the caller, which keeps the checkpoint, decides. */
 const PUBLISH_DEADLINE_MS = 10_000
 const CLOSE_GRACE_MS = 5_000
 const PAUSE_MIN_MS = 50
@@ -29,8 +29,8 @@ type Delivery = { effect: Unavailable['effect']; readonly deadline: number }
 type Connection = Awaited<ReturnType<typeof connect>>
 
 /**
- * OpenTelemetry's instrumentation of kafkajs writes a traceparent of its own into the headers that it sees. A fact keeps
- * the one that it was stored with, so that a redelivery is byte-identical: whoever looks is shown a copy.
+ * OpenTelemetry's instrumentation of kafkajs adds a traceparent to the headers that it reads. A fact keeps its stored
+ * one, so that a redelivery is byte-identical; therefore every read of the headers returns a copy.
  */
 const recordOf = ({ key, headers }: FactMessage, value: Buffer): Message => ({
   key,
@@ -51,7 +51,7 @@ const producerRecordOf = (fact: FactMessage): ProducerRecord => {
   return { fact, record: recordOf(fact, value), bytes }
 }
 
-/** Consecutive messages that fit into one request; order is kept across and within the chunks. */
+/** Consecutive messages that fit into one request. Order is kept across and within chunks. */
 const chunked = (facts: readonly FactMessage[]): ProducerRecord[][] => {
   const chunks: ProducerRecord[][] = []
   let room = 0
@@ -89,12 +89,13 @@ const isTooLarge = (error: unknown): boolean =>
   ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(protocolErrorOf(error) ?? '')
 
 /**
- * Delivers chunks over one connection, which is opened when it is first needed and again after every failure.
+ * Sends chunks over one connection, which is opened on first use and again after every failure.
  *
- * The retry loop is ours, kafkajs retries nothing: its own loop sends again only to the brokers that have not yet
- * answered, and so can lose the messages of a partition whose leader moves to one that has.
+ * The retry loop is here, because that of kafkajs resends only to the brokers that have not answered yet, and so can
+ * lose the messages of a partition whose leader moves to one that has. Long because the steps of a delivery share the
+ * connection and call each other.
  */
-const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
+const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   let connection: Connection | undefined
 
   const drop = (): void => {
@@ -120,7 +121,9 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
     await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)
   }
 
-  /** A topic may take less than the broker: then halves are tried, down to the one message that is too large. */
+  /**
+   * The limit of a topic may be lower than the broker's: halves are tried, down to the one message that is too large.
+   */
   const split = async (chunk: readonly ProducerRecord[], delivery: Delivery, error: unknown): Promise<void> => {
     const [first, ...others] = chunk
     if (first !== undefined && others.length === 0) throw new FactTooLarge(first.fact, error)
@@ -154,63 +157,63 @@ const createCourier = (options: FactBusOptions, closing: AbortSignal) => {
 /**
  * Publishes facts to Kafka, at least once and in order per key, with the acknowledgement of all replicas.
  *
- * One request is under way at a time, over all calls: the next one leaves only when the one before is acknowledged. Two
- * in flight could be stored as "second, first" when the first is lost and sent again. Calls that wait behind one that
- * fails therefore fail too (effect `none`): they would overtake the messages that their caller is about to send again.
+ * One request is in flight at a time, over all calls. Two in flight could be stored as "second, first" when the first
+ * is lost and sent again. Calls that wait behind a failing one therefore fail too (effect `none`): they would overtake
+ * the messages that their caller is about to send again.
  *
- * Connects on first use. Errors: Unavailable when the broker does not answer; FactTooLarge; FactBusRefused when
- * credentials or permissions are wrong; TopicMismatch from ensureTopics.
+ * Connects on first use. Throws Unavailable if the broker does not answer, FactTooLarge, FactBusRefused for wrong
+ * credentials or permissions, and TopicMismatch from ensureTopics. Long because it lists every method of the port.
  */
 export const openFactBus = (options: FactBusOptions): SubscriberBus => {
   const closing = new AbortController()
-  const { deliverAll, drop } = createCourier(options, closing.signal)
+  const { deliverAll, drop } = createProducer(options, closing.signal)
   let last: Promise<void> = Promise.resolve()
 
-  const inTurn = async (before: Promise<void>, chunks: readonly ProducerRecord[][]): Promise<void> => {
+  const afterPrevious = async (before: Promise<void>, chunks: readonly ProducerRecord[][]): Promise<void> => {
     await before.catch((cause: unknown) => {
       throw new Unavailable('fact bus', 'none', cause)
     })
     try {
       await deliverAll(chunks)
     } catch (error) {
-      // Whoever waits already has `before` and fails with it; whoever comes from now on begins afresh.
+      // Calls that wait already hold `before` and fail with it; later calls start from a resolved promise.
       last = Promise.resolve()
       throw error
     }
   }
 
-  const refuseWhenClosed = (): void => {
+  const throwIfClosed = (): void => {
     if (closing.signal.aborted) throw new Unavailable('fact bus', 'none', new Error('It was closed.'))
   }
 
   return {
     async ensureTopics(topics) {
-      refuseWhenClosed()
+      throwIfClosed()
       await ensureTopics(options, topics)
     },
     async deleteTopics(topics) {
-      refuseWhenClosed()
+      throwIfClosed()
       await deleteTopics(options, topics)
     },
     async grantReading(principal, rights) {
-      refuseWhenClosed()
+      throwIfClosed()
       return grantReading(options, principal, rights)
     },
     async revokeReading(rights) {
-      refuseWhenClosed()
+      throwIfClosed()
       await revokeReading(options, rights)
     },
     async publish(messages) {
-      refuseWhenClosed()
-      const turn = inTurn(last, chunked(messages))
-      last = turn
-      await turn
+      throwIfClosed()
+      const published = afterPrevious(last, chunked(messages))
+      last = published
+      await published
     },
     async close() {
       closing.abort()
       const grace = new AbortController()
-      const patience = delay(CLOSE_GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined)
-      await Promise.race([last.catch(() => undefined), patience])
+      const timeout = delay(CLOSE_GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined)
+      await Promise.race([last.catch(() => undefined), timeout])
       grace.abort()
       drop()
     },

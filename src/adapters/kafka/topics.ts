@@ -5,13 +5,13 @@ import { TopicMismatch, withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
 const REPLICAS_MAX = 3
-/** With three replicas an acknowledgement means two disks: one broker may be down, and none may be lost. */
+/** With three replicas an acknowledgement means two disks: one broker may be down, and none may lose its disk. */
 const IN_SYNC_OF_THREE = 2
 const RETENTION = 'retention.ms'
 const LEADERS_DEADLINE_MS = 15_000
 const LEADERS_POLL_MS = 50
-/** Right after its creation a topic is not yet known to every broker. */
-const SETTLING = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE', 'NOT_LEADER_FOR_PARTITION'])
+/** Errors of a topic that was just created and that not every broker knows yet. */
+const NEW_TOPIC_ERRORS = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE', 'NOT_LEADER_FOR_PARTITION'])
 
 const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<void> => {
   const { brokers } = await admin.describeCluster()
@@ -32,8 +32,8 @@ const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<
 }
 
 /**
- * The number of partitions by topic, or undefined as long as some partition is unknown or has no leader. A broker tells
- * of its leadership before it takes it up: only one that answers for the offsets of a partition also takes messages.
+ * The number of partitions by topic; undefined while a partition is unknown or has no leader. A broker announces its
+ * leadership before it accepts it: only one that returns the offsets of a partition also takes messages.
  */
 const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number> | undefined> => {
   try {
@@ -42,7 +42,7 @@ const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map
     if (led) await Promise.all(names.map(name => admin.fetchTopicOffsets(name)))
     return led ? new Map(topics.map(({ name, partitions }) => [name, partitions.length])) : undefined
   } catch (error) {
-    if (SETTLING.has(protocolErrorOf(error) ?? '')) return undefined
+    if (NEW_TOPIC_ERRORS.has(protocolErrorOf(error) ?? '')) return undefined
     throw error
   }
 }
@@ -59,7 +59,7 @@ const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, 
 
 type Setting = { readonly name: string; readonly value: string }
 
-/** The settings of each topic, and the retention that it has in effect. */
+/** The settings of each topic, and its effective retention. */
 const settingsOf = async (admin: Admin, names: readonly string[]) => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
@@ -76,20 +76,20 @@ const settingsOf = async (admin: Admin, names: readonly string[]) => {
 }
 
 const FOR_EVER = -1
-/** Whether facts stay for as long as is promised. Longer is no breach, and to shorten it deletes facts. */
-const isKept = (retention: string, wantedMs: number): boolean =>
+/** Whether the retention is at least the promised one. A longer one is kept, since shortening it would delete facts. */
+const isLongEnough = (retention: string, wantedMs: number): boolean =>
   Number(retention) === FOR_EVER || Number(retention) >= wantedMs
 
 /**
- * Lengthens the retention of topics that keep facts for less than is promised. The request replaces all settings of a topic,
- * so that those that it has are sent along. Throws TopicMismatch with the command when the broker does not permit it.
+ * Lengthens the retention of topics whose retention is shorter than promised. The request replaces all settings of a
+ * topic, so the present ones are sent too. Throws TopicMismatch with the command if the broker does not permit it.
  */
-const lengthen = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
+const lengthenRetention = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
   const found = await settingsOf(
     admin,
     topics.map(({ topic }) => topic),
   )
-  const short = topics.filter(({ topic, retentionMs }) => !isKept(found.get(topic)?.retention ?? '', retentionMs))
+  const short = topics.filter(({ topic, retentionMs }) => !isLongEnough(found.get(topic)?.retention ?? '', retentionMs))
   if (short.length === 0) return
   const resources = short.map(({ topic, retentionMs }) => ({
     type: kafkajs.ConfigResourceTypes.TOPIC,
@@ -117,20 +117,20 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
   const missing = topics.filter(({ topic }) => !present.has(topic))
   if (missing.length > 0) await create(admin, missing)
   const names = topics.map(({ topic }) => topic)
-  // Both are read back for new topics too: another process may have made them between our look and our creation.
+  // Read back for new topics too, because another process may have created them in between.
   const partitionsOf = await awaitLeaders(admin, names)
   const differences = topics.flatMap(({ topic, partitions }) => {
     const found = partitionsOf.get(topic)
     return found === partitions ? [] : [`${topic} has partitions ${found}, wanted ${partitions}`]
   })
-  // Another number moves keys to other partitions, and with that their order: only a new topic can have it.
+  // Another number of partitions would move keys between partitions and break their order, so it cannot be changed.
   if (differences.length > 0) throw new TopicMismatch(differences)
-  await lengthen(admin, topics)
+  await lengthenRetention(admin, topics)
 }
 
 /**
- * Creates the topics that are missing, waits until each partition has a leader, and lengthens a retention that is shorter
- * than wanted. Throws TopicMismatch naming the values found and wanted, FactBusRefused, or Unavailable.
+ * Creates missing topics, waits until each partition has a leader, and lengthens retentions that are too short. Throws
+ * TopicMismatch with the found and wanted values, FactBusRefused, or Unavailable.
  */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
   if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))
@@ -145,8 +145,8 @@ const remove = async (admin: Admin, topic: string): Promise<void> => {
 }
 
 /**
- * One by one, since one that is gone would hide what became of the others; and only those that are there, since kafkajs
- * takes a topic that is unknown for one that is not known yet. Throws FactBusRefused or Unavailable.
+ * Deletes one topic per request, since the error of one would hide the results of the others. Missing topics are
+ * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws FactBusRefused or Unavailable.
  */
 export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
   withAdmin(options, async admin => {

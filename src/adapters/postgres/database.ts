@@ -1,7 +1,11 @@
-/** The read models' port on Postgres: one pool, exact values, bounded waiting, and honest words about what was lost. */
+/**
+ * The database port on Postgres: one pool, exact values, bounded waits, and errors that tell whether a write may have
+ * happened.
+ */
 
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { endsConnection, mayWrite, statementError } from './errors.ts'
@@ -12,7 +16,7 @@ export { fence, type LeaseOptions, Replaced } from './lease.ts'
 
 export type DatabaseOptions = {
   readonly connectionString: string
-  /** Postgres ends a statement after this time; the client stops waiting a little later. */
+  /** Postgres cancels a statement after this time; the client stops waiting a little later. */
   readonly statementTimeoutMs?: number
   readonly poolMax?: number
   readonly applicationName?: string
@@ -21,16 +25,16 @@ export type DatabaseOptions = {
 
 const STATEMENT_TIMEOUT_MS = 2_000
 const CONNECT_TIMEOUT_MS = 2_000
-/** How much longer the client waits than the server, whose answer says more than a timeout of the client. */
+/** The client waits longer than the server, because the server's error is more specific than a client timeout. */
 const ANSWER_GRACE_MS = 500
-/** A process that is stopped inside a transaction must not hold its row locks for ever. */
+/** Ends transactions of a stopped process, whose row locks would otherwise remain. */
 const IDLE_IN_TRANSACTION_MS = 8_000
 const POOL_MAX = 10
-/** A server that hangs does not close its side of a connection. */
+/** A hung server does not close its side of a connection. */
 const CLOSE_MAX_MS = 2_000
 const PREPARED_MAX = 256
 const SEEN_ONCE_MAX = 1_024
-/** Whoever reads a whole table in the background may wait longer for a batch than a request may for its answer. */
+/** Background reads of a whole table may wait longer for a batch than requests. */
 const SNAPSHOT_STATEMENT_TIMEOUT_MS = 30_000
 
 type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
@@ -39,23 +43,22 @@ const statementName = (text: string): string =>
   `s_${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
 
 /**
- * Names for texts that come again: a named statement is parsed and planned once per connection. Bounded on both sides,
- * because connections keep what was prepared for as long as they live, and texts made by a program may have no end.
+ * Names for repeated statements: a named statement is parsed and planned once per connection. Bounded, because
+ * connections keep prepared statements for their lifetime and the number of generated texts is unlimited.
  */
 const statementNames = (): ((text: string) => string | undefined) => {
   const names = new Map<string, string>()
-  const seenOnce = new Set<string>()
+  const seenOnce = new LRUCache<string, true>({ max: SEEN_ONCE_MAX })
   return text => {
     const known = names.get(text)
     if (known !== undefined || names.size >= PREPARED_MAX) return known
     if (seenOnce.delete(text)) return names.set(text, statementName(text)).get(text)
-    if (seenOnce.size >= SEEN_ONCE_MAX) seenOnce.clear()
-    seenOnce.add(text)
+    seenOnce.set(text, true)
     return undefined
   }
 }
 
-/** Without values a text may hold several statements, which cannot be prepared. */
+/** A text without values may contain several statements, which cannot be prepared. */
 const toStatement = (
   text: string,
   values: readonly unknown[] | undefined,
@@ -70,7 +73,7 @@ const acquire = async (pool: Pool): Promise<PoolClient> => {
   try {
     return await pool.connect()
   } catch (error) {
-    // Nothing was sent, whatever the reason: not reached, refused, or no connection free in time.
+    // Nothing was sent: the server was not reachable, refused the connection, or no connection became free in time.
     throw new Unavailable('database', 'none', error)
   }
 }
@@ -89,10 +92,10 @@ const runStatement = async <R extends Row>(pool: Pool, statement: Statement): Pr
 
 const commit = async (client: PoolClient): Promise<void> => {
   const { command } = await client.query('commit').catch((error: unknown) => {
-    // Only here can the answer to something done be lost: without a commit Postgres rolls back.
+    // Only a commit can be lost after it took effect; without a commit Postgres rolls back.
     throw statementError(error, 'unknown')
   })
-  // Postgres answers the commit of a failed transaction with success and this word.
+  // Postgres answers the commit of a failed transaction with success and the command tag ROLLBACK.
   if (command !== 'COMMIT') throw new Error('The transaction was rolled back, because a failed statement was ignored.')
 }
 
@@ -106,7 +109,7 @@ const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
 
 type Send = <R extends Row>(statement: Statement) => Promise<R[]>
 
-/** `begin` opens the transaction; `work` sends its statements on this one connection. */
+/** `begin` starts the transaction; `work` sends its statements on the same connection. */
 const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
   const client = await acquire(pool)
   const send: Send = async <R extends Row>(statement: Statement): Promise<R[]> => {
@@ -141,11 +144,11 @@ const snapshotOf = (send: Send): Snapshot => {
       )
       const fetch = (): Promise<R[]> => {
         const fetched = patiently<R>({ text: `fetch ${size} from ${cursor}` })
-        // Whoever breaks off leaves a batch that nobody awaits; its failure is then nobody's.
+        // A reader that leaves early never awaits the batch that was read ahead, so its rejection is handled here.
         fetched.catch(() => undefined)
         return fetched
       }
-      // One batch ahead: the database reads on while this one is worked on.
+      // Reads one batch ahead, so that the database works while the present batch is processed.
       for (let next = fetch(), isLast = false; !isLast; ) {
         const rows = await next
         isLast = rows.length < size
@@ -175,20 +178,20 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
 }
 
 /**
- * Opens a database. Nothing is connected until the first statement. int8 comes back as bigint, numeric as string,
- * timestamptz as an RFC 3339 string in UTC with milliseconds, json parsed; json arrays must be given as text.
+ * Opens a database. Connects with the first statement. int8 is returned as bigint, numeric as string, timestamptz as an
+ * RFC 3339 string in UTC with milliseconds, json parsed; json arrays must be given as text.
  *
- * Throws Unavailable: `none` when no connection was had, when Postgres said that it did nothing (statement timeout,
- * deadlock, no resources), or before the commit of a transaction; `unknown` when the answer to a write or a commit was
- * lost. Every other error is Postgres's own (`DatabaseError` with its SQLSTATE).
+ * Throws Unavailable: `none` if there was no connection, if Postgres reported that it did nothing (statement timeout,
+ * deadlock, no resources), or before the commit of a transaction; `unknown` if the response to a write or a commit was
+ * lost. Other errors are Postgres's own (`DatabaseError` with its SQLSTATE).
  *
- * Who runs `exclusively` fences each of its transactions with the epoch (see `fence`). It resolves when the work ends,
- * also when that ended because the lock was lost: call it again to wait for the next turn.
+ * The work of `exclusively` must fence each of its transactions with the epoch (see `fence`). `exclusively` resolves
+ * when the work ends, also after the lock was lost: call it again to wait for the next lease.
  */
 export const openDatabase = (options: DatabaseOptions): Database => {
   const config = clientConfig(options)
   const pool = new Pool({ ...config, types: valueTypes, max: options.poolMax ?? POOL_MAX })
-  // An idle connection that breaks is dropped by the pool; without a listener the process would end.
+  // The pool replaces broken idle connections; without a listener their errors would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', client => void client.on('error', () => undefined))
   const nameOf = statementNames()

@@ -1,13 +1,14 @@
 /**
- * One holder at a time for a name. The lock is a session-level advisory lock on a connection of its own, so Postgres
- * gives it up with the session, however that ends. Two things can still go wrong, and each has its guard:
+ * Leases: one holder at a time for a name. The lock is a session-level advisory lock on a dedicated connection, so
+ * Postgres releases it with the session. Two failures remain, each with its protection:
  *
- * A holder that is stopped (SIGSTOP, a paused machine) keeps its TCP connection. The heartbeat stops with it, and
- * Postgres ends a session that was idle for `idleMs`; then another takes the lock.
+ * A stopped holder (SIGSTOP, a paused machine) keeps its TCP connection. Its heartbeat stops too, and Postgres ends a
+ * session that was idle for `idleMs`; then another process takes the lock.
  *
- * The stopped holder wakes up and writes before it notices. Every take-over moves the epoch in `ledger_meta.leases`,
- * and a holder calls `fence` inside each of its own transactions. `fence` locks the lease row for share, so a take-over
- * waits for transactions that already passed the fence, and those that come later find the newer epoch and throw.
+ * A stopped holder continues and writes before it notices. Every acquisition increments the epoch in
+ * `ledger_meta.leases`, and a holder calls `fence` inside each of its transactions. `fence` locks the lease row for
+ * share, so an acquisition waits for transactions that have passed the fence, and later ones find the newer epoch and
+ * throw.
  */
 
 import { createHash } from 'node:crypto'
@@ -17,7 +18,7 @@ import { Client, type ClientConfig } from 'pg'
 import type { Database, Sql } from '../../ports.ts'
 
 export type LeaseOptions = {
-  /** How often a waiting process asks for the lock. */
+  /** The interval at which a waiting process tries the lock. */
   readonly pollMs: number
   readonly heartbeatMs: number
   /** After this time without a heartbeat Postgres ends the session; more than twice `heartbeatMs`. */
@@ -43,7 +44,7 @@ const TAKE = `
   on conflict (name) do update set epoch = lease.epoch + 1, holder = excluded.holder, taken_at = excluded.taken_at
   returning epoch`
 
-/** A newer holder has the name: nothing more may be written under this epoch. */
+/** A newer holder has the lease: nothing may be written any more with this epoch. */
 export class Replaced extends Error {
   constructor(name: string, epoch: bigint, current: bigint | undefined) {
     super(`The holder of ${name} with epoch ${epoch} was replaced; the epoch is now ${current ?? 'gone'}.`)
@@ -52,18 +53,18 @@ export class Replaced extends Error {
 }
 
 /**
- * Call it first in every transaction of a holder: throws Replaced when `epoch` is not the newest, and otherwise keeps
- * it the newest until the transaction ends. Holders of one name do not block each other's fences.
+ * The first call in every transaction of a holder: throws Replaced unless `epoch` is the newest, and keeps it the
+ * newest until the transaction ends. Fences of one holder do not block each other.
  */
 export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void> => {
   const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
   if (lease?.epoch !== epoch) throw new Replaced(name, epoch, lease?.epoch)
 }
 
-/** Advisory locks are numbers of 64 bits; the prefix keeps ours apart from those of others in the same database. */
+/** Advisory locks are 64-bit numbers; the prefix avoids collisions with other programs in the same database. */
 const lockKey = (name: string): bigint => createHash('sha256').update(`ledger:${name}`).digest().readBigInt64BE()
 
-/** Bounded, since a server that hangs does not close its side; its session then ends at the idle timeout. */
+/** Bounded, since a hung server does not close its side; its session then ends at the idle timeout. */
 const end = async (client: Client): Promise<void> => {
   const ended = client.end().catch(() => undefined)
   await Promise.race([ended, sleep(END_MAX_MS, undefined, { ref: false })])
@@ -71,7 +72,8 @@ const end = async (client: Client): Promise<void> => {
 
 const connect = async (config: ClientConfig, { idleMs }: LeaseOptions): Promise<Client> => {
   const client = new Client(config)
-  // Without a listener the end of a connection would end this process; those who use it learn by their next query.
+  // Without a listener the end of a connection would end this process. The users of the connection learn of it by their
+  // next query.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -86,7 +88,7 @@ const connect = async (config: ClientConfig, { idleMs }: LeaseOptions): Promise<
 const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
   sleep(ms, undefined, { signal: stop }).catch(() => undefined)
 
-/** Waits on one connection. Undefined when `stop` aborted first. */
+/** Waits on one connection. Undefined if `stop` aborted first. */
 const waitForLock = async (client: Client, name: string, stop: AbortSignal, { pollMs }: LeaseOptions) => {
   while (!stop.aborted) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [lockKey(name)])
@@ -98,7 +100,7 @@ const waitForLock = async (client: Client, name: string, stop: AbortSignal, { po
 
 const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   const { rows } = await client.query<{ epoch: string }>(TAKE, [name, `${hostname()}:${process.pid}`])
-  // Parsed here and not by the client's types, so that this file works with any configuration.
+  // Parsed here instead of by the client's types, so that this file works with any configuration.
   return BigInt(rows[0]?.epoch ?? 0)
 }
 
@@ -120,7 +122,7 @@ const tryAcquire = async (
   return undefined
 }
 
-/** Waits through any outage of the database: who waits for a lock has nothing better to do than to try again. */
+/** Retries through any outage of the database, because a waiting process has no other work. */
 const acquire = async (config: ClientConfig, name: string, stop: AbortSignal, options: LeaseOptions) => {
   for (let retryMs = options.pollMs; !stop.aborted; retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)) {
     try {
@@ -132,7 +134,7 @@ const acquire = async (config: ClientConfig, name: string, stop: AbortSignal, op
   return undefined
 }
 
-/** Keeps the session alive; aborts `lost` at the first sign that it is not. */
+/** Keeps the session alive; aborts `lost` at the first sign that it has ended. */
 const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): (() => void) => {
   const lose = (): void => lost.abort(new Error('The session that held the lock ended.'))
   client.on('end', lose).on('error', lose)
@@ -145,7 +147,9 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
   return () => clearInterval(timer)
 }
 
-/** Runs `work` as the only holder of `name`; see `Database.exclusively`. Resolves without running it when stopped first. */
+/**
+ * Runs `work` as the only holder of `name`; see `Database.exclusively`. Resolves without running it if stopped first.
+ */
 export const holdExclusively = async (
   config: ClientConfig,
   options: LeaseOptions,
@@ -158,7 +162,7 @@ export const holdExclusively = async (
   try {
     await work({ epoch: held.epoch, signal: AbortSignal.any([stop, lost.signal]) })
   } finally {
-    // The lock is given up only here, when the work has really ended, and not when it was told to.
+    // The lock is released only after the work has ended, not when it was asked to end.
     endHeartbeat()
     await end(held.client)
   }

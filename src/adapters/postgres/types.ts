@@ -1,4 +1,4 @@
-/** How Postgres values become JavaScript values: exact where the default parsers of `pg` would lose something. */
+/** Conversion of Postgres values to JavaScript, exact where the default parsers of `pg` would lose precision. */
 
 import { type CustomTypesConfig, types } from 'pg'
 
@@ -12,13 +12,13 @@ const MS_DIGITS = 3
 
 const UTC = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00$/
 
-/** RFC 3339 in UTC with milliseconds; sessions run in UTC. `infinity` and years beyond 9999 stay as Postgres writes them. */
+/** RFC 3339 in UTC with milliseconds; sessions run in UTC. `infinity` and years beyond 9999 are not converted. */
 export const timestamp = (text: string): string => {
   const [, day, time, fraction = ''] = UTC.exec(text) ?? []
   return day === undefined ? text : `${day}T${time}.${fraction.slice(0, MS_DIGITS).padEnd(MS_DIGITS, '0')}Z`
 }
 
-/** Arrays of one dimension whose items hold neither commas nor escapes, as numbers and instants do not. */
+/** One-dimensional arrays whose items contain neither commas nor escapes, such as numbers and instants. */
 const each =
   <T>(parse: (text: string) => T) =>
   (text: string): readonly (T | null)[] => {
@@ -32,7 +32,7 @@ const asIs = (text: string): string => text
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, BigInt],
   [INT8_ARRAY, each(BigInt)],
-  // A day or a time without a zone is no instant, and `pg` would make one of it in the zone of this machine.
+  // A date, or a time without zone, is not an instant; `pg` would convert it with the local time zone.
   [DATE, asIs],
   [TIMESTAMP, asIs],
   [TIMESTAMPTZ, timestamp],

@@ -1,23 +1,24 @@
 import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Counted, Database, RateCounter } from '../../ports.ts'
 
-/** The counters of rate limits: the library keeps windows and counts, the boundary decides what is too much. */
+/** Counters of rate limits. The library stores windows and counts; the HTTP layer compares them with the limits. */
 
 type Limiter = RateLimiterMemory | RateLimiterPostgres
 
-/** More than any window will ever have: the library is only ever asked to count, and told the window each time. */
+/** A limit that is never reached: the library only counts, and is given the window with each call. */
 const UNBOUNDED = { points: Number.MAX_SAFE_INTEGER, duration: 60 }
 const TABLE = 'rate_counters_v1'
-/** Counts are worth little after a crash, so that they need not wait for the disk. */
+/** Unlogged, because counts need not survive a crash and so need not wait for the disk. */
 const CREATE_TABLE = `create unlogged table if not exists ${TABLE}
   (key varchar(255) primary key, points integer not null default 0, expire bigint)`
-/** Any two processes that start at once agree on who creates the table by this number. */
+/** The advisory lock that serializes the creation of the table by concurrent processes. */
 const TABLE_LOCK = 5_170_202
 const SHARED_MAX_MS = 500
 const EXCEEDED_MAX = 10_000
-/** After a failure the database is left alone for so long. */
-const REST_MS = 5_000
+/** The pause of database calls after a failure. */
+const PAUSE_AFTER_FAILURE_MS = 5_000
 
 const spend = async (limiter: Limiter, key: string, points: number, windowSeconds: number): Promise<Counted> => {
   const { consumedPoints, msBeforeNext } = await limiter
@@ -29,7 +30,7 @@ const spend = async (limiter: Limiter, key: string, points: number, windowSecond
   return { used: consumedPoints, resetMs: msBeforeNext }
 }
 
-/** Counts in this process alone. */
+/** Counts in this process only. */
 export const createLocalCounter = (): RateCounter => {
   const limiter = new RateLimiterMemory(UNBOUNDED)
   return { count: (key, { windowSeconds }) => spend(limiter, key, 1, windowSeconds) }
@@ -37,7 +38,9 @@ export const createLocalCounter = (): RateCounter => {
 
 type CounterRow = { readonly points: number; readonly expire: bigint }
 
-/** What the library needs of a client of Postgres. It reckons with numbers, our database answers with a bigint. */
+/**
+ * The interface that the library expects of a Postgres client. It needs numbers where this database returns bigints.
+ */
 const clientOf = ({ sql }: Database) => ({
   query: async ({ text, values }: { text: string; values?: readonly unknown[] }) => {
     const rows = await sql<CounterRow>(text, values)
@@ -51,14 +54,15 @@ const withTimeout = <T>(work: Promise<T>): Promise<T> =>
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 
-/** Of the keys that have had more than their limit, when they are let in again: nothing new can be said until then. */
+/**
+ * The keys over their limit, with the end of their window: until then no request of them needs a statement. Bounded by
+ * an LRU cache: an evicted key is counted again.
+ */
 const rememberExceeded = () => {
-  const exceeded = new Map<string, { used: number; untilMs: number }>()
+  const exceeded = new LRUCache<string, { used: number; untilMs: number }>({ max: EXCEEDED_MAX })
   return {
     remember: (key: string, limit: number, { used, resetMs }: Counted): void => {
-      if (used <= limit) return
-      if (exceeded.size >= EXCEEDED_MAX) exceeded.clear()
-      exceeded.set(key, { used, untilMs: performance.now() + resetMs })
+      if (used > limit) exceeded.set(key, { used, untilMs: performance.now() + resetMs })
     },
     recall: (key: string): Counted | undefined => {
       const known = exceeded.get(key)
@@ -70,10 +74,52 @@ const rememberExceeded = () => {
   }
 }
 
+type Spend = (key: string, points: number, windowSeconds: number) => Promise<Counted>
+
+/** Counts in the database, or in this process for PAUSE_AFTER_FAILURE_MS after a failure of the database. */
+const withFallback = (shared: Limiter, onFailure: (error: unknown) => void): Spend => {
+  const local = new RateLimiterMemory(UNBOUNDED)
+  let pausedUntilMs = 0
+  return async (key, points, windowSeconds) => {
+    if (performance.now() >= pausedUntilMs) {
+      try {
+        return await withTimeout(spend(shared, key, points, windowSeconds))
+      } catch (error) {
+        onFailure(error)
+        pausedUntilMs = performance.now() + PAUSE_AFTER_FAILURE_MS
+      }
+    }
+    return spend(local, key, points, windowSeconds)
+  }
+}
+
+/** Requests of one key that come while its statement is in flight are counted together by the next one. */
+const inBatches = (spendPoints: Spend) => {
+  const waiting = new Map<string, ((counted: Counted) => void)[]>()
+  const drain = async (key: string, windowSeconds: number): Promise<void> => {
+    for (let batch = waiting.get(key); batch && batch.length > 0; batch = waiting.get(key)) {
+      waiting.set(key, [])
+      const { used, resetMs } = await spendPoints(key, batch.length, windowSeconds)
+      const before = used - batch.length
+      for (const [index, resolve] of batch.entries()) resolve({ used: before + index + 1, resetMs })
+    }
+    waiting.delete(key)
+  }
+  return (key: string, windowSeconds: number): Promise<Counted> =>
+    new Promise(resolve => {
+      const others = waiting.get(key)
+      if (others) others.push(resolve)
+      else {
+        waiting.set(key, [resolve])
+        void drain(key, windowSeconds)
+      }
+    })
+}
+
 /**
- * Counts for all instances together, in Postgres. Requests of one key that come while its last statement is under way
- * share the next: a busy caller costs a statement for many requests, and each still gets a number of its own. While the
- * database does not answer, each instance counts for itself: a limit is no reason to refuse a payment.
+ * Counts for all instances in Postgres. Requests of a key that come while its statement is in flight share the next
+ * one: a busy client costs one statement for many requests, and each request still gets its own number. While the
+ * database does not answer, each instance counts alone, since a rate limit is no reason to refuse a payment.
  */
 export const openSharedCounter = async (
   database: Database,
@@ -85,52 +131,15 @@ export const openSharedCounter = async (
   })
   const storeClient = clientOf(database)
   const options = { storeClient, storeType: 'client', tableName: TABLE, tableCreated: true, ...UNBOUNDED }
-  const shared = new RateLimiterPostgres(options)
-  const alone = new RateLimiterMemory(UNBOUNDED)
-  let restingUntilMs = 0
-
-  const spendAnywhere = async (key: string, points: number, windowSeconds: number): Promise<Counted> => {
-    if (performance.now() >= restingUntilMs) {
-      try {
-        return await withTimeout(spend(shared, key, points, windowSeconds))
-      } catch (error) {
-        onFailure(error)
-        restingUntilMs = performance.now() + REST_MS
-      }
-    }
-    return spend(alone, key, points, windowSeconds)
-  }
-
-  const waiting = new Map<string, ((counted: Counted) => void)[]>()
-  const drain = async (key: string, windowSeconds: number): Promise<void> => {
-    for (let batch = waiting.get(key); batch && batch.length > 0; batch = waiting.get(key)) {
-      waiting.set(key, [])
-      const { used, resetMs } = await spendAnywhere(key, batch.length, windowSeconds)
-      const before = used - batch.length
-      for (const [index, resolve] of batch.entries()) resolve({ used: before + index + 1, resetMs })
-    }
-    waiting.delete(key)
-  }
-
+  const count = inBatches(withFallback(new RateLimiterPostgres(options), onFailure))
   const exceeded = rememberExceeded()
-
-  const countAnew = (key: string, windowSeconds: number): Promise<Counted> =>
-    new Promise(resolve => {
-      const others = waiting.get(key)
-      if (others) others.push(resolve)
-      else {
-        waiting.set(key, [resolve])
-        void drain(key, windowSeconds)
-      }
-    })
-
   return {
     count: async (name, { requests, windowSeconds }) => {
-      // Names are as long as their issuer makes them; a column, and the memory of those exceeded, are not.
+      // A fixed length for the column and for the memory of exceeded keys, since names can be of any length.
       const key = hash('sha256', name, 'base64url')
       const known = exceeded.recall(key)
       if (known) return known
-      const counted = await countAnew(key, windowSeconds)
+      const counted = await count(key, windowSeconds)
       exceeded.remember(key, requests, counted)
       return counted
     },

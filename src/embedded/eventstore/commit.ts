@@ -26,11 +26,11 @@ import {
 } from './truncation.ts'
 import type { WriteRequest, Written } from './writer.ts'
 
-/** What became of a batch: the events that are committed now, and one answer for each request, in order. */
+/** The result of a batch: the committed events, and one response for each request, in order. */
 export type Commit = {
   readonly records: readonly StoredRecord[]
   readonly written: readonly Written[]
-  /** What was known of the streams may be wrong now. */
+  /** The cached stream heads may be wrong now. */
   readonly failed?: true
 }
 
@@ -42,24 +42,24 @@ export type Committed = {
 
 /** Decides the requests in order and commits all their events in one transaction. Never throws. */
 export const commitBatch = async (log: Committed, requests: readonly WriteRequest[]): Promise<Commit> => {
-  let staged: Staged
+  let decided: DecidedBatch
   try {
     const entries = await entriesOf(log, requests)
     const history = await historyOf(log.session, requests, entries)
-    staged = stage(log.end, requests, { entries, history, firstStreamOf: id => log.streams.firstStreamOf(id) })
+    decided = decideBatch(log.end, requests, { entries, history, firstStreamOf: id => log.streams.firstStreamOf(id) })
   } catch {
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
   }
   try {
-    if (staged.records.length > 0) await insert(log, staged.records)
-    return { records: staged.records, written: staged.written }
+    if (decided.records.length > 0) await insert(log, decided.records)
+    return { records: decided.records, written: decided.written }
   } catch (error) {
     const effect = refusedByPostgres(error) ? 'none' : 'unknown'
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect })), failed: true }
   }
 }
 
-/** Postgres itself reported the error, with an SQLSTATE, so the statement was rolled back; class 57 may end a session. */
+/** Postgres reported the error with an SQLSTATE, so the statement was rolled back; class 57 may end a session. */
 const refusedByPostgres = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && 'code' in error && !String(error.code).startsWith('57')
 
@@ -77,20 +77,20 @@ const entriesOf = async (log: Committed, requests: readonly WriteRequest[]): Pro
   return entries
 }
 
-/** A delete writes to the metadata stream; a write to a metadata stream is refused if the stream itself is gone. */
+/** A delete writes to the metadata stream; a write to a metadata stream is refused if the stream itself is deleted. */
 const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
   if (isMetastream(stream)) return [stream, originalOf(stream)]
   return kind === 'delete' ? [stream, metastreamOf(stream)] : [stream]
 }
 
-type Staged = { readonly records: StoredRecord[]; readonly written: Written[] }
+type DecidedBatch = { readonly records: StoredRecord[]; readonly written: Written[] }
 type Context = {
   readonly entries: ReadonlyMap<string, StreamEntry>
   readonly history: History
   readonly firstStreamOf: (id: string) => string | undefined
 }
 
-/** A stream as the requests before this one in the batch leave it. */
+/** The state of a stream after the earlier requests of the batch. */
 type Draft = {
   head: bigint
   metaHead: bigint
@@ -99,7 +99,10 @@ type Draft = {
   readonly added: StoredRecord[]
 }
 
-const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): Staged => {
+/**
+ * Decides all requests of a batch in order. Long because its steps share the drafts of the streams and the next position.
+ */
+const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Context): DecidedBatch => {
   const records: StoredRecord[] = []
   let position = end
   const firstHere = new Map<string, string>()
@@ -128,16 +131,16 @@ const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): 
     const json = undeleted(metadataJson, from)
     if (json !== undefined) describe(stream, json)
   }
-  const carryOut = (request: WriteRequest, first: bigint): Written => {
+  const execute = (request: WriteRequest, first: bigint): Written => {
     const { kind, stream, events } = request
     const draft = draftOf(stream)
     if (kind === 'delete') return writtenOf(describe(stream, softDeletedMetadata()))
     if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
     const described = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
-    const bringsBack = described?.softDeleted === true
+    const isRevived = described?.softDeleted === true
     const added = events.map((event, index) => add(stream, first + BigInt(index), event))
     if (draft.softDeleted && added.length > 0) revive(stream, draft, first)
-    if (described !== undefined && bringsBack) revive(originalOf(stream), described, described.head + 1n)
+    if (described !== undefined && isRevived) revive(originalOf(stream), described, described.head + 1n)
     const last = added.at(-1)
     return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
   }
@@ -146,7 +149,7 @@ const stage = (end: bigint, requests: readonly WriteRequest[], known: Context): 
     if (isMetastream(request.stream) && draftOf(originalOf(request.stream)).head === TOMBSTONE_REVISION)
       return { kind: 'deleted' }
     const decision = decide(request, stateOf(request.stream, draftOf, { ...known, firstStreamOf }))
-    return decision.kind === 'append' ? carryOut(request, decision.first) : answerOf(decision)
+    return decision.kind === 'append' ? execute(request, decision.first) : answerOf(decision)
   })
   return { records, written }
 }

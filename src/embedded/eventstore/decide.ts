@@ -1,6 +1,6 @@
 import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
 
-/** What the decision needs to know of an event that is already in the stream. */
+/** The members of a stored event that the decision needs. */
 export type Known = {
   readonly id: string
   readonly revision: bigint
@@ -13,10 +13,13 @@ export type StreamState = {
   readonly head: bigint
   readonly softDeleted: boolean
   readonly hasMetadata: boolean
-  /** A reader of the stream can see the event: an append that is recognised is told the position of such a one only. */
+  /**
+   * Whether a reader of the stream can see the event: the position in the response to a recognized resend is that of a
+   * visible one.
+   */
   readonly isVisible: (event: Known) => boolean
   readonly atRevision: (revision: bigint) => Known | undefined
-  /** The event with this id, if this stream was the first to have it. Knows the recent events only, as the real server does. */
+  /** The event with this id, if this stream was the first with it. Limited to recent events, as in the real server. */
   readonly byId: (id: string) => Known | undefined
 }
 
@@ -27,8 +30,8 @@ export type Decision =
   | { readonly kind: 'deleted' }
 
 /**
- * Decides an append as EventStoreDB does. The ids alone tell a resend from a conflict; payloads are never compared.
- * A resend of which only the first part matches is no resend: it is refused like any other wrong version.
+ * Decides an append as EventStoreDB does. Ids alone distinguish a resend from a conflict; payloads are never compared.
+ * A partial resend is refused like any other wrong revision.
  */
 export const decideAppend = (expected: Expected, ids: readonly string[], stream: StreamState): Decision => {
   if (stream.head === TOMBSTONE_REVISION) return { kind: 'deleted' }
@@ -56,7 +59,7 @@ const alreadyThere = (last: Known, stream: StreamState): Decision => ({
   position: stream.isVisible(last) ? last.position : undefined,
 })
 
-/** A stream that never was, not even by its metadata, cannot be deleted, whatever is expected; it can be tombstoned. */
+/** A stream without events and metadata cannot be deleted, whatever is expected; it can be tombstoned. */
 export const decideDelete = (expected: Expected, id: string, stream: StreamState): Decision =>
   stream.head === NO_REVISION && !stream.hasMetadata
     ? { kind: 'wrong_version', actual: NO_REVISION }

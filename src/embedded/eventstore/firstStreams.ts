@@ -1,8 +1,10 @@
+import { LRUCache } from 'lru-cache'
+
 const IDS_MAX = 50_000
 
 /**
- * The stream that was the first to have an event with an id, for the newest ids. The real server recognises a resend that
- * expects no exact revision by one table of ids for all streams, in which the first event with an id stays.
+ * The first stream with an event id, for the newest ids. The real server recognizes a resend without an exact expected
+ * revision by one table of ids for all streams, which keeps the first event with an id.
  */
 export type FirstStreams = {
   of(id: string): string | undefined
@@ -10,15 +12,12 @@ export type FirstStreams = {
 }
 
 export const openFirstStreams = (): FirstStreams => {
-  const streams = new Map<string, string>()
+  const streams = new LRUCache<string, string>({ max: IDS_MAX })
   return {
-    of: id => streams.get(id),
+    // Without an effect on the order of eviction, which is that of the log.
+    of: id => streams.peek(id),
     add: (id, stream) => {
-      if (streams.has(id)) return
-      streams.set(id, stream)
-      if (streams.size <= IDS_MAX) return
-      const [oldest] = streams.keys()
-      if (oldest !== undefined) streams.delete(oldest)
+      if (!streams.has(id)) streams.set(id, stream)
     },
   }
 }

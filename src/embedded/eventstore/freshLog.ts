@@ -6,7 +6,7 @@ const TEN_DAYS_S = 864_000
 const THIRTY_DAYS_S = 2_592_000
 const ADMINS_WRITE = { $acl: { $w: '$admins', $d: '$admins', $mw: '$admins' } }
 
-/** Where the first event of a fresh log begins. Before it stands the record of the first epoch. */
+/** The position of the first event in a fresh log. The epoch record of the real server is before it. */
 export const LOG_BEGINS = 167n
 
 const METADATA: readonly (readonly [stream: string, metadata: object])[] = [
@@ -17,8 +17,9 @@ const METADATA: readonly (readonly [stream: string, metadata: object])[] = [
 ]
 
 /**
- * A real server writes the metadata of its own streams at its first start, so that `$all` is never empty: readers that
- * take the first event of the log for one of theirs must fail here too. Users are not written, because there are none.
+ * A real server writes the metadata of its system streams at its first start, so that `$all` is never empty: readers
+ * that take the first event of the log for one of their own must fail here too. Users are not written, because there
+ * are none.
  */
 export const freshLog = (): readonly WriteRequest[] =>
   METADATA.map(([stream, metadata]) => {

@@ -5,10 +5,10 @@ import type { WriterSession } from './storage.ts'
 import type { StreamEntry } from './streams.ts'
 import type { WriteRequest } from './writer.ts'
 
-/** How far back an append that expects no exact revision is recognised as a resend. */
+/** The number of events within which an append without an exact expected revision is recognized as a resend. */
 const RESEND_EVENTS_MAX = 1000n
 
-/** The committed events that the decisions of one batch may have to compare ids with. */
+/** The committed events whose ids the decisions of one batch may have to compare. */
 export type History = {
   atRevision(stream: string, revision: bigint): Known | undefined
   byId(stream: string, id: string): Known | undefined
@@ -23,7 +23,7 @@ type KnownRow = {
 }
 type Entries = ReadonlyMap<string, StreamEntry>
 
-/** Fetches them with two queries at most, and with none when every request expects the current revision. */
+/** Reads them with at most two queries, and with none if every request expects the current revision. */
 export const historyOf = async (
   session: WriterSession,
   requests: readonly WriteRequest[],
@@ -31,7 +31,7 @@ export const historyOf = async (
 ): Promise<History> => {
   const rows = [...(await byRevision(session, requests, entries)), ...(await byId(session, requests, entries))]
   const known = new Map<string, Known>()
-  // Where an id stands twice in a stream, the first event with it counts.
+  // If an id is in a stream twice, the first event with it counts.
   rows.sort((a, b) => Number(a.revision - b.revision))
   for (const { stream, revision, event_id: id, position, created: createdTicks } of rows) {
     known.set(`${revision} ${stream}`, { id, revision, position, createdTicks })

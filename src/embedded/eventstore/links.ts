@@ -7,8 +7,8 @@ const TARGET = /^(-1|\d{1,19})@(.+)$/s
 export const isLink = ({ type }: StoredRecord): boolean => type === LINK_TYPE
 
 /**
- * The event that a link leads to, by `revision@stream`, if a reader of that stream may see it. One step is resolved: a
- * link to a link leads to a link.
+ * The event that a link (`revision@stream`) refers to, if a reader of that stream may see it. Links to links are
+ * resolved by one step only.
  */
 export const targetOf = async (log: Log, link: StoredRecord): Promise<StoredRecord | undefined> => {
   const [, revision, stream] = TARGET.exec(link.data.toString('utf8')) ?? []

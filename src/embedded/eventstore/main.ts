@@ -1,7 +1,7 @@
 /**
- * The embedded event store as a process of its own: `--database-url URL [--password-file F] --port P [--with-parent]`.
- * Prints its connection string, then `ready`; ends in good order at SIGTERM, SIGINT, and with `--with-parent` when its
- * stdin closes. A password in a file is not seen by everybody who lists the processes, as one in the URL is.
+ * The embedded event store as a process: `--database-url URL [--password-file F] --port P [--with-parent]`. Prints its
+ * connection string, then `ready`; ends gracefully at SIGTERM, SIGINT, and with `--with-parent` when its stdin closes.
+ * The password is in a file because every user can read the arguments of a process.
  */
 
 import { readFileSync } from 'node:fs'
@@ -37,8 +37,8 @@ const readArguments = (): { databaseUrl: string; port: number; withParent: boole
   return { databaseUrl: complete, port, withParent: values['with-parent'] }
 }
 
-/** Resolves when the node is to end: told by a signal, or because whoever started it is gone. */
-const toldToEnd = (withParent: boolean): Promise<void> =>
+/** Resolves at a signal, or when the parent has ended. */
+const stopRequested = (withParent: boolean): Promise<void> =>
   new Promise(resolve => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
     process.stdout.on('error', () => resolve())
@@ -55,7 +55,7 @@ const fail = (error: unknown): never => {
 
 try {
   const { databaseUrl, port, withParent } = readArguments()
-  const end = toldToEnd(withParent)
+  const end = stopRequested(withParent)
   const node = await openEventStoreNode({ databaseUrl, port, onReplaced: fail })
   process.stdout.write(`${node.address}\nready\n`)
   await end

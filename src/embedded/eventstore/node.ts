@@ -32,8 +32,8 @@ export type NodeOptions = {
 }
 
 /**
- * An EventStoreDB of one node: speaks its gRPC protocol on the loopback interface, keeps its log in Postgres. Throws
- * when Postgres or the port cannot be had, and NodeAlreadyRunning when another node uses the database.
+ * A single-node EventStoreDB: serves its gRPC protocol on the loopback interface and keeps its log in Postgres. Throws
+ * if Postgres or the port is not available, and NodeAlreadyRunning if another node uses the database.
  */
 export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: NodeOptions): Promise<EventStoreNode> => {
   const writer = await openWriter({ connectionString: databaseUrl, onReplaced: error => onReplaced?.(error) })
@@ -45,7 +45,7 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   })
   const { tail, streams } = writer
   let boundPort = port
-  // Read answers are encoded before they reach the call.
+  // Read responses are encoded before they reach the call.
   const readMethod = {
     ...streamsGrpc.StreamsService.read,
     responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
@@ -84,7 +84,7 @@ const listen = (server: Server, port: number): Promise<number> =>
     })
   })
 
-/** Appends that are under way get a moment to be answered; subscriptions never end by themselves. */
+/** Appends in flight get a grace for their responses; subscriptions never end by themselves. */
 const shutDown = (server: Server): Promise<void> =>
   new Promise(resolve => {
     const force = setTimeout(() => {

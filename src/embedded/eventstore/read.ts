@@ -10,7 +10,7 @@ const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
 const PAGE_EVENTS_MAX = 2000
 const PAGE_BYTES_AIM = 4 * 1024 * 1024
 
-/** All that serves readers. */
+/** The sources of reads. */
 export type Log = { readonly reader: Reader; readonly streams: Streams; readonly tail: Tail }
 
 export type StreamRead = {
@@ -23,14 +23,14 @@ export type StreamRead = {
 
 export type Found = 'found' | 'not_found' | 'deleted'
 
-/** What is known of the stream, from memory where possible. */
+/** The entry of the stream, from memory if possible. */
 export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> => {
   const known = log.streams.get(stream)
   if (known !== undefined) return known
   const asOf = log.tail.head()
   const [row] = await log.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
   const entry = entryOf(row ?? { stream, head: null, meta_head: null, meta: null })
-  // Committed in the meantime: the entry may be stale, so it serves this one read and is not kept.
+  // An event was committed meanwhile, so the entry may be stale: it serves this read only and is not cached.
   return log.tail.head() === asOf ? log.streams.offer(stream, entry) : entry
 }
 
@@ -39,7 +39,7 @@ export const existence = (entry: StreamEntry): Found => {
   return entry.head === NO_REVISION || isSoftDeleted(entry.truncation) ? 'not_found' : 'found'
 }
 
-/** One event of a stream, as a reader of the stream may see it; revision -1 is the newest. */
+/** One event of a stream that a reader of it may see; revision -1 is the newest. */
 export const readOne = async (log: Log, stream: string, revision: bigint): Promise<StoredRecord | undefined> => {
   const entry = await entryFor(log, stream)
   if (existence(entry) !== 'found') return undefined
@@ -50,7 +50,7 @@ export const readOne = async (log: Log, stream: string, revision: bigint): Promi
   return found !== undefined && isVisible(entry, found) ? found : undefined
 }
 
-/** The visible events of a stream that exists, by pages. */
+/** The visible events of an existing stream, by pages. */
 export async function* readStream(log: Log, entry: StreamEntry, read: StreamRead): AsyncGenerator<StoredRecord[]> {
   const { head } = entry
   const first = firstVisible(entry.truncation, head)
@@ -67,7 +67,7 @@ export async function* readStream(log: Log, entry: StreamEntry, read: StreamRead
   }
 }
 
-/** The revision to begin with, or undefined when there is nothing to read. */
+/** The first revision to read, or undefined if there is nothing to read. */
 const startOf = ({ direction, from }: StreamRead, first: bigint, head: bigint): bigint | undefined => {
   if (direction === 'forwards') {
     const asked = from === 'start' ? 0n : from === 'end' ? head + 1n : from
@@ -94,7 +94,7 @@ async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> 
     const last = page.at(-1)
     if (last === undefined) return
     if (direction === 'forwards' && from === range.from && last.revision === entry.head)
-      log.streams.remember(stream, page)
+      log.streams.cacheRecent(stream, page)
     read += page.length
     from = direction === 'forwards' ? last.revision + 1n : last.revision - 1n
     limit = nextLimit(page)
@@ -105,7 +105,7 @@ async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> 
   }
 }
 
-/** The events asked for, if the end of the stream that is in memory reaches back that far. */
+/** The requested events, if the cached end of the stream covers them. */
 const fromMemory = ({ entry, direction, from, to }: Range): StoredRecord[] | undefined => {
   const oldest = entry.recent[0]
   const low = direction === 'forwards' ? from : to
@@ -115,7 +115,7 @@ const fromMemory = ({ entry, direction, from, to }: Range): StoredRecord[] | und
   return direction === 'forwards' ? found : found.toReversed()
 }
 
-/** Pages grow as long as the events are small. */
+/** Pages grow while the events are small. */
 export const nextLimit = (page: readonly StoredRecord[]): number => {
   const bytes = page.reduce((sum, record) => sum + sizeOf(record), 0)
   const byBytes = Math.floor(PAGE_BYTES_AIM / Math.max(bytes / page.length, 1))
@@ -124,7 +124,7 @@ export const nextLimit = (page: readonly StoredRecord[]): number => {
 
 export type AllRead = {
   readonly direction: Direction
-  /** Forwards inclusive, backwards exclusive, as the real server takes it. */
+  /** Forwards inclusive, backwards exclusive, as in the real server. */
   readonly from: bigint | 'start' | 'end'
   readonly count: number
   readonly filter?: Filter
@@ -142,8 +142,8 @@ export async function* readAll(log: Log, { direction, from, count, filter }: All
 }
 
 /**
- * An event begins here, or nothing is here yet. The real server reads its log at this byte, so that a position which was
- * computed leads it into the middle of an event.
+ * Whether an event begins at the position, or nothing is stored there yet. The real server reads its log at this byte,
+ * so that a computed position may be in the middle of an event.
  */
 export const mayBegin = async (log: Log, position: bigint): Promise<boolean> => {
   if (position === 0n || position >= log.tail.end()) return true
@@ -151,7 +151,7 @@ export const mayBegin = async (log: Log, position: bigint): Promise<boolean> => 
   return event?.position === position
 }
 
-/** The position that a page begins behind (forwards) or below (backwards). */
+/** The exclusive bound of a page: after it (forwards) or before it (backwards). */
 const boundOf = (direction: Direction, from: AllRead['from'], head: bigint): bigint => {
   if (direction === 'forwards') return from === 'start' ? 0n : from === 'end' ? head : from - 1n
   return from === 'start' ? 0n : from === 'end' || from > head ? head + 1n : from
@@ -169,7 +169,7 @@ async function* allPages(log: Log, direction: Direction, bound: bigint): AsyncGe
   }
 }
 
-/** One page of the log: from the tail when it reaches back far enough, else from Postgres. */
+/** One page of the log, from the tail in memory if it covers the page, else from Postgres. */
 export const allPage = async (
   log: Log,
   direction: Direction,

@@ -4,7 +4,7 @@ import type { StoredRecord } from './record.ts'
 const OID = { bool: 16, bytea: 17, int8: 20 } as const
 const HEX_PREFIX = '\\x'
 
-// The driver's binary format is of no use: it decodes every value as UTF-8 before a parser sees it.
+// The driver's binary format cannot be used: it decodes every value as UTF-8 before a parser sees it.
 const parsers: Readonly<Record<number, (text: string) => unknown>> = {
   [OID.bool]: text => text === 't',
   [OID.bytea]: text => Buffer.from(text.slice(HEX_PREFIX.length), 'hex'),
@@ -12,10 +12,10 @@ const parsers: Readonly<Record<number, (text: string) => unknown>> = {
 }
 const asText = (text: string): string => text
 
-/** int8 comes as bigint, bytea as Buffer, everything else as Postgres writes it. */
+/** int8 is returned as bigint, bytea as Buffer, everything else as text. */
 const types: pg.CustomTypesConfig = { getTypeParser: (oid: number) => parsers[oid] ?? asText }
 
-/** A prepared statement. `name` must belong to `text` alone. */
+/** A prepared statement. `name` must be unique to `text`. */
 export const queryOf = (name: string, text: string, values: readonly unknown[]): pg.QueryConfig => ({
   name,
   text,

@@ -1,6 +1,6 @@
 /**
  * One table holds everything. A stream's head is its largest revision, its metadata the newest event of `$$stream`, a
- * tombstone an event with the largest revision of all: nothing has to be kept in step with the events.
+ * tombstone an event with the maximal revision, so that nothing must be kept consistent with the events.
  */
 export const SCHEMA = `
   create table if not exists events (
@@ -19,7 +19,7 @@ export const SCHEMA = `
 const COLUMNS_OF_STREAM = 'position, revision, event_id, type, is_json, data, metadata, created'
 const COLUMNS = 'position, stream, revision, event_id, type, is_json, data, metadata, created'
 
-/** `$1` the name of a stream; head and metadata of each, null where there are none. */
+/** `$1` the name of a stream; returns head and metadata, null if there are none. */
 export const SELECT_HEADS = `
   select named.stream, head.revision as head, meta.revision as meta_head, meta.data as meta
   from unnest($1::text[]) as named(stream)
@@ -28,7 +28,7 @@ export const SELECT_HEADS = `
     select revision, data from events where stream = '$$' || named.stream order by revision desc limit 1
   ) meta on true`
 
-/** `$1` streams, `$2` revisions: the ids that are there. */
+/** `$1` streams, `$2` revisions; returns the existing ids. */
 export const SELECT_BY_REVISION = `
   select asked.stream, found.revision, found.event_id, found.position, found.created
   from unnest($1::text[], $2::bigint[]) as asked(stream, revision)
@@ -36,7 +36,7 @@ export const SELECT_BY_REVISION = `
     select revision, event_id, position, created from events where stream = asked.stream and revision = asked.revision
   ) found on true`
 
-/** `$1` streams, `$2` ids, `$3` for each the first revision worth looking at. */
+/** `$1` streams, `$2` ids, `$3` for each the first revision to search. */
 export const SELECT_BY_ID = `
   select asked.stream, found.revision, found.event_id, found.position, found.created
   from unnest($1::text[], $2::uuid[], $3::bigint[]) as asked(stream, event_id, since)
@@ -46,8 +46,8 @@ export const SELECT_BY_ID = `
   ) found on true`
 
 /**
- * All payloads travel as one binary value, `$8`, and are cut out of it here: text arrays of bytea would be written in
- * hexadecimal, twice the size, and parsed on both sides. `$9` is the time.
+ * All payloads are one binary value, `$8`, and are cut out of it here: a text array of bytea would be in hexadecimal,
+ * twice the size, and parsed on both sides. `$9` is the time.
  */
 export const INSERT = `
   insert into events (${COLUMNS})
@@ -59,13 +59,13 @@ export const INSERT = `
 
 export const SELECT_LAST = `select ${COLUMNS} from events order by position desc limit 1`
 
-/** `$1` stream, `$2` and `$3` the bounds, both inclusive, `$4` how many. */
+/** `$1` stream, `$2` and `$3` the inclusive bounds, `$4` the limit. */
 export const SELECT_STREAM = {
   forwards: `select ${COLUMNS_OF_STREAM} from events where stream = $1 and revision between $2 and $3 order by revision limit $4`,
   backwards: `select ${COLUMNS_OF_STREAM} from events where stream = $1 and revision between $2 and $3 order by revision desc limit $4`,
 }
 
-/** `$1` the position to begin behind (forwards) or below (backwards), `$2` how many. */
+/** `$1` the exclusive position (after it forwards, before it backwards), `$2` the limit. */
 export const SELECT_ALL = {
   forwards: `select ${COLUMNS} from events where position > $1 order by position limit $2`,
   backwards: `select ${COLUMNS} from events where position < $1 order by position desc limit $2`,

@@ -5,7 +5,7 @@ import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
 import { SCHEMA, SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
 
-/** Any number that nothing else on this database locks with. */
+/** The advisory lock of the node, a number that nothing else in this database uses. */
 const NODE_LOCK = 0x65_73_64_62
 const LOCK_WAIT_MS = 3000
 const LOCK_RETRY_MS = 100
@@ -13,8 +13,8 @@ const CONNECT_TIMEOUT_MS = 2000
 const READERS_MAX = 6
 
 /**
- * Statements are planned once and kept while the table grows from nothing, so a plan that suits an empty table must
- * never be chosen: every query here is meant to walk an index.
+ * Plans are cached while the table grows from nothing, so a plan for an empty table must never be chosen: every query
+ * here is meant to use an index.
  */
 const PLANNER = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off -c jit=off'
 
@@ -28,12 +28,12 @@ export class NodeAlreadyRunning extends StartupError {
   }
 }
 
-/** The one session that may write: the lock that excludes a second node belongs to it, and ends with it. */
+/** The only session that may write: it holds the lock that excludes a second node, and loses it when it ends. */
 export type WriterSession = {
-  /** The newest event when the session began. */
+  /** The newest event at the start of the session. */
   readonly last: StoredRecord | undefined
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
-  /** Resolves when the connection is gone. */
+  /** Resolves when the connection has ended. */
   readonly lost: Promise<void>
   end(): Promise<void>
 }
@@ -63,7 +63,9 @@ export const openWriterSession = async (connectionString: string): Promise<Write
   }
 }
 
-/** A node that was killed a moment ago may hold the lock until Postgres notices, hence the short wait. */
+/**
+ * Postgres may not yet have noticed the end of a killed node, which holds the lock until then, hence the short wait.
+ */
 const lockNode = async (client: pg.Client): Promise<void> => {
   const givenUpAtMs = performance.now() + LOCK_WAIT_MS
   for (;;) {
@@ -77,17 +79,17 @@ const lockNode = async (client: pg.Client): Promise<void> => {
 export type StreamPage = {
   readonly stream: string
   readonly direction: Direction
-  /** Both inclusive; the first of the two is where the page begins. */
+  /** Both inclusive; the page begins at `from`. */
   readonly from: bigint
   readonly to: bigint
   readonly limit: number
 }
 
-/** Reads of what is committed, by pages. */
+/** Reads of committed events, by pages. */
 export type Reader = {
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
   streamPage(page: StreamPage): Promise<StoredRecord[]>
-  /** Behind `position` forwards, below it backwards. */
+  /** After `position` forwards, before it backwards. */
   allPage(direction: Direction, position: bigint, limit: number): Promise<StoredRecord[]>
   end(): Promise<void>
 }
@@ -100,7 +102,7 @@ export const openReader = (connectionString: string): Reader => {
     max: READERS_MAX,
     options: PLANNER,
   })
-  // A connection lost while idle is replaced by the pool; without a listener it would end the process.
+  // The pool replaces a lost idle connection; without a listener its error would end the process.
   pool.on('error', () => undefined)
   const query = async <Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> =>
     (await pool.query(queryOf(name, text, values))).rows as Row[]

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { openFirstStreams } from './firstStreams.ts'
 import { NO_REVISION, isMetastream, originalOf, sizeOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
@@ -7,10 +8,10 @@ const STREAMS_MAX = 50_000
 const CACHED_BYTES_MAX = 64 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32
 const RECENT_BYTES_MAX = 256 * 1024
-/** What an entry costs beside its events: a rough figure, so that many empty entries count too. */
+/** A rough estimate of an entry's size without its events, so that many empty entries count too. */
 const ENTRY_BYTES = 512
 
-/** What is known of one stream without asking Postgres. */
+/** The cached state of one stream. */
 export type StreamEntry = {
   head: bigint
   metaHead: bigint
@@ -44,85 +45,83 @@ export const entryOf = (row: HeadRow): StreamEntry => {
 const truncationIn = (metadataJson: string): Truncation =>
   metadataJson === '' ? NO_TRUNCATION : truncationOf(metadataJson)
 
-/** A bounded cache of stream heads and short streams, least recently used first out. Only committed facts enter it. */
+/** A bounded LRU cache of stream heads and short streams. It contains committed state only. */
 export type Streams = {
   get(stream: string): StreamEntry | undefined
-  /** Keeps what was read from Postgres unless something newer is known already. */
+  /** Stores an entry that was read from Postgres unless a newer one is cached, and returns the cached one. */
   offer(stream: string, entry: StreamEntry): StreamEntry
-  /** Takes over an event that was committed. */
+  /** Adds a committed event. */
   committed(record: StoredRecord): void
-  /** Remembers the whole end of a stream as it was read from Postgres. */
-  remember(stream: string, recent: readonly StoredRecord[]): void
-  /** The stream that was the first to have an event with this id, for the newest ids. */
+  /** Stores the end of a stream as it was read from Postgres. */
+  cacheRecent(stream: string, recent: readonly StoredRecord[]): void
+  /** The first stream with this event id, for the newest ids. */
   firstStreamOf(id: string): string | undefined
   clear(): void
 }
 
-export const openStreams = (): Streams => {
-  const entries = new Map<string, StreamEntry>()
-  const firstStreams = openFirstStreams()
-  let cachedBytes = 0
+const sizeOfEntry = ({ recentBytes }: StreamEntry): number => recentBytes + ENTRY_BYTES
 
-  const touch = (stream: string, entry: StreamEntry): void => {
+/** Replaces the recent events, or drops them beyond RECENT_BYTES_MAX. */
+const keepRecent = (entry: StreamEntry, recent: StoredRecord[]): void => {
+  const bytes = recent.reduce((sum, record) => sum + sizeOf(record), 0)
+  const isKept = bytes <= RECENT_BYTES_MAX
+  entry.recent = isKept ? recent : []
+  entry.recentBytes = isKept ? bytes : 0
+}
+
+const addNewest = (entry: StreamEntry, record: StoredRecord): void => {
+  const follows = record.revision === entry.head + 1n
+  entry.head = record.revision
+  keepRecent(entry, follows ? [...entry.recent, record].slice(-RECENT_EVENTS_MAX) : [record])
+}
+
+const replaceMetadata = (entry: StreamEntry, { revision, data }: StoredRecord): void => {
+  entry.metaHead = revision
+  entry.metadataJson = data.toString('utf8')
+  entry.truncation = truncationOf(entry.metadataJson)
+}
+
+/** Long because it lists the methods of the cache. */
+export const openStreams = (): Streams => {
+  const entries = new LRUCache<string, StreamEntry>({
+    max: STREAMS_MAX,
+    maxSize: CACHED_BYTES_MAX,
+    sizeCalculation: sizeOfEntry,
+  })
+  const firstStreams = openFirstStreams()
+
+  /** The cache does not measure the same object again, so a changed entry is removed first. */
+  const resize = (stream: string, entry: StreamEntry): void => {
     entries.delete(stream)
     entries.set(stream, entry)
   }
-  const evict = (): void => {
-    for (const [stream, entry] of entries) {
-      if (entries.size <= STREAMS_MAX && cachedBytes <= CACHED_BYTES_MAX) return
-      entries.delete(stream)
-      cachedBytes -= entry.recentBytes + ENTRY_BYTES
-    }
-  }
-  const keepRecent = (entry: StreamEntry, recent: StoredRecord[]): void => {
-    const bytes = recent.reduce((sum, record) => sum + sizeOf(record), 0)
-    const kept = bytes <= RECENT_BYTES_MAX
-    cachedBytes += (kept ? bytes : 0) - entry.recentBytes
-    entry.recent = kept ? recent : []
-    entry.recentBytes = kept ? bytes : 0
-    evict()
-  }
-  const grow = (entry: StreamEntry, record: StoredRecord): void => {
-    const follows = record.revision === entry.head + 1n
-    entry.head = record.revision
-    keepRecent(entry, follows ? [...entry.recent, record].slice(-RECENT_EVENTS_MAX) : [record])
-  }
-  const describe = (record: StoredRecord): void => {
-    const described = entries.get(originalOf(record.stream))
-    if (described === undefined) return
-    described.metaHead = record.revision
-    described.metadataJson = record.data.toString('utf8')
-    described.truncation = truncationOf(described.metadataJson)
-  }
 
   return {
-    get: stream => {
-      const entry = entries.get(stream)
-      if (entry !== undefined) touch(stream, entry)
-      return entry
-    },
+    get: stream => entries.get(stream),
     offer: (stream, entry) => {
-      const known = entries.get(stream)
+      const known = entries.peek(stream)
       if (known !== undefined) return known
       entries.set(stream, entry)
-      cachedBytes += entry.recentBytes + ENTRY_BYTES
-      evict()
       return entry
     },
     firstStreamOf: id => firstStreams.of(id),
     committed: record => {
-      firstStreams.add(record.id, record.stream)
-      const entry = entries.get(record.stream)
-      if (entry !== undefined && record.revision > entry.head) grow(entry, record)
-      if (isMetastream(record.stream)) describe(record)
+      const { id, stream, revision } = record
+      firstStreams.add(id, stream)
+      const entry = entries.peek(stream)
+      if (entry !== undefined && revision > entry.head) {
+        addNewest(entry, record)
+        resize(stream, entry)
+      }
+      const described = isMetastream(stream) ? entries.peek(originalOf(stream)) : undefined
+      if (described !== undefined) replaceMetadata(described, record)
     },
-    remember: (stream, recent) => {
-      const entry = entries.get(stream)
-      if (entry !== undefined && recent.at(-1)?.revision === entry.head) keepRecent(entry, [...recent])
+    cacheRecent: (stream, recent) => {
+      const entry = entries.peek(stream)
+      if (entry === undefined || recent.at(-1)?.revision !== entry.head) return
+      keepRecent(entry, [...recent])
+      resize(stream, entry)
     },
-    clear: () => {
-      entries.clear()
-      cachedBytes = 0
-    },
+    clear: () => entries.clear(),
   }
 }

@@ -5,22 +5,22 @@ import { endOf, sizeOf } from './record.ts'
 const TAIL_EVENTS_MAX = 20_000
 const TAIL_BYTES_MAX = 32 * 1024 * 1024
 
-/** The newest events in memory, from which live subscribers are served. Whoever falls behind it pages from Postgres. */
+/** The newest events in memory, which live subscribers read. Slower subscribers read pages from Postgres. */
 export type Tail = {
-  /** The position of the newest committed event; zero when there is none. */
+  /** The position of the newest committed event; zero if there is none. */
   head(): bigint
   append(records: readonly StoredRecord[]): void
-  /** Where the next event will begin. */
+  /** The position of the next event. */
   end(): bigint
-  /** Forgets everything and starts over behind the newest event, if there is one. */
+  /** Clears the tail and continues after the newest event, if there is one. */
   reset(newest: StoredRecord | undefined): void
-  /** The events behind `position`, `limit` at most; undefined when they are no longer, or not yet, in memory. */
+  /** At most `limit` events after `position`; undefined if they are not in memory. */
   after(position: bigint, limit: number): readonly StoredRecord[] | undefined
-  /** Resolves once the head is beyond `position`, or the signal aborts. */
+  /** Resolves when the head is after `position`, or the signal aborts. */
   beyond(position: bigint, signal: AbortSignal): Promise<void>
 }
 
-/** The index of the first event behind `position`, by halving: subscribers ask for it with every page. */
+/** The index of the first event after `position`, by binary search, since every page of every subscriber needs it. */
 const firstBehind = (records: readonly StoredRecord[], position: bigint): number => {
   let low = 0
   let high = records.length
@@ -32,12 +32,13 @@ const firstBehind = (records: readonly StoredRecord[], position: bigint): number
   return low
 }
 
+/** Long because all methods of the tail share its events, its size and its waiting subscribers. */
 export const openTail = (): Tail => {
   let records: StoredRecord[] = []
   let bytes = 0
   let head = 0n
   let end = LOG_BEGINS
-  /** All events behind this position are in memory. */
+  /** All events after this position are in memory. */
   let floor = 0n
   const waiting = new Set<() => void>()
 
@@ -46,7 +47,7 @@ export const openTail = (): Tail => {
     waiting.clear()
     for (const resolve of woken) resolve()
   }
-  // Half is dropped at once, so that the array is not moved for every event.
+  // Half of the events are removed at once, so that the array is not moved for every event.
   const trim = (): void => {
     if (records.length <= TAIL_EVENTS_MAX && bytes <= TAIL_BYTES_MAX) return
     const dropped = Math.ceil(records.length / 2)

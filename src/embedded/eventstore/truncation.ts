@@ -1,22 +1,22 @@
 import { SOFT_DELETED_BEFORE, type StoredRecord, ticksOf } from './record.ts'
 
-/** Which events of a stream its metadata hides from readers of that stream. `$all` goes on showing them. */
+/** The events of a stream that its metadata hides from readers of the stream. `$all` still returns them. */
 export type Truncation = {
-  /** Everything below this revision is hidden. */
+  /** Revisions below this one are hidden. */
   readonly before: bigint
   readonly maxCount?: bigint
   readonly maxAgeMs?: number
 }
 
 export const NO_TRUNCATION: Truncation = { before: 0n }
-/** Of a metadata stream, only the newest event counts. */
+/** Only the newest event of a metadata stream is visible. */
 export const METASTREAM_TRUNCATION: Truncation = { before: 0n, maxCount: 1n }
 
 const MS_PER_SECOND = 1000
 
 type StreamMetadata = { readonly $tb?: unknown; readonly $maxCount?: unknown; readonly $maxAge?: unknown }
 
-/** `$tb` of a soft-deleted stream does not fit into a double, so integers are read from the source text. */
+/** `$tb` of a soft-deleted stream does not fit into a double, so integers are parsed from the source text. */
 const exactIntegers = (_key: string, value: unknown, context: { source?: string }): unknown =>
   typeof value === 'number' && /^-?\d+$/.test(context.source ?? '') ? BigInt(context.source ?? '') : value
 
@@ -29,7 +29,7 @@ const parse = (json: string): StreamMetadata | undefined => {
   }
 }
 
-/** Reads the content of a `$metadata` event; what it does not understand hides nothing. */
+/** Parses the content of a `$metadata` event; unknown members hide nothing. */
 export const truncationOf = (metadataJson: string): Truncation => {
   const { $tb, $maxCount, $maxAge } = parse(metadataJson) ?? {}
   return {
@@ -50,7 +50,7 @@ export const firstVisible = (truncation: Truncation, head: bigint): bigint => {
 export const isExpired = (record: Pick<StoredRecord, 'createdTicks'>, truncation: Truncation, nowMs: number): boolean =>
   truncation.maxAgeMs !== undefined && record.createdTicks < ticksOf(nowMs - truncation.maxAgeMs)
 
-/** A reader of a stream with this head can see the event. */
+/** Whether a reader of a stream with this head can see the event. */
 export const isVisible = (
   { truncation, head }: { readonly truncation: Truncation; readonly head: bigint },
   event: Pick<StoredRecord, 'revision' | 'createdTicks'>,
@@ -59,7 +59,7 @@ export const isVisible = (
   event.revision >= firstVisible(truncation, head) &&
   !isExpired(event, truncation, Date.now())
 
-/** The metadata of a stream that comes back to life: as it was, but showing what is written from `before` on; undefined for what is no JSON. */
+/** The metadata of a stream that becomes visible again from `before` on; undefined if it is not JSON. */
 export const undeleted = (metadataJson: string, before: bigint): string | undefined => {
   const value = parse(metadataJson)
   return (

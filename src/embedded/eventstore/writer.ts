@@ -17,7 +17,7 @@ export type WriteRequest = {
   readonly expected: Expected
   readonly events: readonly ProposedEvent[]
   readonly bytes: number
-  /** Not begun after this moment: milliseconds since 1970. */
+  /** Not begun after this time: milliseconds since 1970. */
   readonly deadlineMs: number
 }
 
@@ -31,25 +31,28 @@ export type Written =
 type Pending = { readonly request: WriteRequest; readonly settle: (written: Written) => void }
 
 /**
- * The only writer of the log. Requests are decided in the order of their arrival against what is committed and what the
- * batch has decided so far, and the whole batch is one transaction; while it commits, the next batch gathers. Nobody is
- * told anything before the commit.
+ * The only writer of the log. Requests are decided in the order of their arrival against the committed state and the
+ * earlier requests of their batch. A batch is one transaction; while it commits, the next batch is collected. Responses
+ * are sent after the commit only.
  */
 export type Writer = {
   readonly tail: Tail
   readonly streams: Streams
   write(request: WriteRequest): Promise<Written>
-  /** Lets what was accepted finish, then ends. */
+  /** Completes accepted requests, then ends. */
   close(): Promise<void>
 }
 
 type WriterOptions = {
   readonly connectionString: string
-  /** Another node has taken the database over while this one had lost its connection. */
+  /** Called when another node has taken the database over while this one had lost its connection. */
   readonly onReplaced: (error: NodeAlreadyRunning) => void
 }
 
-/** Fails when Postgres cannot be reached, or with NodeAlreadyRunning. */
+/**
+ * Throws if Postgres cannot be reached, or NodeAlreadyRunning. Long because reconnecting, batching and closing share
+ * the session and the queue.
+ */
 export const openWriter = async ({ connectionString, onReplaced }: WriterOptions): Promise<Writer> => {
   const tail = openTail()
   const streams = openStreams()
@@ -59,8 +62,8 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   let draining = Promise.resolve()
   let busy = false
 
-  // After a lost connection, whatever was being committed is either in the table now or will never be: the lock of the
-  // old session is free only once Postgres has ended it.
+  // After a lost connection, the batch that was being committed is either stored or will never be: the old session's
+  // lock becomes free only after Postgres has ended it.
   const adopt = (opened: WriterSession): void => {
     streams.clear()
     tail.reset(opened.last)

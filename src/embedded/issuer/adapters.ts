@@ -3,17 +3,17 @@ import { type DevClient, metadataOf } from './clients.ts'
 import { SESSION_LIFETIME_SECONDS } from './lifetimes.ts'
 import { fingerprintOf, type Records } from './records.ts'
 
-/** Sessions are looked up by a second name too; a record of this kind leads from it to the first. */
+/** Sessions have a second name; a record of this kind maps it to the first. */
 const SESSION_UID = 'Session.uid'
 
 export type AdapterDependencies = {
   readonly records: Records
   readonly clients: () => Promise<readonly DevClient[]>
-  /** Makes the API refuse what was given out under the grant of this name. */
+  /** Makes the API refuse the access tokens of the grant with this name. */
   readonly revoke: (name: string) => Promise<void>
 }
 
-/** The name of a grant in access tokens and in the list of revoked ones: no secret, and nothing can be asked for with it. */
+/** The name of a grant in access tokens and in the list of revocations: a hash, which is useless as a credential. */
 export const grantName = (grantId: string): string => `grant:${fingerprintOf(grantId)}`
 
 const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, 'find'> => ({
@@ -28,13 +28,14 @@ const refuse = async (): Promise<never> => {
 }
 
 /**
- * What oidc-provider asks of a store, on top of records. It checks whether a code or a refresh token is consumed and then
- * consumes it, in two steps: of twenty requests at once, all could pass the check. So consuming decides here: one wins,
- * and every other takes the whole grant back, because then a code or a token is in more than one pair of hands.
+ * The storage adapter of oidc-provider, on top of records. The library checks whether a code or a refresh token is
+ * consumed and consumes it in a second step, so twenty concurrent requests could all pass the check. Therefore
+ * consuming decides here: one request wins, and every other one revokes the whole grant, because the code or token is
+ * then known to more than one party. Long because it lists the methods of the library's interface.
  */
 export const createAdapters = ({ records, clients, revoke }: AdapterDependencies): AdapterFactory => {
   const revokeGrant = async (kind: string, grantId: string): Promise<void> => {
-    // First of all the API refuses; a crash after this leaves records of a grant that nobody honours.
+    // The API refuses the tokens first; a crash after this leaves records of a grant that is revoked already.
     await revoke(grantName(grantId))
     await records.removeOfGrant(kind, grantId)
   }
@@ -72,7 +73,7 @@ export const createAdapters = ({ records, clients, revoke }: AdapterDependencies
         : (id, payload, lifetime) => upsert(kind, id, payload, lifetime || SESSION_LIFETIME_SECONDS),
     find: kind === 'Client' ? clientAdapter(clients).find : id => records.get({ kind, id }),
     findByUid: uid => findByUid(kind, uid),
-    // Of the device flow, which is closed.
+    // Part of the device flow, which is disabled.
     findByUserCode: async () => undefined,
     consume: id => consume(kind, id),
     destroy: id => records.remove({ kind, id }),

@@ -10,12 +10,12 @@ const REDIRECT_URIS_MAX = 20
 const REDIRECT_URI_MAX_CHARACTERS = 1_000
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** The tenants that a fresh data directory has a client and users for. */
+/** The tenants for which a fresh data directory has a client and users. */
 export const DEFAULT_TENANTS = ['acme', 'globex'] as const
 
 /**
- * A redirect URI has one way to be written, because it is compared letter by letter but for the port of a loopback address.
- * In clear only to this machine: RFC 8252, section 7.3.
+ * A redirect URI must be in canonical form, because it is compared exactly, except for the port of a loopback address.
+ * Plain http is for this machine only (RFC 8252, section 7.3).
  */
 export const isRedirectUri = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -30,7 +30,7 @@ const redirectUrisSchema = z
 
 const fields = {
   client_id: z.string().regex(/^[A-Za-z0-9._-]{1,100}$/),
-  /** What users read when it asks for something; its id when there is none. */
+  /** The name on the consent page; the id if there is none. */
   name: z.string().regex(/^[^\p{C}]{1,80}$/u),
   tenant: tenantSchema,
   scope: scopesSchema,
@@ -42,8 +42,8 @@ const { jwks, redirect_uris } = fields
 const common = { client_id: fields.client_id, name: fields.name.optional(), tenant: fields.tenant, scope: fields.scope }
 
 /**
- * A client proves itself with a secret, or with a key of its own of which only the public half is registered here, or,
- * when it runs in the hands of its users, not at all. One with redirect URIs acts for users, one without for itself.
+ * A client authenticates with a secret, with a key of which only the public half is registered, or, if it runs on its
+ * users' devices, not at all. A client with redirect URIs acts for users, one without for itself.
  */
 const clientSchema = z.union([
   z.strictObject({ ...common, client_secret: z.string().min(SECRET_BYTES), redirect_uris: redirect_uris.optional() }),
@@ -69,7 +69,7 @@ const registry = createRegistry<DevClient>({
   initial: () => DEFAULT_TENANTS.map(workloadClient),
 })
 
-/** The clients of the dev issuer, made with fresh secrets at first use. Throws a StartupError when they cannot be had. */
+/** The clients of the issuer, created with fresh secrets at first use. Throws a StartupError if they cannot be read. */
 export const loadClients = registry.load
 export const openClients = registry.open
 
@@ -85,7 +85,7 @@ const WORDS: Readonly<Record<keyof typeof fields, string>> = {
 
 const isField = (name: string): name is keyof typeof fields => Object.hasOwn(fields, name)
 
-/** Throws the sentence about the first thing that is wrong with a client to be added. */
+/** Throws a StartupError for the first defect of a new client. */
 const check = (client: DevClient): DevClient => {
   for (const [name, value] of Object.entries(client))
     if (isField(name) && !fields[name].safeParse(value).success) throw new StartupError(WORDS[name])
@@ -94,7 +94,7 @@ const check = (client: DevClient): DevClient => {
   throw new StartupError('A public client acts for users: name the redirect URI that it comes back to.')
 }
 
-/** Throws a StartupError when it is unfit or its id is taken. */
+/** Throws a StartupError if the client is invalid or its id is taken. */
 export const addClient = (dataDir: string, client: DevClient): Promise<void> =>
   registry.edit(dataDir, clients => {
     const checked = check(client)
@@ -108,14 +108,14 @@ export const addClient = (dataDir: string, client: DevClient): Promise<void> =>
 const unknownClient = (id: string): StartupError =>
   new StartupError(`There is no client ${JSON.stringify(id)}: ledger clients list names those that there are.`)
 
-/** Throws a StartupError when there is none. */
+/** Throws a StartupError if there is none. */
 export const removeClient = (dataDir: string, id: string): Promise<void> =>
   registry.edit(dataDir, clients => {
     if (!clients.some(({ client_id }) => client_id === id)) throw unknownClient(id)
     return clients.filter(({ client_id }) => client_id !== id)
   })
 
-/** Puts a fresh secret in the place of the old one and resolves to it. Throws a StartupError when the client has none. */
+/** Replaces the secret and resolves to the new one. Throws a StartupError if the client has none. */
 export const rotateClientSecret = async (dataDir: string, id: string): Promise<string> => {
   const secret = newSecret()
   await registry.edit(dataDir, clients => {
@@ -138,14 +138,14 @@ const authMethodOf = (client: DevClient): 'none' | 'private_key_jwt' | 'client_s
   return 'jwks' in client ? 'private_key_jwt' : 'client_secret_basic'
 }
 
-/** The registration as the provider knows it. Who may act for users cannot act for itself, and the other way round. */
+/** The registration in the form of the provider. A client acts either for users or for itself. */
 export const metadataOf = (client: DevClient): ClientMetadata => {
   const { client_id, name = client_id, tenant, scope, redirect_uris } = client
   return {
     client_id,
     client_name: name,
     tenant,
-    // A native application listens on whatever port is free: RFC 8252, section 7.3, ignores the port of a loopback address.
+    // A native application listens on any free port: RFC 8252, section 7.3, ignores the port of a loopback address.
     ...(redirect_uris?.some(isLoopback) ? { application_type: 'native' as const } : {}),
     scope: redirect_uris ? `openid ${scope}` : scope,
     ...('client_secret' in client ? { client_secret: client.client_secret } : {}),

@@ -9,11 +9,14 @@ import {
 } from './loginThrottle.ts'
 import { fingerprintOf } from './records.ts'
 
-/** Any two processes that start at once agree on who creates the table by this number. */
+/** The advisory lock that serializes the creation of the table by concurrent processes. */
 const TABLE_LOCK = 5_170_206
 const CREATE_TABLE = `create table if not exists issuer_login_failures_v1
   (fingerprint text primary key, failures integer not null, ends_at timestamptz not null)`
-/** The count with this attempt in it. The row stays locked until the transaction ends, so that attempts are counted one by one. */
+/**
+ * The count including this attempt. The row stays locked until the transaction ends, so that attempts are counted one
+ * by one.
+ */
 const COUNT = `insert into issuer_login_failures_v1 as known (fingerprint, failures, ends_at)
   values ($1, 1, now() + make_interval(secs => $2))
   on conflict (fingerprint) do update set
@@ -28,7 +31,7 @@ const SWEEP_EVERY_MS = 60_000
 
 type Counted = { readonly failures: number; readonly seconds: number }
 
-/** Ends the transaction of an attempt that is refused, so that nothing of it is counted. */
+/** Rolls back the transaction of a refused attempt, so that it is not counted. */
 class TooMany extends Error {
   readonly seconds: number
 
@@ -39,7 +42,7 @@ class TooMany extends Error {
   }
 }
 
-/** The address goes first everywhere: attempts that wait for each other's rows in one order cannot deadlock. */
+/** The address is always first: transactions that lock rows in the same order cannot deadlock. */
 const countBoth = async (sql: Sql, attempt: Attempt): Promise<void> => {
   const { user, address } = keysOf(attempt)
   const full: Counted[] = []
@@ -54,8 +57,8 @@ const countBoth = async (sql: Sql, attempt: Attempt): Promise<void> => {
 }
 
 /**
- * Counts for all instances together, in Postgres. Every window is kept until its time is over, however many others are
- * tried meanwhile. Rejects with the database's error: without the database there is no login either.
+ * Counts for all instances in Postgres. No window is evicted before its end, however many other names are tried.
+ * Rejects with the database's error, since without the database there is no login either.
  */
 export const openDatabaseLoginThrottle = async (database: Database): Promise<LoginThrottle> => {
   await database.transaction(async sql => {
@@ -64,7 +67,7 @@ export const openDatabaseLoginThrottle = async (database: Database): Promise<Log
   })
   let sweptAtMs = Number.NEGATIVE_INFINITY
 
-  /** Nothing waits for it; what fails now is done the next time. */
+  /** In the background; a failed sweep is repeated by the next one. */
   const sweep = (): void => {
     if (performance.now() - sweptAtMs < SWEEP_EVERY_MS) return
     sweptAtMs = performance.now()

@@ -4,7 +4,7 @@ import { fingerprintOf, type NewRecord, type Records } from './records.ts'
 import { seal, unseal } from './sealing.ts'
 
 const SWEEP_EVERY_MS = 60_000
-/** Any two processes that start at once agree on who creates the table by this number. */
+/** The advisory lock that serializes the creation of the table by concurrent processes. */
 const TABLE_LOCK = 5_170_203
 const TABLE = new URL('records.sql', import.meta.url)
 
@@ -12,11 +12,11 @@ const INSERT = `insert into issuer_records_v1 as known (kind, fingerprint, grant
   values ($1, $2, $3, $4, now() + make_interval(secs => $5))
   on conflict (kind, fingerprint) do update set grant_fingerprint = excluded.grant_fingerprint,
     sealed = excluded.sealed, expires_at = excluded.expires_at`
-/** What has expired is not there, even before it is swept. */
+/** Expired records do not exist, even before they are swept. */
 const INSERT_IF_NEW = `${INSERT}, consumed_at = null where known.expires_at <= now() returning true as inserted`
 const SELECT = `select sealed, extract(epoch from consumed_at)::int8 as consumed from issuer_records_v1
   where kind = $1 and fingerprint = $2 and expires_at > now()`
-/** Of several at once the row's lock lets one through; the others then see that it is consumed. */
+/** The row's lock lets one of several concurrent statements through; the others then find the record consumed. */
 const CONSUME = `update issuer_records_v1 set consumed_at = now()
   where kind = $1 and fingerprint = $2 and consumed_at is null and expires_at > now() returning true as consumed`
 const REMOVE = 'delete from issuer_records_v1 where kind = $1 and fingerprint = $2'
@@ -33,7 +33,7 @@ const valuesOf = ({ kind, id, payload, lifetimeSeconds }: NewRecord): readonly u
   lifetimeSeconds,
 ]
 
-/** Remembers in Postgres, over restarts. Throws what the database throws. */
+/** Records in Postgres, which survive restarts. Throws the errors of the database. */
 export const openDatabaseRecords = async (database: Database): Promise<Records> => {
   const { sql } = database
   const statements = await readFile(TABLE, 'utf8')
@@ -43,7 +43,9 @@ export const openDatabaseRecords = async (database: Database): Promise<Records> 
   })
   let sweptAtMs = Number.NEGATIVE_INFINITY
 
-  /** Whoever writes also tidies up, now and then. Nobody waits for it, and the next one does what fails now. */
+  /**
+   * Writes trigger the sweep, at most once per SWEEP_EVERY_MS, in the background; the next one repeats a failed one.
+   */
   const sweep = (): void => {
     if (performance.now() - sweptAtMs < SWEEP_EVERY_MS) return
     sweptAtMs = performance.now()

@@ -5,7 +5,7 @@ import { StartupError } from '../../startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey, type SigningKey } from './signingKey.ts'
 
-/** The client through which the users of the command line speak. */
+/** The client id in tokens for users of the command line. */
 export const CLI_CLIENT = 'ledger-cli'
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/
@@ -14,9 +14,9 @@ export type DevGrant = {
   readonly tenant: string
   readonly subject: string
   readonly scopes: readonly string[]
-  /** True for a user who delegated to the command line, false for a workload that speaks for itself. */
+  /** True for a user who delegated to the command line, false for a workload. */
   readonly user: boolean
-  /** Defaults to the longest that is allowed: 900 for users, 300 for workloads. */
+  /** Defaults to the maximum: 900 for users, 300 for workloads. */
   readonly lifetimeSeconds?: number
 }
 
@@ -45,7 +45,10 @@ const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
   return seconds
 }
 
-/** An RFC 9068 access token, signed with the issuer's key. Throws a StartupError that names what cannot be granted. */
+/**
+ * An RFC 9068 access token, signed with the issuer's key. Throws a StartupError that names an invalid member of the
+ * grant.
+ */
 export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: DevGrant): Promise<string> => {
   checkGrant(grant)
   const lifetimeSeconds = lifetimeOf(grant)
@@ -63,8 +66,8 @@ export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: De
 }
 
 /**
- * A token of the dev issuer for the command line, whether the issuer runs or not: the key in the data directory is all
- * it takes, and it is made when it is missing.
+ * A token of the embedded issuer for the command line. The issuer need not run: the key in the data directory, created
+ * if it is missing, is sufficient.
  */
 export const mintDevToken = async (request: TokenPlace & DevGrant & { readonly dataDir: string }): Promise<string> =>
   await signDevToken(await loadSigningKey(request.dataDir), request, request)

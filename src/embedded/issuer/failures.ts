@@ -2,7 +2,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 
 const RETRY_AFTER_SECONDS = '1'
 
-/** Whether a dependency did not answer: the ports name their error so. */
+/** Whether a dependency did not answer, by the error's name in the ports. */
 const isUnavailable = (error: unknown): boolean => error instanceof Error && error.name === 'Unavailable'
 
 const isPage = ({ oidc }: KoaContextWithOIDC): boolean => ['authorization', 'resume'].includes(oidc.route)
@@ -19,8 +19,8 @@ const send = (ctx: KoaContextWithOIDC, error: unknown): void => {
 }
 
 /**
- * Failures of the issuer itself are OAuth errors too: 503 `temporarily_unavailable` while a dependency does not answer,
- * else 500 `server_error`. Without it, what fails outside the library's own handling would be answered as plain text.
+ * Failures of the issuer itself as OAuth errors: 503 `temporarily_unavailable` while a dependency does not answer, else
+ * 500 `server_error`. Errors outside the library's own handling would otherwise be answered in plain text.
  */
 export const answerFailures = (provider: Provider, onError: (error: unknown) => void): void => {
   provider.on('server_error', (ctx, error: unknown) => {

@@ -5,14 +5,15 @@ const FORM_MAX_BYTES = 8_192
 const DROPPED_MAX_BYTES = 1_048_576
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 
-/** Undefined for too much, and when the sender is gone. */
+/** Undefined if the body is too large or the client has disconnected. */
 const readBody = async (request: IncomingMessage): Promise<string | undefined> => {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of request) {
       bytes += (chunk as Buffer).length
-      // What is too much is read and dropped, so that the answer arrives; whoever sends without end is cut off.
+      // An oversized body is read and discarded, so that the response arrives; beyond this limit the connection is
+      // closed.
       if (bytes > DROPPED_MAX_BYTES) return undefined
       if (bytes <= FORM_MAX_BYTES) chunks.push(chunk as Buffer)
     }
@@ -22,7 +23,10 @@ const readBody = async (request: IncomingMessage): Promise<string | undefined> =
   return bytes > FORM_MAX_BYTES ? undefined : Buffer.concat(chunks).toString('utf8')
 }
 
-/** The fields of a posted form; undefined for what no page of ours sends: another type, too much, a field twice. */
+/**
+ * The fields of a posted form; undefined for a request that none of the issuer's pages sends: another type, too large,
+ * a duplicate field.
+ */
 export const readForm = async (request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> => {
   const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase()
   const body = type === FORM_TYPE ? await readBody(request) : undefined
@@ -33,8 +37,8 @@ export const readForm = async (request: IncomingMessage): Promise<ReadonlyMap<st
 }
 
 /**
- * Proves that a form was on a page that we made for this login. Browsers do not send our cookies with what other sites
- * post; this holds where a browser, or another program on this host name, is not so careful.
+ * A token that proves that the form is from a page of this login (CSRF). Cookies are SameSite; this also protects where
+ * a browser, or another program on this host name, does not respect that.
  */
 export const formProof = (key: string, uid: string): string =>
   createHmac('sha256', key).update(`form ${uid}`).digest('base64url')
@@ -44,7 +48,7 @@ export const isProof = (expected: string, given: string | undefined): boolean =>
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-/** Whether the browser says that another site sent this. Programs that are no browsers say nothing. */
+/** Whether the browser reports another site as the origin. Clients other than browsers send no such header. */
 export const isFromElsewhere = ({ headers }: IncomingMessage): boolean => {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site !== 'same-origin'

@@ -23,11 +23,11 @@ export type InteractionDependencies = {
 }
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
-/** One step of a login: what is asked of whom, on which connection. */
+/** One step of a login: its interaction and its connection. */
 type Step = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly parts: InteractionDependencies
+  readonly dependencies: InteractionDependencies
   readonly interaction: Interaction
 }
 
@@ -37,27 +37,27 @@ const FORGED = { error: 'forged' }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** What both pages say and need. */
-const frameOf = async ({ parts, interaction }: Step) => {
+/** The data that both pages need. */
+const frameOf = async ({ dependencies, interaction }: Step) => {
   const { client_id, redirect_uri } = interaction.params
-  const client = await parts.provider.Client.find(textOf(client_id))
+  const client = await dependencies.provider.Client.find(textOf(client_id))
   if (!client) throw new errors.InvalidClient('client is invalid')
   return {
     application: client.clientName ?? client.clientId,
     tenant: textOf(client['tenant']),
-    action: `${new URL(parts.issuer).pathname}${INTERACTION_ROUTE}/${interaction.uid}`,
-    csrf: formProof(parts.formKey, interaction.uid),
+    action: `${new URL(dependencies.issuer).pathname}${INTERACTION_ROUTE}/${interaction.uid}`,
+    csrf: formProof(dependencies.formKey, interaction.uid),
     goesTo: textOf(redirect_uri),
   }
 }
 
-const userOf = async ({ parts, interaction }: Step): Promise<DevUser> => {
-  const user = (await parts.users()).find(({ username }) => username === interaction.session?.accountId)
+const userOf = async ({ dependencies, interaction }: Step): Promise<DevUser> => {
+  const user = (await dependencies.users()).find(({ username }) => username === interaction.session?.accountId)
   if (!user) throw new errors.AccessDenied('the user is not registered any more')
   return user
 }
 
-/** What is asked for, parted by whether the user can do it. */
+/** The requested scopes, divided by whether the user has them. */
 const partScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[]; withheld: Scope[] } => {
   const asked = textOf(interaction.params['scope']).split(' ').filter(isScope)
   const own = new Set(user.scope.split(' '))
@@ -76,69 +76,71 @@ const showConsent = async (step: Step): Promise<Page> => {
 const show = (step: Step): Promise<Page> =>
   step.interaction.prompt.name === 'login' ? showLogin(step) : showConsent(step)
 
-/** Ends this step; the browser goes on to the next, or back to the application. */
-const finish = async ({ request, response, parts }: Step, result: object): Promise<undefined> => {
-  await parts.provider.interactionFinished(request, response, { ...result }, { mergeWithLastSubmission: false })
+/** Completes this step; the browser continues with the next one, or returns to the application. */
+const finish = async ({ request, response, dependencies }: Step, result: object): Promise<undefined> => {
+  await dependencies.provider.interactionFinished(request, response, { ...result }, { mergeWithLastSubmission: false })
   return undefined
 }
 
 const deny = (step: Step): Promise<undefined> =>
   finish(step, { error: 'access_denied', error_description: 'the user refused' })
 
-/** Whoever was logged in to this browser is not any more; what that user allowed goes on. */
-const leaveSession = async ({ parts, interaction }: Step): Promise<void> => {
+/** Ends the session of this browser. Grants of its user remain. */
+const leaveSession = async ({ dependencies, interaction }: Step): Promise<void> => {
   if (!interaction.session) return
-  await (await parts.provider.Session.find(interaction.session.cookie))?.destroy()
+  await (await dependencies.provider.Session.find(interaction.session.cookie))?.destroy()
   delete interaction.session
   await interaction.persist()
 }
 
-/** Not a word about whether the name, the password or the tenant was the wrong one, nor in how long it takes. */
+/** The response and its duration are the same for a wrong name, password or tenant. */
 const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Page | undefined> => {
-  const { parts, request, interaction } = step
+  const { dependencies, request, interaction } = step
   const typed = (form.get('username') ?? '').trim().toLowerCase()
   const username = USERNAME.test(typed) ? typed : ''
-  const attempt = { username, address: parts.addressOf(request) }
-  const retryAfterSeconds = await parts.throttle.begin(attempt)
+  const attempt = { username, address: dependencies.addressOf(request) }
+  const retryAfterSeconds = await dependencies.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
   const { tenant } = await frameOf(step)
-  const user = (await parts.users()).find(one => one.username === username && one.tenant === tenant)
+  const user = (await dependencies.users()).find(one => one.username === username && one.tenant === tenant)
   const speaksForItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
   if (!isRight || speaksForItself) return showLogin(step, { username, problem: 'wrong' })
-  await parts.throttle.succeed(attempt)
+  await dependencies.throttle.succeed(attempt)
   if (interaction.session && interaction.session.accountId !== username) await leaveSession(step)
   return finish(step, { login: { accountId: username, amr: ['pwd'] } })
 }
 
 /**
- * Each consent is a grant of its own, so that taking one back takes nothing else back. What the user cannot give is
- * written down as refused: what is neither would be asked for again and again.
+ * Each consent is a separate grant, so that it can be revoked alone. Scopes that the user does not have are recorded as
+ * rejected, since undecided ones would be asked for again and again.
  */
 const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {
-  const { parts, interaction } = step
+  const { dependencies, interaction } = step
   const user = await userOf(step)
   const { granted, withheld } = partScopes(step, user)
   if (form.get('decision') !== 'allow' || granted.length === 0) return deny(step)
-  const grant = new parts.provider.Grant({
+  const grant = new dependencies.provider.Grant({
     accountId: user.username,
     clientId: textOf(interaction.params['client_id']),
   })
   grant.addOIDCScope(['openid', ...granted].join(' '))
-  for (const resource of resourceSpellings(parts.resource)) grant.addResourceScope(resource, granted.join(' '))
+  for (const resource of resourceSpellings(dependencies.resource)) grant.addResourceScope(resource, granted.join(' '))
   if (withheld.length > 0) {
     grant.rejectOIDCScope(withheld.join(' '))
-    for (const resource of resourceSpellings(parts.resource)) grant.rejectResourceScope(resource, withheld.join(' '))
+    for (const resource of resourceSpellings(dependencies.resource))
+      grant.rejectResourceScope(resource, withheld.join(' '))
   }
   return finish(step, { consent: { grantId: await grant.save() } })
 }
 
 const receive = async (step: Step, action: string): Promise<Page | undefined> => {
-  const { request, parts, interaction } = step
+  const { request, dependencies, interaction } = step
   const form = isFromElsewhere(request) ? undefined : await readForm(request)
-  if (!form || !isProof(formProof(parts.formKey, interaction.uid), form.get('csrf'))) return errorPage(FORGED, 403)
+  if (!form || !isProof(formProof(dependencies.formKey, interaction.uid), form.get('csrf')))
+    return errorPage(FORGED, 403)
   if (action === 'deny') return deny(step)
-  // A form of a step that is over, sent again with the back button: the present step is shown.
+  // A form of an earlier step, sent again with the back button: the present step is shown.
   if (action !== interaction.prompt.name) return show(step)
   return action === 'login' ? logIn(step, form) : consent(step, form)
 }
@@ -152,24 +154,24 @@ const failurePage = (error: unknown, onError: InteractionDependencies['onError']
   return errorPage({ error: 'server_error' }, 500)
 }
 
-/** Serves the pages of login and consent below INTERACTION_ROUTE. False for what is no page of ours. */
+/** Serves the pages of login and consent below INTERACTION_ROUTE. False for other paths. */
 export const serveInteraction = async (
   request: IncomingMessage,
   response: ServerResponse,
-  parts: InteractionDependencies,
+  dependencies: InteractionDependencies,
 ): Promise<boolean> => {
   const [, uid, action] = PATH.exec((request.url ?? '').split('?', 1)[0] ?? '') ?? []
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (uid === undefined || isRead !== (action === undefined) || !(isRead || request.method === 'POST')) return false
   try {
-    const interaction = await parts.provider.interactionDetails(request, response)
-    // The cookie names the login that this browser is in; an address of another login is not answered with it.
+    const interaction = await dependencies.provider.interactionDetails(request, response)
+    // The cookie belongs to another login than the path.
     if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found')
-    const step = { request, response, parts, interaction }
+    const step = { request, response, dependencies, interaction }
     const page = action === undefined ? await show(step) : await receive(step, action)
     if (page) sendPage(response, page)
   } catch (error) {
-    sendPage(response, failurePage(error, parts.onError))
+    sendPage(response, failurePage(error, dependencies.onError))
   }
   return true
 }

@@ -23,23 +23,23 @@ export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
 export type { IssuerMetadata } from './metadata.ts'
 
-/** Verifiers may keep the key set for this long; it must stay well below the 60 s in which a removed key stops. */
+/** The time for which verifiers may cache the key set; well below the 60 s after which a removed key is refused. */
 const JWKS_MAX_AGE_SECONDS = 15
 
 export type IssuerOptions = {
-  /** The issuer's URL. Its path is where the handler is mounted: `http://localhost:8080/oauth`. */
+  /** The issuer's URL. The handler is mounted at its path: `http://localhost:8080/oauth`. */
   readonly issuer: string
   readonly audience: string
-  /** The base URL of the service, which clients name as `resource` (RFC 8707). Where the issuer is, when absent. */
+  /** The base URL of the service, which clients name as `resource` (RFC 8707). The issuer's origin by default. */
   readonly resource?: string
   readonly dataDir: string
-  /** Where codes, sessions, refresh tokens and failed logins are remembered; in memory, until the process ends, without it. */
+  /** Stores codes, sessions, refresh tokens and failed logins. Without it they are in memory until the process ends. */
   readonly database?: Database
-  /** Told what is revoked; the verifier of the API asks the same list. */
+  /** Receives revocations; the API's token verifier reads the same list. */
   readonly revocations?: Pick<Revocations, 'revoke'>
-  /** The address that a request came from; that of the peer when absent. */
+  /** The address of a client; that of the TCP peer by default. */
   readonly addressOf?: (request: IncomingMessage) => string
-  /** Told of faults of the issuer itself, never of refused requests. */
+  /** Called with faults of the issuer itself, not with refused requests. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -53,12 +53,13 @@ export type KeySet = { readonly keys: readonly PublicKey[] }
 
 export type Issuer = {
   /**
-   * Serves login, tokens, revocation and keys below the mount path and calls `next` for everything else: with an Error
-   * that has `allow` when the path has other methods. It reads request bodies itself, so it goes before any body parser.
+   * Serves login, tokens, revocation and keys below the mount path and calls `next` for other paths, with an Error that
+   * has `allow` if the path has other methods. It reads request bodies itself, so it must be mounted before any body
+   * parser.
    */
   readonly handler: IssuerHandler
   readonly metadata: IssuerMetadata
-  /** The public keys as they are now, for a verifier in the same process. */
+  /** The present public keys, for a verifier in the same process. */
   readonly jwks: () => Promise<KeySet>
   readonly mintToken: (grant: DevGrant) => Promise<string>
 }
@@ -67,9 +68,9 @@ type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const RESUME = /^\/auth\/[A-Za-z0-9_-]{1,64}$/
 
-/** The methods of the paths that are open; undefined for the others. The provider has more routes than the contract. */
+/** The methods of the enabled paths; undefined for others. The provider has more routes than the contract. */
 const methodsOf = (path: string): readonly string[] | undefined => {
-  // OPTIONS is the preflight of pages that run in a browser.
+  // OPTIONS is the CORS preflight of browser applications.
   if (path === ROUTES.token || path === ROUTES.revocation) return ['POST', 'OPTIONS']
   if (path === ROUTES.jwks) return ['GET', 'HEAD']
   return path === ROUTES.authorization || RESUME.test(path) ? ['GET'] : undefined
@@ -101,12 +102,12 @@ const peerOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? 
 
 const refuseOddIssuer = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
-  // Tokens carry the issuer letter by letter, so there must be one way to write it.
+  // Tokens contain the issuer exactly, so only its canonical form is accepted.
   if (url?.href !== issuer || issuer.endsWith('/'))
     throw new TypeError('The issuer must be a URL without a slash at its end.')
 }
 
-/** The provider on the key that signs now. It holds no state of its own, so another one can take over at any time. */
+/** The provider for the present signing key. It has no state of its own, so it can be replaced at any time. */
 const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Provider) => {
   let current: { readonly kid: string; readonly provider: Provider; readonly serve: Serve } | undefined
   return async () => {
@@ -120,8 +121,8 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
 }
 
 /**
- * Opens the dev issuer on its stored keys, clients and users, which are made at first use and read again when they
- * change. Throws a StartupError when they are unfit.
+ * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
+ * they change. Throws a StartupError if they are invalid. Long because it wires every part of the issuer once.
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options
@@ -143,14 +144,14 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
     key => {
       const provider = createProvider({ issuer, audience, resource, key, adapter, users: users.current, cookieKey })
       answerFailures(provider, onError)
-      // Its types do not know that Koa emits this one; with a listener of ours Koa does not print the error itself.
+      // The library's types lack this event of Koa. With a listener, Koa does not print the error itself.
       const koa: EventEmitter = provider
       koa.on('error', onError)
       revokeAccessTokens(provider, { issuer, keys, revoke })
       return provider
     },
   )
-  // An unfit key is told now, and not to the first caller.
+  // An invalid key is reported at startup instead of by the first request.
   await current()
   const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle, addressOf, onError }
 

@@ -1,11 +1,11 @@
-/** How long what the issuer gives out is good for, in seconds. The verifier refuses tokens that claim more. */
+/** Lifetimes of the issuer's tokens and sessions, in seconds. The verifier refuses tokens with a longer lifetime. */
 
 export const WORKLOAD_LIFETIME_SECONDS = 300
 export const USER_LIFETIME_SECONDS = 900
 export const CODE_LIFETIME_SECONDS = 60
-/** From the page of the login to the return to the application. */
+/** From the login page to the return to the application. */
 export const INTERACTION_LIFETIME_SECONDS = 600
-/** A working day: after it the user logs in again, and refresh tokens end with it however often they rotated. */
+/** A working day: then the user logs in again, and refresh tokens expire however often they were rotated. */
 export const SESSION_LIFETIME_SECONDS = 28_800
-/** A key that signs no more stays published until the last token that it signed has surely expired. */
+/** A retired key stays published until the last token that it signed has expired. */
 export const RETIRING_SECONDS = USER_LIFETIME_SECONDS + 90

@@ -1,19 +1,19 @@
-/** How often a login may fail before further attempts are refused for a while. */
+/** Limits of failed logins, per user and per address. */
 
 export const WINDOW_SECONDS = 300
 export const PER_USER_MAX = 10
-/** Of many people behind one address, some type wrongly. */
+/** Higher than the limit per user, because many users may share an address. */
 export const PER_ADDRESS_MAX = 100
 
 export type Attempt = { readonly username: string; readonly address: string }
 
 export type LoginThrottle = {
   /**
-   * Seconds to wait when there were too many, else nothing. Counts the attempt as failed before it is known to be: a
-   * hundred guesses at once are a hundred. An attempt that is refused is not counted.
+   * Resolves to the seconds to wait if there were too many attempts, else to nothing. The attempt is counted as failed
+   * before its result is known, so that concurrent guesses are all counted. A refused attempt is not counted.
    */
   begin(attempt: Attempt): Promise<number | undefined>
-  /** It was the right password: the attempt was no failure, and those of the user before it are forgiven. */
+  /** The password was correct: the attempt and the user's earlier failures are no longer counted. */
   succeed(attempt: Attempt): Promise<void>
 }
 
@@ -24,12 +24,12 @@ type Window = { failures: number; readonly endsAtMs: number }
 const WINDOW_MS = WINDOW_SECONDS * 1_000
 
 /**
- * For an issuer without a database. A window ends with its time and is never evicted before: an attacker who tries other
- * names would choose what is evicted. The memory is bounded all the same, because each window costs the hashing of a
- * password, of which this process does some tens in a second.
+ * For an issuer without a database. A window is never evicted before its end, because an attacker could choose the
+ * evicted one by trying other names. Memory is bounded all the same, since each window costs the hashing of a password,
+ * of which a process can do some tens per second. Long because the windows and their eviction share one map.
  */
 export const createMemoryLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
-  /** In the order of their ends, because all are equally long. */
+  /** In the order of their ends, because all have the same length. */
   const windows = new Map<string, Window>()
 
   const removeEnded = (): void => {

@@ -7,7 +7,10 @@ type Entry = { readonly payload: AdapterPayload; readonly expiresAtMs: number }
 
 const keyOf = ({ kind, id }: RecordName): string => `${kind}:${id}`
 
-/** Remembers until the process ends: for an issuer without a database. The oldest go first when there are too many. */
+/**
+ * Records in memory, for an issuer without a database. The oldest are evicted beyond the limit. Long because it lists
+ * the methods of the port.
+ */
 export const createMemoryRecords = (): Records => {
   const entries = new Map<string, Entry>()
 

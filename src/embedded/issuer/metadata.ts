@@ -1,7 +1,7 @@
 import { SCOPES } from '../../identity/principal.ts'
 import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, ROUTES } from './provider.ts'
 
-/** RFC 8414, to be served at `/.well-known/oauth-authorization-server` and at the same with the issuer's path behind. */
+/** RFC 8414 metadata, served at `/.well-known/oauth-authorization-server`, also with the issuer's path appended. */
 export type IssuerMetadata = Readonly<Record<string, string | boolean | readonly string[]>>
 
 export const describeIssuer = (issuer: string): IssuerMetadata => ({

@@ -3,12 +3,12 @@ import { z } from 'zod'
 
 const SALT_BYTES = 16
 const HASH_BYTES = 32
-/** 15 bytes are 120 bits: nobody guesses that, and a person can still type it. */
+/** 15 bytes are 120 bits: not guessable, and short enough to be typed. */
 const GENERATED_BYTES = 15
 export const PASSWORD_CHARACTERS_MIN = 12
 export const PASSWORD_CHARACTERS_MAX = 256
 
-/** The cost of one guess: 32 MiB and some 60 ms. It is stored with the hash, so that it can be raised later. */
+/** The cost of one guess: 32 MiB and about 60 ms. Stored with the hash, so that it can be raised later. */
 const COST = { cost: 32_768, block_size: 8, parallelization: 1 } as const
 const MEMORY_MAX_BYTES = 128 * 1024 * 1024
 
@@ -23,7 +23,7 @@ export const passwordHashSchema = z.strictObject({
 
 export type PasswordHash = z.infer<typeof passwordHashSchema>
 
-/** The same password can be typed in several ways on several keyboards. */
+/** Unicode normalization, since keyboards produce the same password in different forms. */
 const bytesOf = (password: string): Buffer => Buffer.from(password.normalize('NFKC'), 'utf8')
 
 const derive = (password: string, { salt, cost, block_size, parallelization }: Omit<PasswordHash, 'hash'>) =>
@@ -39,17 +39,17 @@ export const hashPassword = async (password: string): Promise<PasswordHash> => {
   return { ...made, hash: (await derive(password, made)).toString('base64url') }
 }
 
-/** Of no password that there is, for those who have none. */
-const NOBODYS: PasswordHash = {
+/** The hash of an unknown password, for users without one. */
+const UNKNOWN_PASSWORD: PasswordHash = {
   algorithm: 'scrypt',
   ...COST,
   salt: Buffer.alloc(SALT_BYTES).toString('base64url'),
   hash: Buffer.alloc(HASH_BYTES).toString('base64url'),
 }
 
-/** Takes the same time where there is no hash to compare with: how long it takes does not tell who exists. */
+/** Takes the same time without a hash, so that the duration does not reveal which users exist. */
 export const isPassword = async (password: string, hash: PasswordHash | undefined): Promise<boolean> => {
-  const expected = hash ?? NOBODYS
+  const expected = hash ?? UNKNOWN_PASSWORD
   const found = await derive(password, expected)
   const known = Buffer.from(expected.hash, 'base64url')
   return found.length === known.length && timingSafeEqual(found, known) && hash !== undefined

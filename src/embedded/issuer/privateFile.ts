@@ -9,7 +9,7 @@ const OWNER_ONLY_FOLDER = 0o700
 const LOCK_FILE = 'lock'
 const LOCK_MAX_MS = 5_000
 
-/** Where the issuer keeps what is its own, inside the service's data directory. */
+/** The issuer's folder in the data directory. */
 export const issuerFolder = (dataDir: string): string => join(dataDir, 'issuer')
 
 const readIfThere = async (path: string): Promise<string | undefined> => {
@@ -21,7 +21,7 @@ const readIfThere = async (path: string): Promise<string | undefined> => {
   }
 }
 
-/** The content reaches the disk under a name of its own first, so that a crash never leaves half a secret. */
+/** Writes the content to a temporary file first, so that a crash never leaves half a secret. */
 const writeBeside = async (path: string, content: string): Promise<string> => {
   const draft = `${path}.${randomUUID()}`
   const file = await open(draft, 'wx', OWNER_ONLY_FILE)
@@ -35,8 +35,8 @@ const writeBeside = async (path: string, content: string): Promise<string> => {
 }
 
 /**
- * Gives the draft its final name unless another process was first. Linking fails where renaming would overwrite: the
- * service and the command line may both find no key and both make one, and only one of them may become the key.
+ * Gives the draft its final name unless another process was first. A link fails where a rename would overwrite: the
+ * service and the command line may both find no key and create one, and only the first may become the key.
  */
 const publish = async (draft: string, path: string): Promise<void> => {
   try {
@@ -49,8 +49,8 @@ const publish = async (draft: string, path: string): Promise<void> => {
 }
 
 /**
- * The content of a file that only its owner may read. It is created with what `create` gives when it is not there; of
- * several processes that do this at once, all get the content of the first. Throws a StartupError when that cannot be done.
+ * The content of a private file. A missing file is created with the result of `create`; of several concurrent processes
+ * all get the content of the first. Throws a StartupError if that fails.
  */
 export const readOrCreatePrivate = async (
   folder: string,
@@ -61,7 +61,7 @@ export const readOrCreatePrivate = async (
   try {
     await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
     if ((await readIfThere(path)) === undefined) await publish(await writeBeside(path, await create()), path)
-    // A copy or a restored backup may have brought a wider mode with it.
+    // A copy or a restored backup may have a wider mode.
     await chmod(path, OWNER_ONLY_FILE)
   } catch (error) {
     throw error instanceof StartupError ? error : new StartupError(`${path} cannot be created.`, error)
@@ -71,7 +71,7 @@ export const readOrCreatePrivate = async (
   return content
 }
 
-/** One editor at a time; the kernel drops the lock with its holder, as it does for the data directory. */
+/** One editor at a time; the kernel releases the lock with its process, as for the data directory. */
 const lockFolder = (folder: string): DatabaseSync => {
   const lock = new DatabaseSync(join(folder, LOCK_FILE), { timeout: LOCK_MAX_MS })
   try {
@@ -84,9 +84,9 @@ const lockFolder = (folder: string): DatabaseSync => {
 }
 
 /**
- * Puts what `change` makes of the present content in its place, created first as `readOrCreatePrivate` does. Whoever
- * reads meanwhile gets the old content or the new, and of two editors the second sees the work of the first.
- * Throws a StartupError when that cannot be done; whatever `change` throws leaves the file as it is.
+ * Replaces the content by the result of `change`, after creating the file as `readOrCreatePrivate` does. Concurrent
+ * readers get the old or the new content, and a second editor sees the result of the first. Throws a StartupError if
+ * that fails; an error of `change` leaves the file unchanged.
  */
 export const editPrivate = async (
   folder: string,

@@ -29,30 +29,30 @@ const CLOCK_TOLERANCE_SECONDS = 5
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 export const CLIENT_ASSERTION_ALGORITHMS = ['ES256', 'RS256'] as const
 
-/** Where the provider answers, below the issuer's own path. */
+/** The provider's routes, below the issuer's path. */
 export const ROUTES = { authorization: '/auth', token: '/token', jwks: '/jwks', revocation: '/revoke' } as const
 export const INTERACTION_ROUTE = '/interaction'
 
 export type ProviderOptions = {
   readonly issuer: string
   readonly audience: string
-  /** The resource that tokens are for (RFC 8707): the base URL of the service. */
+  /** The resource of the tokens (RFC 8707): the base URL of the service. */
   readonly resource: string
   readonly key: SigningKey
   readonly adapter: AdapterFactory
   readonly users: () => Promise<readonly DevUser[]>
-  /** Cookies signed with it are believed. */
+  /** The key that signs cookies. */
   readonly cookieKey: string
 }
 
-/** The ways to write the resource: a client whose URL library adds a slash to an origin means the same. */
+/** The accepted spellings of the resource: some URL libraries append a slash to an origin. */
 export const resourceSpellings = (resource: string): readonly string[] => [resource, `${resource}/`]
 
 const setOf = (scope: unknown): ReadonlySet<string> => new Set(typeof scope === 'string' ? scope.split(' ') : [])
 
 /**
- * What a token of this request can be for. Where a user is known, no more than the registrations of user and client both
- * say at this moment: a right that was taken from either is gone with the next refresh.
+ * The possible scope of a token. With a user it is limited by the present registrations of user and client, so that a
+ * removed scope is gone with the next refresh.
  */
 const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {
   const { account, client } = oidc
@@ -61,7 +61,7 @@ const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {
   return SCOPES.filter(scope => ofUser.has(scope) && ofClient.has(scope)).join(' ')
 }
 
-/** Every grant has one resource, this service: a client that asks for another is refused, one that asks for none gets it. */
+/** This service is the only resource: it is the default, and another one is refused. */
 const resourceIndicators = ({ audience, resource: ours }: ProviderOptions) => ({
   enabled: true,
   defaultResource: (_: unknown, __: unknown, oneOf?: readonly string[]) => oneOf?.[0] ?? ours,
@@ -88,8 +88,8 @@ const ttl: Configuration['ttl'] = {
 const isAccessToken = (token: object): token is AccessToken => 'accountId' in token && 'grantId' in token
 
 /**
- * The tenant comes from the registration of the user, or of the client that speaks for itself, never from the request.
- * A token without scope would be refused everywhere, so the client learns it here (RFC 6749, section 3.3).
+ * The tenant comes from the registration of the user, or of a client that acts for itself, never from the request. A
+ * token without scope would be useless, so it is refused here (RFC 6749, section 3.3).
  */
 const extraTokenClaims: Configuration['extraTokenClaims'] = ({ oidc }, token) => {
   if (!token.scope) throw new errors.InvalidScope('the scopes that the token is for must be named', '')
@@ -98,8 +98,9 @@ const extraTokenClaims: Configuration['extraTokenClaims'] = ({ oidc }, token) =>
 }
 
 /**
- * The user, as far as this client is concerned. There is none for a client of another tenant, nor for one whose id is the
- * user's name: such a token would speak for the client itself. What began before the password was last set is over.
+ * The user for this client. There is none for a client of another tenant, nor for a client whose id equals the
+ * username, whose tokens would be those of the client itself. Sessions from before the last change of the password are
+ * over.
  */
 const findAccount =
   (users: ProviderOptions['users']): Configuration['findAccount'] =>
@@ -112,7 +113,7 @@ const findAccount =
     return { accountId: sub, tenant, scope, claims: () => ({ sub }) }
   }
 
-/** Beside the usual reasons to ask: a session that is nobody's here, and an application that anybody could pretend to be. */
+/** Prompts beside the defaults: a session whose user does not exist, and an application without authentication. */
 const createPolicy = (): interactionPolicy.DefaultPolicy => {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy
@@ -120,7 +121,7 @@ const createPolicy = (): interactionPolicy.DefaultPolicy => {
     Boolean(oidc.session?.accountId && !oidc.account),
   )
   policy.get('login')?.checks.add(noAccount, 0)
-  // RFC 8252, section 8.6: nothing proves who a public client is, so the user is asked each time.
+  // RFC 8252, section 8.6: nothing authenticates a public client, so the user is asked each time.
   const isPublic = new Check(
     'public_client',
     'the client cannot prove itself',
@@ -131,7 +132,7 @@ const createPolicy = (): interactionPolicy.DefaultPolicy => {
   return policy
 }
 
-/** A page of an application may talk to us when the user can be sent back to it. */
+/** CORS is permitted for the origins of the client's redirect URIs. */
 const clientBasedCORS: Configuration['clientBasedCORS'] = (_, origin, client) =>
   client.clientAuthMethod === 'none' && (client.redirectUris ?? []).some(uri => new URL(uri).origin === origin)
 
@@ -175,7 +176,7 @@ const configure = (options: ProviderOptions): Configuration => ({
   },
   issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
   pkce: { required: () => true },
-  // A person reads a page. An OAuth client reads JSON, whatever it says that it accepts.
+  // Browsers get a page; OAuth clients get JSON, whatever they accept.
   renderError: (ctx, out) => {
     if (!isPage(ctx)) {
       ctx.type = 'json'
@@ -195,8 +196,8 @@ const configure = (options: ProviderOptions): Configuration => ({
 })
 
 /**
- * The library answers in the other modes even when it refuses them, and in one by a page with a script of its own. By this
- * name it does not know them.
+ * The library responds in other modes even when it refuses them, in one of them by a page with a script. Under a name
+ * unknown to it, it does not.
  */
 const closeOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
   const { response_mode: mode } = ctx.query
@@ -204,7 +205,7 @@ const closeOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Pr
   return next()
 }
 
-/** The authorization server itself: oidc-provider, for users by authorization code and for workloads by their own right. */
+/** The authorization server: oidc-provider, with authorization codes for users and client credentials for workloads. */
 export const createProvider = (options: ProviderOptions): Provider => {
   const provider = new Provider(options.issuer, configure(options))
   provider.use(closeOtherModes)

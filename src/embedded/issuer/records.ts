@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { AdapterPayload } from 'oidc-provider'
 
-/** A thing that the issuer remembers: its kind (`RefreshToken`) and the secret that names it. */
+/** The name of a record: its kind (`RefreshToken`) and the secret that identifies it. */
 export type RecordName = { readonly kind: string; readonly id: string }
 
 export type NewRecord = RecordName & {
@@ -10,19 +10,19 @@ export type NewRecord = RecordName & {
 }
 
 /**
- * Where the issuer remembers codes, refresh tokens, sessions and the like. Expired records are as if they were not there.
+ * The port for codes, refresh tokens, sessions and other records of the issuer. Expired records are treated as absent.
  */
 export type Records = {
   put(record: NewRecord): Promise<void>
-  /** False, and nothing is changed, when it is there already. */
+  /** False, without a change, if it exists already. */
   putIfNew(record: NewRecord): Promise<boolean>
-  /** With `consumed`, in Unix seconds, once it is. */
+  /** With `consumed`, in Unix seconds, if it is consumed. */
   get(name: RecordName): Promise<AdapterPayload | undefined>
-  /** True for exactly one caller, however many ask at once. */
+  /** True for exactly one of any number of concurrent callers. */
   consume(name: RecordName): Promise<boolean>
   remove(name: RecordName): Promise<void>
   removeOfGrant(kind: string, grantId: string): Promise<void>
 }
 
-/** The name under which a secret may be written down. */
+/** The hash under which a secret may be stored. */
 export const fingerprintOf = (secret: string): string => hash('sha256', secret, 'base64url')

@@ -2,23 +2,23 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
 import { StartupError } from '../../startupError.ts'
-import { type LivingFile, openLivingFile } from './watchedFile.ts'
+import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
-/** A list that operators keep in a file of the issuer: `{"<name>": [entry, …]}`, readable by its owner alone. */
+/** A list in a private file of the issuer, edited by operators: `{"<name>": [entry, …]}`. */
 export type Registry<E> = {
-  /** Throws a StartupError when the file cannot be had or is not such a list; nothing in it is quoted. */
+  /** Throws a StartupError if the file cannot be read or is not such a list; its content is not quoted. */
   readonly load: (dataDir: string) => Promise<readonly E[]>
-  /** Puts what `change` makes of the list in its place. Whatever it throws leaves the list as it is. */
+  /** Replaces the list by the result of `change`. An error of it leaves the list unchanged. */
   readonly edit: (dataDir: string, change: (entries: readonly E[]) => readonly E[]) => Promise<void>
-  readonly open: (dataDir: string, onError: (error: unknown) => void) => Promise<LivingFile<readonly E[]>>
+  readonly open: (dataDir: string, onError: (error: unknown) => void) => Promise<WatchedFile<readonly E[]>>
 }
 
 export type RegistryOptions<E> = {
   readonly name: string
   readonly entry: z.ZodType<E>
   readonly idOf: (entry: E) => string
-  /** What a fresh data directory begins with. */
+  /** The content of a fresh data directory. */
   readonly initial: () => readonly E[]
 }
 
@@ -41,7 +41,7 @@ export const createRegistry = <E>({ name, entry, idOf, initial }: RegistryOption
       const content = z.strictObject({ [name]: list }).parse(JSON.parse(text))
       return content[name] ?? []
     } catch (error) {
-      // Of zod only the paths are told: the values may be secrets.
+      // Only the paths of zod's issues, because the values may be secrets.
       const places = error instanceof z.ZodError ? error.issues.map(issue => issue.path.join('.')).join(', ') : 'JSON'
       throw new StartupError(`The data directory's issuer/${fileName} is not a list of ${name} (${places}).`)
     }
@@ -54,6 +54,6 @@ export const createRegistry = <E>({ name, entry, idOf, initial }: RegistryOption
     load,
     edit: (dataDir, change) =>
       editPrivate(issuerFolder(dataDir), fileName, generate, async content => textOf(change(parse(content)))),
-    open: (dataDir, onError) => openLivingFile(join(issuerFolder(dataDir), fileName), () => load(dataDir), onError),
+    open: (dataDir, onError) => openWatchedFile(join(issuerFolder(dataDir), fileName), () => load(dataDir), onError),
   }
 }

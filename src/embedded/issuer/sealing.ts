@@ -10,9 +10,9 @@ const PURPOSE = 'ledger issuer record 1'
 const keyFrom = (secret: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', PURPOSE, KEY_BYTES))
 
 /**
- * Closes a document with a key that is made of the secret it belongs to: who holds the secret can read it, and a dump of
- * the database, which has only the secret's hash, tells nothing, neither other secrets within nor who logged in.
- * The secret must have the randomness of a key: a guessable one would open its document.
+ * Encrypts a document with a key derived from the secret of its record: the holder of the secret can read it, and a
+ * dump of the database, which has only the secret's hash, reveals neither other secrets nor who logged in. The secret
+ * must have the entropy of a key.
  */
 export const seal = (secret: string, document: object): Buffer => {
   const iv = randomBytes(IV_BYTES)
@@ -21,7 +21,7 @@ export const seal = (secret: string, document: object): Buffer => {
   return Buffer.concat([iv, cipher.getAuthTag(), closed])
 }
 
-/** Throws an Error when it was sealed with another secret, or changed since. */
+/** Throws an Error if it was encrypted with another secret, or changed since. */
 export const unseal = (secret: string, sealed: Buffer): JsonObject => {
   const iv = sealed.subarray(0, IV_BYTES)
   const decipher = createDecipheriv(CIPHER, keyFrom(secret), iv, { authTagLength: TAG_BYTES })

@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import { z } from 'zod'
 import { StartupError } from '../../startupError.ts'
 import { RETIRING_SECONDS } from './lifetimes.ts'
-import { type LivingFile, openLivingFile } from './watchedFile.ts'
+import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
 const FILE_NAME = 'signing-key.json'
@@ -20,7 +20,7 @@ const publicKey = {
 const publicKeySchema = z.strictObject(publicKey)
 const signingKeySchema = z.strictObject({ ...publicKey, d: z.base64url() })
 
-/** A key alone is a ring with nothing retiring. */
+/** A single key is a ring without retiring keys. */
 const keyRingSchema = z.union([
   z.strictObject({
     signing: signingKeySchema,
@@ -29,15 +29,15 @@ const keyRingSchema = z.union([
   signingKeySchema.transform(signing => ({ signing, retiring: [] })),
 ])
 
-/** A private JWK. `kid` is its RFC 7638 thumbprint, so a new key can never take the name of an old one. */
+/** A private JWK. `kid` is its RFC 7638 thumbprint, so a new key can never have the id of an old one. */
 export type SigningKey = z.infer<typeof signingKeySchema>
 
-/** The part of the key that everybody may have. */
+/** The public members of the key. */
 export type PublicKey = z.infer<typeof publicKeySchema>
 
 /**
- * One key signs. Those before it are kept by their public half alone, until the Unix second after which no token of
- * theirs can be alive: they check, and can never sign again.
+ * One key signs. Only the public halves of earlier ones are kept, until the Unix second after which none of their
+ * tokens can be valid: they verify, and can never sign again.
  */
 export type KeyRing = z.infer<typeof keyRingSchema>
 
@@ -56,7 +56,7 @@ const parse = (text: string): KeyRing => {
   try {
     return keyRingSchema.parse(JSON.parse(text))
   } catch {
-    // The cause is left out on purpose: a parser's message may quote the key.
+    // Without the cause, because a parser's message may quote the key.
     throw new StartupError(
       `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it and a new one is made.`,
     )
@@ -66,11 +66,11 @@ const parse = (text: string): KeyRing => {
 const loadKeyRing = async (dataDir: string): Promise<KeyRing> =>
   parse(await readOrCreatePrivate(issuerFolder(dataDir), FILE_NAME, generate))
 
-/** The keys of the dev issuer, made at first use, as they are now. Throws a StartupError when they cannot be had. */
-export const openKeyRing = (dataDir: string, onError: (error: unknown) => void): Promise<LivingFile<KeyRing>> =>
-  openLivingFile(join(issuerFolder(dataDir), FILE_NAME), () => loadKeyRing(dataDir), onError)
+/** The present keys of the issuer, created at first use. Throws a StartupError if they cannot be read. */
+export const openKeyRing = (dataDir: string, onError: (error: unknown) => void): Promise<WatchedFile<KeyRing>> =>
+  openWatchedFile(join(issuerFolder(dataDir), FILE_NAME), () => loadKeyRing(dataDir), onError)
 
-/** The key that signs at present. Throws a StartupError when it cannot be had. */
+/** The present signing key. Throws a StartupError if it cannot be read. */
 export const loadSigningKey = async (dataDir: string): Promise<SigningKey> => (await loadKeyRing(dataDir)).signing
 
 export const publicPart = ({ d: _, ...open }: SigningKey): PublicKey => open
@@ -80,16 +80,16 @@ const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 const retiringAt = ({ retiring }: KeyRing, seconds: number): KeyRing['retiring'] =>
   retiring.filter(({ until }) => until > seconds)
 
-/** What is published: the key that signs, and those whose tokens may still be alive. */
+/** The signing key, and retired keys whose tokens may still be valid. */
 export const publishedKeys = (ring: KeyRing): readonly PublicKey[] => [
   publicPart(ring.signing),
   ...retiringAt(ring, nowSeconds()).map(({ key }) => key),
 ]
 
 /**
- * Puts a new key in the place of the one that signs, which goes on checking until its tokens have expired; with `now` it
- * is not published any more, and tokens of its are refused within a minute: for a key that others may have. Throws a
- * StartupError when the keys cannot be read or written.
+ * Replaces the signing key. The old one stays published until its tokens have expired; with `now` it is removed, and
+ * its tokens are refused within a minute, for a key that others may have. Throws a StartupError if the keys cannot be
+ * read or written.
  */
 export const rotateSigningKey = async (dataDir: string, { now }: { readonly now: boolean }): Promise<KeyRing> => {
   const signing = await generateKey()

@@ -10,7 +10,7 @@ export type RevocationDependencies = {
   readonly revoke: (name: string) => Promise<void>
 }
 
-/** The claims of a living token of ours; nothing for any other text. */
+/** The claims of a valid token of this issuer; undefined for any other text. */
 const readOwn = async (token: string, { issuer, keys }: RevocationDependencies): Promise<JWTPayload | undefined> => {
   const ours = createLocalJWKSet({ keys: [...(await keys())] })
   return await jwtVerify(token, ours, { issuer, typ: 'at+jwt', algorithms: ['ES256'] }).then(
@@ -20,20 +20,20 @@ const readOwn = async (token: string, { issuer, keys }: RevocationDependencies):
 }
 
 /**
- * Lets a client take back its access tokens too (RFC 7009). The provider authenticates the client and then sends every
- * JWT away, since it keeps none of them; here its name goes to the list that the API looks at. Other tokens under the same
- * grant live on: who wants them gone revokes the refresh token. A token that is not the client's, or none, is left alone,
- * and the answer is the same: it tells nobody whose a found token is.
+ * Lets clients revoke access tokens too (RFC 7009). The provider authenticates the client and ignores JWTs, since it
+ * does not store them; here the token's name is added to the list of revocations that the API checks. Other tokens of
+ * the grant stay valid; revoking the refresh token ends them. A token of another client, or an invalid one, is left
+ * alone with the same response, which does not reveal whose it is.
  */
-export const revokeAccessTokens = (provider: Provider, parts: RevocationDependencies): void => {
+export const revokeAccessTokens = (provider: Provider, dependencies: RevocationDependencies): void => {
   provider.use(async (ctx: KoaContextWithOIDC, next) => {
     await next()
     const { oidc, body } = ctx
     const isTurnedAway = z.object({ error: z.literal('unsupported_token_type') }).safeParse(body).success
     if (!isTurnedAway || oidc.route !== 'revocation') return
-    const claims = await readOwn(String(oidc.params?.['token']), parts)
+    const claims = await readOwn(String(oidc.params?.['token']), dependencies)
     if (claims?.jti !== undefined && claims['client_id'] === oidc.client?.clientId)
-      await parts.revoke(tokenName(claims.jti))
+      await dependencies.revoke(tokenName(claims.jti))
     ctx.status = 200
     ctx.body = ''
   })

@@ -10,17 +10,17 @@ import {
 } from './passwords.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
 
-/** A user name means one person over all tenants, because it is the `sub` of that person's tokens. */
+/** A username is unique over all tenants, because it is the `sub` of the user's tokens. */
 export const USERNAME = /^[a-z0-9][a-z0-9._@-]{0,62}$/
 
 const userSchema = z.strictObject({
   username: z.string().regex(USERNAME),
   tenant: tenantSchema,
-  /** The most that an application can do in this user's name. */
+  /** The maximal scope of applications that act for this user. */
   scope: scopesSchema,
-  /** Who has none cannot log in. */
+  /** Users without a password cannot log in. */
   password: passwordHashSchema.optional(),
-  /** Unix seconds. What was begun with an earlier password ends with it. */
+  /** Unix seconds. Sessions from before this time are over. */
   password_set_at: z.int().optional(),
 })
 
@@ -28,7 +28,10 @@ export type DevUser = z.infer<typeof userSchema>
 
 const allBut = (...without: readonly Scope[]): string => SCOPES.filter(scope => !without.includes(scope)).join(' ')
 
-/** One who enters and pays, one who approves and sees everything, and a stranger. None of them has a password yet. */
+/**
+ * One user who enters and pays, one who approves and reads everything, and one of another tenant, all without a
+ * password.
+ */
 const developmentUsers = (): readonly DevUser[] => [
   {
     username: 'alice',
@@ -79,8 +82,8 @@ const secretOf = async (given: string | undefined) => {
 }
 
 /**
- * Resolves to the password: the one that was given, or one made here, which is told this once and never again.
- * Throws a StartupError when the user is unfit or the name is taken.
+ * Resolves to the password, given or generated; a generated one is not stored in clear. Throws a StartupError if the
+ * user is invalid or the name is taken.
  */
 export const addUser = async (dataDir: string, user: NewUser, given?: string): Promise<string> => {
   const { password, stored } = await secretOf(given)
@@ -95,7 +98,7 @@ export const addUser = async (dataDir: string, user: NewUser, given?: string): P
   return password
 }
 
-/** As addUser does. Sessions and refresh tokens that began with the old password end. */
+/** Like addUser. Sessions and refresh tokens from before the change end. */
 export const setPassword = async (dataDir: string, username: string, given?: string): Promise<string> => {
   const { password, stored } = await secretOf(given)
   await registry.edit(dataDir, users => {
@@ -105,7 +108,7 @@ export const setPassword = async (dataDir: string, username: string, given?: str
   return password
 }
 
-/** Throws a StartupError when there is none. */
+/** Throws a StartupError if there is none. */
 export const removeUser = (dataDir: string, username: string): Promise<void> =>
   registry.edit(dataDir, users => {
     if (!users.some(user => user.username === username)) throw unknownUser(username)

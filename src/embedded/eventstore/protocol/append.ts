@@ -11,7 +11,7 @@ import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } f
 
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
-/** `Append`: the options first, then one message for each event, then one answer. */
+/** `Append`: the options first, then one message for each event, then one response. */
 export const append =
   (writer: Writer) =>
   (call: Call, callback: sendUnaryData<AppendResp>): void => {
@@ -28,7 +28,7 @@ export const append =
         else callback(null, answer.response)
       })
     })
-    // The client went away before it had sent everything: there is nobody to answer.
+    // The client disconnected before it had sent everything, so no response is possible.
     call.on('error', () => undefined)
   }
 
@@ -47,7 +47,7 @@ type Options = Pick<
   'getStreamIdentifier' | 'hasRevision' | 'getRevision' | 'hasNoStream' | 'hasStreamExists'
 >
 
-/** Append, Delete and Tombstone all say in the same way what they expect. */
+/** Append, Delete and Tombstone encode the expected revision in the same way. */
 export const targetOf = (options: Options): { stream: string; expected: Expected } => ({
   stream: streamName(options.getStreamIdentifier()),
   expected: options.hasRevision()

@@ -2,29 +2,32 @@ import { ServerInterceptingCall, type ServerInterceptor, type ServerWritableStre
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { Failure } from './status.ts'
 
-/** Messages that go out together. Each is bytes that are ready for the wire. */
+/** Encoded messages that are sent together. */
 type Batch = readonly Uint8Array[]
 
-/** A read call; its answers are written by batches, which `writesBatches` takes apart. */
+/** A read call whose responses are written in batches, which `writesBatches` takes apart. */
 export type ReadCall = ServerWritableStream<ReadReq, Batch>
 
 const BATCH_BYTES = 64 * 1024
-/** A reader that does not read has no more than this waiting for it here. */
+/** The limit of unsent data for a reader that does not read. */
 const UNSENT_BYTES_MAX = 256 * 1024
 
-/** Sends messages to one reader no faster than it takes them. */
-export type Outlet = {
-  /** Aborts when the client cancelled or went away. */
+/** A writer with backpressure: sends messages to one reader no faster than it reads. */
+export type BackpressureWriter = {
+  /** Aborts when the client cancelled or disconnected. */
   readonly gone: AbortSignal
-  /** Sends it with those before and behind it, at the end of this tick at the latest. Resolves when there is room for more. */
+  /**
+   * Sends the message in a batch, at the end of this tick at the latest. Returns a promise of free capacity, or
+   * undefined if there is some.
+   */
   send(message: Uint8Array): Promise<void> | undefined
-  /** The same for an answer that may have to be looked up first. */
+  /** The same for a message that may need a lookup first. */
   sendSoon(message: Buffer | Promise<Buffer>): Promise<void> | undefined
-  /** Ends the call once everything is sent; with this status if there is one. */
+  /** Ends the call after everything is sent, with this status if there is one. */
   end(failure: Failure | undefined): void
 }
 
-/** Collects messages into batches and writes these; `leave` lets a sender go that waits for room. */
+/** Collects messages into batches and writes them; `leave` releases a sender that waits for capacity. */
 const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   let batch: Uint8Array[] = []
   let batchBytes = 0
@@ -43,7 +46,7 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   }
   const send = (message: Uint8Array): Promise<void> | undefined => {
     if (gone.aborted) return undefined
-    // The next tick comes when the sender waits for something else than its own promises.
+    // The next tick comes when the sender waits for anything but its own promises.
     if (batch.push(message) === 1) process.nextTick(flush)
     batchBytes += message.length
     if (batchBytes < BATCH_BYTES) return undefined
@@ -54,12 +57,13 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   return { flush, send, leave: (): void => makeRoom?.() }
 }
 
-export const openOutlet = (call: ReadCall): Outlet => {
+export const openBackpressureWriter = (call: ReadCall): BackpressureWriter => {
   const gone = new AbortController()
   const { flush, send, leave } = batchesOn(call, gone.signal)
   for (const event of ['cancelled', 'close', 'error'])
     call.on(event, () => {
-      // With a reason of its own: otherwise every read that ends pays for an error with a stack that nobody sees.
+      // With an explicit reason, since the default reason is an error whose stack trace would cost time at the end of
+      // every read.
       gone.abort('gone')
       leave()
     })
@@ -77,8 +81,8 @@ export const openOutlet = (call: ReadCall): Outlet => {
 }
 
 /**
- * A call hands each message to its connection only when the one before has been sent: a system call, a frame and a turn of
- * the event loop for each event. The messages of a batch are handed over at once and share them.
+ * A call passes each message to its connection only after the one before was sent: a system call, a frame and a turn of
+ * the event loop per event. The messages of a batch are passed together and share these.
  */
 class BatchingCall extends ServerInterceptingCall {
   override sendMessage(batch: Batch, sent: () => void): void {
@@ -87,7 +91,7 @@ class BatchingCall extends ServerInterceptingCall {
   }
 }
 
-/** For calls of the method at this path, whose handler writes batches. */
+/** An interceptor for the method at this path, whose handler writes batches. */
 export const writesBatches =
   (path: string): ServerInterceptor =>
   (method, call) =>

@@ -15,15 +15,19 @@ import { invalidArgument, unavailable, wrongVersionText } from './status.ts'
 
 type Call = ServerDuplexStream<BatchAppendReq, BatchAppendResp>
 
-/** Beyond this many unanswered appends of one client its messages are left in the socket. */
+/** Beyond this number of unanswered appends of one client, its further messages stay in the socket. */
 const UNANSWERED_MAX = 2000
 
 type Open = { readonly target: Target; readonly proposal: Proposal; readonly correlationId: BatchAppendReq }
 
-/** `BatchAppend`: many appends over one call, told apart by correlation ids, answered as they are committed. */
+/**
+ * `BatchAppend`: many appends over one call, with correlation ids, answered as they are committed. Long because the
+ * handlers of one call share its unanswered appends.
+ */
 export const batchAppend =
   (writer: Writer) =>
   (call: Call): void => {
+    // Long because the handlers of one call share its unanswered appends.
     const open = new Map<string, Open>()
     let unanswered = 0
     let ended = false
@@ -36,7 +40,7 @@ export const batchAppend =
     }
     const carryOut = async ({ target, proposal, correlationId }: Open): Promise<void> => {
       const finished = proposal.finish()
-      // A deadline that has passed comes before every other reason.
+      // A passed deadline takes precedence over every other reason.
       const isLate = target.deadlineMs < Date.now()
       const outcome: Outcome =
         'request' in finished ? await writer.write(finished.request) : isLate ? { kind: 'timeout' } : finished.refused
@@ -130,8 +134,8 @@ const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, {
 }
 
 /**
- * An append whose outcome is unknown is answered as the real server does when its commit is not acknowledged in time. The
- * call goes on: the other appends on it may be committed, and each is told its own outcome.
+ * An append with an unknown outcome is answered as the real server does if its commit is not acknowledged in time. The
+ * call continues, since its other appends have their own outcomes.
  */
 const unavailableOf = (effect: 'none' | 'unknown'): Status => {
   const { code, details } = unavailable(effect)

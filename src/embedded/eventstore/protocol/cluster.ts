@@ -7,7 +7,7 @@ import type { SupportedMethods } from '@eventstore/db-client/generated/serverfea
 import { ticksOf } from '../record.ts'
 import { uuidMessage } from './messages.ts'
 
-/** The version of EventStoreDB whose answers this node gives. */
+/** The version of EventStoreDB whose protocol this node implements. */
 const SERVER_VERSION = '24.10.0'
 
 const STREAMS = 'event_store.client.streams.streams'
@@ -33,7 +33,7 @@ export const supportedMethods = <Q>(
   callback(null, answer)
 }
 
-/** A cluster of one: this node, which leads it. */
+/** A cluster with this node as its only member and leader. */
 export const gossipRead = (address: string, port: () => number) => {
   const instanceId = randomUUID()
   return <Q>(_call: ServerUnaryCall<Q, ClusterInfo>, callback: sendUnaryData<ClusterInfo>): void => {

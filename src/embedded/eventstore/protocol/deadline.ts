@@ -1,6 +1,6 @@
 type Call = { getDeadline(): Date | number }
 
-/** Milliseconds since 1970; infinity when the client set none. */
+/** Milliseconds since 1970; infinity if the client set none. */
 export const deadlineOf = (call: Call): number => {
   const deadline = call.getDeadline()
   return typeof deadline === 'number' ? deadline : deadline.getTime()

@@ -20,7 +20,7 @@ export const identifierOf = (stream: string): StreamIdentifier => {
   return identifier
 }
 
-/** The canonical text of an id, whichever of its two forms a client sent; undefined when it is missing. */
+/** The canonical text of an id in either of its two forms; undefined if it is missing. */
 export const uuidText = (uuid: UUID | undefined): string | undefined => {
   const structured = uuid?.getStructured()
   if (structured === undefined) return uuid?.getString().toLowerCase()
@@ -47,7 +47,7 @@ const halvesOf = (id: string): { high: bigint; low: bigint } => {
 
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
-/** Messages are made one after the other, so that one writer makes them all. */
+/** Messages are encoded one after the other, so one writer is enough. */
 const writer = new MessageWriter()
 
 const writeUuid = (field: number, id: string, form: UuidForm): void => {
@@ -63,7 +63,7 @@ const writeUuid = (field: number, id: string, form: UuidForm): void => {
   writer.nested(field, uuid)
 }
 
-/** `ReadEvent` ⊃ `RecordedEvent`, from the last field to the first; the numbers are those of streams.proto. */
+/** `ReadEvent` ⊃ `RecordedEvent`, from the last field to the first; field numbers from streams.proto. */
 const writeRecorded = (field: number, record: StoredRecord, form: UuidForm): void => {
   const recorded = writer.size()
   writer.bytes(8, record.data)
@@ -94,7 +94,7 @@ const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
   return writer.message()
 }
 
-/** A `ReadResp` with one event, ready for the wire. An event that is kept in memory keeps it for its other readers. */
+/** An encoded `ReadResp` with one event. A cached event keeps its encoding for other readers. */
 export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
   const known = record.messages?.get(form)
   if (known !== undefined) return known
@@ -105,7 +105,7 @@ export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
 
 type ResolvedLink = { readonly event: StoredRecord | undefined; readonly link: StoredRecord }
 
-/** A link with the event that it leads to, or alone when there is none to be read. */
+/** A link with the event that it refers to, or alone if that cannot be read. */
 export const linkMessage = ({ event, link }: ResolvedLink, form: UuidForm): Buffer => {
   writer.begin()
   writer.integer(COMMIT_POSITION, link.position)
@@ -150,7 +150,7 @@ type ProposedMessage = Pick<
 
 const bufferOf = (view: Uint8Array): Buffer => Buffer.from(view.buffer, view.byteOffset, view.byteLength)
 
-/** An event as proposed by either form of append; undefined id or type when they are missing. */
+/** A proposed event of either form of append; id or type are undefined if they are missing. */
 export const proposedOf = (message: ProposedMessage): Partial<ProposedEvent> & Omit<ProposedEvent, 'id' | 'type'> => {
   const id = uuidText(message.getId())
   const type = message.getMetadataMap().get('type')

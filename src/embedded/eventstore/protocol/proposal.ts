@@ -3,17 +3,17 @@ import type { WriteRequest } from '../writer.ts'
 import { type Failure, invalidArgument, tooLarge } from './status.ts'
 
 export const APPEND_BYTES_MAX = 1024 * 1024
-/** A name is part of an index entry of Postgres, which holds 2,700 bytes at most. */
+/** A name is part of an index entry of Postgres, whose limit is 2,700 bytes. */
 const NAME_BYTES_MAX = 2000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export type Target = { readonly stream: string; readonly expected: Expected; readonly deadlineMs: number }
 type Proposed = Omit<ProposedEvent, 'id' | 'type'> & { readonly id?: string; readonly type?: string }
 
-/** An append as its messages arrive. */
+/** An append while its messages arrive. */
 export type Proposal = {
   add(event: Proposed): void
-  /** What to write, or why it is refused. */
+  /** The request, or the reason for its refusal. */
   finish(): { readonly request: WriteRequest } | { readonly refused: Refused }
 }
 export type Refused = { readonly reason: 'too_large' | 'invalid'; readonly failure: Failure }
@@ -39,7 +39,7 @@ export const openProposal = (target: Target): Proposal => {
 const invalid = (problem: string | undefined): Refused | undefined =>
   problem === undefined ? undefined : { reason: 'invalid', failure: invalidArgument(problem) }
 
-/** Postgres stores every character but NUL, and one event that it refuses would fail a whole batch. */
+/** Postgres stores every character but NUL, and one refused event would fail a whole batch. */
 export const nameProblem = (stream: string): string | undefined => {
   if (stream === '') return 'The stream has no name.'
   if (Buffer.byteLength(stream) > NAME_BYTES_MAX) return `The name of the stream exceeds ${NAME_BYTES_MAX} bytes.`

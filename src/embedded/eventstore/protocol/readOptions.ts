@@ -1,4 +1,4 @@
-/** What a read asks for, in the words of this node. */
+/** The options of a read, converted to the types of this node. */
 
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
@@ -14,7 +14,7 @@ export type Options = ReadReq.Options
 export const formOf = (options: Options): UuidForm =>
   options.getUuidOption()?.hasString() === true ? 'string' : 'structured'
 
-/** Encodes an event for this reader: a link is resolved when that was asked for, which may need a look at the log. */
+/** Encodes an event for this reader. Links are resolved on request, which may need a read of the log. */
 export type Encoder = (record: StoredRecord) => Buffer | Promise<Buffer>
 
 export const encoderOf = (log: Log, options: Options): Encoder => {
@@ -30,14 +30,14 @@ export const directionOf = (options: Options): Direction =>
 
 export const countOf = (options: Options): number => Math.min(Number(options.getCount()), Number.MAX_SAFE_INTEGER)
 
-/** The revision asked for; `start` when nothing was said. */
+/** The requested revision; `start` by default. */
 export const revisionOf = (options: Options): bigint | 'start' | 'end' => {
   const asked = options.getStream()
   if (asked?.hasRevision() === true) return BigInt(asked.getRevision())
   return asked?.hasEnd() === true ? 'end' : 'start'
 }
 
-/** The commit position asked for; prepare and commit positions are the same here. */
+/** The requested commit position; prepare and commit positions are equal here. */
 export const positionOf = (options: Options): bigint | 'start' | 'end' => {
   const asked = options.getAll()
   const position = asked?.getPosition()
@@ -54,5 +54,5 @@ export const filterIn = (options: Options): Filter | undefined => {
   return filterOf({ on, regex: expression.getRegex(), prefixes: expression.getPrefixList() })
 }
 
-/** Only clients that say so understand the messages about the first and last position of a stream. */
+/** Only clients with this option understand the messages about the first and last position of a stream. */
 export const knowsPositions = (options: Options): boolean => (options.getControlOption()?.getCompatibility() ?? 0) >= 1

@@ -9,7 +9,7 @@ import { deadlineOf } from './deadline.ts'
 import { nameProblem } from './proposal.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable, wrongVersion } from './status.ts'
 
-/** `Delete`: hides the stream; appending to it brings it back to life. */
+/** `Delete`: hides the stream; appending to it makes it visible again. */
 export const deleteStream =
   (writer: Writer) =>
   async (call: ServerUnaryCall<DeleteReq, DeleteResp>, callback: sendUnaryData<DeleteResp>): Promise<void> => {
@@ -20,7 +20,7 @@ export const deleteStream =
     callback(null, new streams.DeleteResp().setPosition(position))
   }
 
-/** `Tombstone`: ends the stream for ever. */
+/** `Tombstone`: closes the stream permanently. */
 export const tombstone =
   (writer: Writer) =>
   async (call: ServerUnaryCall<TombstoneReq, TombstoneResp>, callback: sendUnaryData<TombstoneResp>): Promise<void> => {

@@ -2,7 +2,7 @@ import { Metadata, status } from '@grpc/grpc-js'
 import type { StatusObject } from '@grpc/grpc-js'
 import type { Expected } from '../record.ts'
 
-/** A gRPC status as the real server words and annotates it: clients read the `exception` trailer. */
+/** A gRPC status with the real server's message and trailers; clients read the `exception` trailer. */
 export type Failure = Pick<StatusObject, 'code' | 'details' | 'metadata'>
 
 const failure = (code: status, details: string, trailers: Readonly<Record<string, string>> = {}): Failure => {
@@ -11,7 +11,7 @@ const failure = (code: status, details: string, trailers: Readonly<Record<string
   return { code, details, metadata }
 }
 
-/** Trailers are ASCII; a stream's name may be anything. */
+/** Trailers are ASCII; stream names are not restricted. */
 const ascii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?')
 
 export const invalidArgument = (details: string): Failure => failure(status.INVALID_ARGUMENT, details)
@@ -26,7 +26,7 @@ export const unavailable = (effect: 'none' | 'unknown'): Failure =>
 
 export const shuttingDown = (): Failure => failure(status.UNAVAILABLE, 'The event store is shutting down.')
 
-/** The words of the real server for a position at which no event begins. */
+/** The real server's message for a position at which no event begins. */
 export const readRefused = (): Failure => failure(status.UNKNOWN, 'Unexpected ReadAllResult: Error')
 export const subscriptionRefused = (): Failure => failure(status.UNKNOWN, 'Exception was thrown by handler.')
 

@@ -3,20 +3,24 @@ import { type Log, allPage, entryFor, existence, mayBegin, nextLimit } from '../
 import { NO_REVISION, type StoredRecord } from '../record.ts'
 import { firstVisible, isExpired } from '../truncation.ts'
 import { caughtUpMessage, checkpointMessage, confirmationMessage, streamName } from './messages.ts'
-import type { Outlet } from './backpressureWriter.ts'
+import type { BackpressureWriter } from './backpressureWriter.ts'
 import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted, subscriptionRefused } from './status.ts'
 
 const FIRST_PAGE_EVENTS = 64
-/** What the real server searches between two checkpoints when the client does not say. */
+/** The real server's default number of events between two checkpoints. */
 const SEARCH_WINDOW_EVENTS = 32
 
 /**
- * A subscription to `$all` is one loop: whatever lies behind the last position is sent, from memory or from Postgres,
- * and when nothing does, it waits for the head to move. Catching up and being live differ only in where the pages come
- * from, so between them no event can be lost or sent twice.
+ * A subscription to `$all` is one loop: events after the last position are sent, from memory or from Postgres, and then
+ * it waits for the head to move. Catching up and live delivery differ only in the source of their pages, so no event
+ * can be lost or sent twice between them. Long because the loop's steps share its position and its checkpoint.
  */
-export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
+export const subscribeToAll = async (
+  log: Log,
+  options: Options,
+  writer: BackpressureWriter,
+): Promise<Failure | undefined> => {
   const encode = encoderOf(log, options)
   const filter = filterIn(options)
   const asked = positionOf(options)
@@ -29,39 +33,39 @@ export const subscribeToAll = async (log: Log, options: Options, outlet: Outlet)
   const checkpoint = (): Promise<void> | undefined => {
     sinceCheckpoint = 0
     checkpointDue = false
-    return outlet.send(checkpointMessage(position))
+    return writer.send(checkpointMessage(position))
   }
   const deliver = (record: StoredRecord): Promise<void> | undefined => {
     position = record.position
     sinceCheckpoint += 1
     const wanted = filter === undefined || filter(record)
     checkpointDue = !wanted
-    const room = wanted ? outlet.sendSoon(encode(record)) : undefined
+    const room = wanted ? writer.sendSoon(encode(record)) : undefined
     if (filter === undefined || sinceCheckpoint < interval) return room
     return room === undefined ? checkpoint() : room.then(checkpoint)
   }
 
-  await outlet.send(confirmationMessage(randomUUID()))
+  await writer.send(confirmationMessage(randomUUID()))
   let limit = FIRST_PAGE_EVENTS
   let ahead: ReturnType<typeof allPage> | undefined
-  for (let live = false; !outlet.gone.aborted; ) {
+  for (let live = false; !writer.gone.aborted; ) {
     const page = await (ahead ?? allPage(log, 'forwards', position, limit))
     const last = page.at(-1)
     if (last !== undefined) limit = Math.max(nextLimit(page), FIRST_PAGE_EVENTS)
-    // The next page is on its way while this one is delivered; should the reader leave, nobody asks what became of it.
+    // The next page is read while this one is delivered. If the reader leaves, its rejection is ignored.
     ahead = last && last.position < log.tail.head() ? allPage(log, 'forwards', last.position, limit) : undefined
     ahead?.catch(() => undefined)
     for (const record of page) {
-      if (outlet.gone.aborted) return undefined
+      if (writer.gone.aborted) return undefined
       const room = deliver(record)
       if (room !== undefined) await room
     }
     if (position < log.tail.head()) continue
-    // An idle log must not keep a reader behind its head only because the last events were not for it.
+    // A checkpoint at the head of an idle log, whose last events the filter may have excluded.
     if (checkpointDue) await checkpoint()
-    if (!live) await outlet.send(caughtUpMessage())
+    if (!live) await writer.send(caughtUpMessage())
     live = true
-    await log.tail.beyond(position, outlet.gone)
+    await log.tail.beyond(position, writer.gone)
   }
   return undefined
 }
@@ -73,7 +77,11 @@ const checkpointIntervalOf = (options: Options): number => {
 }
 
 /** The same for one stream, which need not exist yet. */
-export const subscribeToStream = async (log: Log, options: Options, outlet: Outlet): Promise<Failure | undefined> => {
+export const subscribeToStream = async (
+  log: Log,
+  options: Options,
+  writer: BackpressureWriter,
+): Promise<Failure | undefined> => {
   const encode = encoderOf(log, options)
   const stream = streamName(options.getStream()?.getStreamIdentifier())
   const asked = revisionOf(options)
@@ -81,22 +89,22 @@ export const subscribeToStream = async (log: Log, options: Options, outlet: Outl
   if (asked !== 'end' && existence(entry) === 'deleted') return streamDeleted(stream)
   let revision = asked === 'start' ? NO_REVISION : asked === 'end' ? entry.head : asked
 
-  await outlet.send(confirmationMessage(randomUUID()))
-  for (let live = false; !outlet.gone.aborted; ) {
+  await writer.send(confirmationMessage(randomUUID()))
+  for (let live = false; !writer.gone.aborted; ) {
     const asOf = log.tail.head()
     for await (const record of visibleBehind(log, stream, revision)) {
       revision = record.revision
-      const room = outlet.sendSoon(encode(record))
+      const room = writer.sendSoon(encode(record))
       if (room !== undefined) await room
-      if (outlet.gone.aborted) return undefined
+      if (writer.gone.aborted) return undefined
     }
     const now = await entryFor(log, stream)
     if (now.head > revision && existence(now) === 'deleted') return streamDeleted(stream)
-    // Nothing is caught up with before there is a stream, unless only its future was asked for.
+    // Without a stream there is no CaughtUp message, unless the read starts at the end.
     const isThere = asked === 'end' || existence(now) === 'found'
-    if (!live && isThere) await outlet.send(caughtUpMessage())
+    if (!live && isThere) await writer.send(caughtUpMessage())
     live ||= isThere
-    await log.tail.beyond(asOf, outlet.gone)
+    await log.tail.beyond(asOf, writer.gone)
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The little of the protobuf encoding that the hot path needs. An event is sent to every reader of its stream, and the
- * general library takes several times as long for it as all the rest of a short read.
+ * A minimal protobuf encoder for the hot path. An event is sent to every reader of its stream, and the general library
+ * would cost several times as much as the rest of a short read.
  */
 
 const VARINT_WIRE = 0
@@ -18,8 +18,8 @@ const varintLength = (value: number): number => {
 }
 
 /**
- * Writes messages from their last byte to their first, so that the length of what a field holds is known when it is due:
- * fields are written in reverse order, and what they hold before them. Messages share chunks of memory.
+ * Writes messages from their last byte to their first, so that the length of a nested message is known when it is
+ * written: fields are written in reverse order, nested ones first. Messages share chunks of memory.
  */
 export class MessageWriter {
   private chunk = Buffer.allocUnsafe(CHUNK_BYTES)
@@ -30,22 +30,22 @@ export class MessageWriter {
     this.end = this.at
   }
 
-  /** The message that was written since `begin`. */
+  /** The message since `begin`. */
   message(): Buffer {
     return this.chunk.subarray(this.at, this.end)
   }
 
-  /** The size of the message so far. Fields that are written from here on can be nested. */
+  /** The present size of the message, the start of fields to be nested. */
   size(): number {
     return this.end - this.at
   }
 
-  /** Makes a field of all that was written since `size` was this; also of nothing. */
+  /** Makes a nested message of everything written since `size` had this value; also of nothing. */
   nested(field: number, since: number): void {
     this.head(field, this.size() - since)
   }
 
-  /** An integer of 64 bits, signed or not; zero is left out, as proto3 has it. */
+  /** A 64-bit integer, signed or not; zero is omitted, as in proto3. */
   integer(field: number, value: bigint): void {
     if (value === 0n) return
     if (value > 0n && value <= Number.MAX_SAFE_INTEGER) this.varint(Number(value))
@@ -53,7 +53,7 @@ export class MessageWriter {
     this.varint(tag(field, VARINT_WIRE))
   }
 
-  /** Empty bytes are left out. */
+  /** Empty bytes are omitted. */
   bytes(field: number, value: Buffer): void {
     if (value.length === 0) return
     this.reserve(value.length)
@@ -61,7 +61,7 @@ export class MessageWriter {
     this.head(field, value.length)
   }
 
-  /** So is empty text. */
+  /** Empty text is omitted. */
   text(field: number, value: string): void {
     if (value === '') return
     const length = Buffer.byteLength(value)
@@ -70,7 +70,7 @@ export class MessageWriter {
     this.head(field, length)
   }
 
-  /** One entry of a map of text to text. */
+  /** One entry of a map from text to text. */
   entry(field: number, key: string, value: string): void {
     const since = this.size()
     this.text(2, value)
@@ -91,7 +91,7 @@ export class MessageWriter {
     this.chunk[at] = rest
   }
 
-  /** Integers that no double holds: the halves of an id, and the revision of a tombstone. */
+  /** Integers beyond a double: the halves of an id, and the revision of a tombstone. */
   private largeVarint(value: bigint): void {
     const digits: number[] = []
     let rest = BigInt.asUintN(UINT64_BITS, value)
@@ -101,7 +101,7 @@ export class MessageWriter {
     this.chunk.set(digits, this.at)
   }
 
-  /** Moves the place to write to; with the message to a new chunk when there is no room for it here. */
+  /** Moves the write position; the message moves to a new chunk if there is not enough space. */
   private reserve(length: number): void {
     if (this.at < length) {
       const begun = this.chunk.subarray(this.at, this.end)

@@ -7,11 +7,11 @@ export type ConsentView = {
   readonly application: string
   readonly tenant: string
   readonly username: string
-  /** Asked for, and the user's to give. */
+  /** Requested scopes that the user has. */
   readonly granted: readonly Scope[]
-  /** Whether it wants to know who the user is (`openid`). */
+  /** Whether the application asks for the user's identity (`openid`). */
   readonly identifies: boolean
-  /** Asked for, and not the user's to give. */
+  /** Requested scopes that the user does not have. */
   readonly withheld: readonly Scope[]
   readonly action: string
   readonly csrf: string

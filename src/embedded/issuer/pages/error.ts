@@ -2,9 +2,9 @@ import { html, nothing } from './html.ts'
 import type { Page } from './page.ts'
 
 export type ErrorView = {
-  /** OAuth's code: `invalid_request`. */
+  /** The OAuth error code: `invalid_request`. */
   readonly error: string
-  /** Empty when there is none. */
+  /** Empty if there is none. */
   readonly error_description?: string
 }
 
@@ -18,7 +18,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   server_error: 'Something went wrong on our side. Nothing was decided; try again in a moment.',
 }
 
-/** For a person: what happened and what to do. What the application's makers need stands small below. */
+/** The error in words for the user; details for the application's developers are below in small print. */
 export const errorPage = (view: ErrorView, status = 400): Page => {
   const { error, error_description: detail } = view
   const isExpired =

@@ -1,4 +1,4 @@
-/** Text that may stand in a page as it is: made by `html` alone, which escapes everything that is put into it. */
+/** Markup that needs no escaping. Only `html` creates it, which escapes every inserted value. */
 export type Html = { readonly markup: string }
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -18,7 +18,9 @@ const markupOf = (part: Part): string => {
   return 'markup' in part ? part.markup : part.map(({ markup }) => markup).join('')
 }
 
-/** A piece of a page. Values go in escaped, whether between tags or within quotes; a piece goes in as it is. */
+/**
+ * A template of markup. Values are escaped, both between tags and within quotes; nested markup is inserted unchanged.
+ */
 export const html = (pieces: TemplateStringsArray, ...parts: readonly Part[]): Html => ({
   markup: pieces.map((piece, index) => `${piece}${markupOf(parts[index] ?? '')}`).join(''),
 })

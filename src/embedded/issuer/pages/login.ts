@@ -4,11 +4,11 @@ import type { Page } from './page.ts'
 export type LoginView = {
   readonly application: string
   readonly tenant: string
-  /** Of the forms: this page's own address. */
+  /** The action of the forms: this page's own address. */
   readonly action: string
   readonly csrf: string
   readonly goesTo: string
-  /** What was typed before, to be corrected. */
+  /** The username of the failed attempt, to be corrected. */
   readonly username?: string
   readonly problem?: 'wrong' | { readonly retryAfterSeconds: number }
 }

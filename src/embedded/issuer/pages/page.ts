@@ -7,7 +7,7 @@ export type Page = {
   readonly title: string
   readonly body: Html
   readonly status?: number
-  /** Where the browser may go after a form of this page, beside this site: the redirect URI of the application. */
+  /** The redirect URI of the application, to which a form of this page may lead the browser. */
   readonly goesTo?: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -17,14 +17,14 @@ const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%231f5f4a'/%3E%3Cpath d='M4 5h8M4 8h8M4 11h5' stroke='%23fff' stroke-width='1.6' stroke-linecap='round'/%3E%3C/svg%3E"
 
-/** Browsers hold the redirect that follows a form to `form-action` too. The policy has no way to write an IPv6 host. */
+/** Browsers apply `form-action` to the redirect after a form too. The policy has no syntax for IPv6 hosts. */
 const formTarget = (goesTo: string | undefined): string => {
   if (goesTo === undefined || !URL.canParse(goesTo)) return ''
   const { origin, protocol, hostname } = new URL(goesTo)
   return hostname.startsWith('[') ? ` ${protocol}` : ` ${origin}`
 }
 
-/** No script at all, this one style sheet, no frame around it, and nothing from anywhere else. */
+/** No scripts, this one style sheet, no frames, and nothing from other origins. */
 const policyOf = ({ goesTo }: Page): string =>
   [
     "default-src 'none'",
@@ -39,7 +39,7 @@ export const headersOf = (page: Page): Readonly<Record<string, string>> => ({
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': policyOf(page),
   'cache-control': 'no-store',
-  // Forms must say where they come from; nobody else may learn what stands in our addresses.
+  // Forms need a Referer for the check of their origin; other sites must not receive the addresses of these pages.
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',

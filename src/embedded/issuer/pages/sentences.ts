@@ -1,6 +1,6 @@
 import type { Scope } from '../../../identity/principal.ts'
 
-/** What a scope lets an application do, as its user understands it. A new scope is a compile error here. */
+/** The consent page's sentence for each scope. A new scope is a compile error here. */
 export const SENTENCES: Readonly<Record<Scope, string>> = {
   'orders:read': 'See your orders',
   'orders:write': 'Create, change and cancel orders',

@@ -1,23 +1,23 @@
 import { join } from 'node:path'
 import { type Child, startChild } from './child.ts'
 
-/** The parts that make `npm start` need nothing else, each a process of its own. */
-export type EmbeddedParts = {
-  /** Addresses of the parts that were asked for. */
+/** The embedded services, which let `npm start` run without other software. Each is a child process. */
+export type EmbeddedServices = {
+  /** Addresses of the requested services. */
   readonly databaseUrl: string | undefined
   readonly eventStoreUrl: string | undefined
   readonly pids: Readonly<Record<string, number>>
-  /** Ends them in the reverse order of their start. */
+  /** Stops them in the reverse order of their start. */
   readonly stop: () => Promise<void>
 }
 
-export type PartsWanted = {
+export type RequestedServices = {
   readonly dataDir: string
   readonly database: boolean
   readonly eventStore: boolean
   readonly eventStorePort?: number
   readonly log: (line: string) => void
-  /** A part ended for good: the service cannot go on. */
+  /** Called when a service has ended for good, so that the ledger cannot continue. */
   readonly onExit: (reason: Error) => void
 }
 
@@ -26,7 +26,9 @@ const modules = {
   eventstore: new URL('./eventstore/main.ts', import.meta.url),
 }
 
-/** The database beside the one that the address names, without the password: arguments are seen by everybody. */
+/**
+ * Another database of the same server, without the password, because every user can read the arguments of a process.
+ */
 const siblingOf = (address: string, name: string): string => {
   const url = new URL(address)
   url.pathname = `/${name}`
@@ -34,8 +36,10 @@ const siblingOf = (address: string, name: string): string => {
   return url.href
 }
 
-/** Starts what is wanted. The embedded event store keeps its log in the embedded Postgres, in a database of its own. */
-export const startParts = async (wanted: PartsWanted): Promise<EmbeddedParts> => {
+/**
+ * Starts the requested services. The embedded event store keeps its log in the embedded Postgres, in its own database.
+ */
+export const startEmbeddedServices = async (wanted: RequestedServices): Promise<EmbeddedServices> => {
   const { log, onExit } = wanted
   const running: Child[] = []
   const stop = async (): Promise<void> => {

@@ -1,23 +1,23 @@
 /**
- * The child's side of the protocol between the service and a part that it starts: the part prints its address on one
- * line of stdout, then `ready` on a line of its own, and ends by itself when it is told to, or when its parent is gone.
+ * The child's side of the protocol between the service and its child processes: the child prints its address on one
+ * line of stdout, then `ready` on the next, and ends when it is signalled or when its parent has ended.
  */
 
 import { parseArgs } from 'node:util'
 import { StartupError } from '../startupError.ts'
 
-export type RunningPart = {
-  /** A connection string or URL, with the port that the part really listens on. */
+export type RunningService = {
+  /** A connection string or URL with the port on which the child really listens. */
   readonly address: string
-  /** Ends the part in good order; what was acknowledged is on disk when it resolves. */
+  /** Ends the child's work gracefully; acknowledged data is on disk when it resolves. */
   close(): Promise<void>
-  /** Settles when the part ended without being asked to; the error says why. */
+  /** Settles if the work ended by itself; the error is the reason. */
   readonly ended?: Promise<Error>
 }
 
-export type PartOptions = { readonly dataDir: string; readonly port: number; readonly signal: AbortSignal }
+export type ServiceOptions = { readonly dataDir: string; readonly port: number; readonly signal: AbortSignal }
 
-type Start = (options: PartOptions) => Promise<RunningPart>
+type Start = (options: ServiceOptions) => Promise<RunningService>
 
 const PORT_MAX = 65_535
 const CLOSE_MAX_MS = 25_000
@@ -40,7 +40,9 @@ const readArguments = (): { dataDir: string; port: number; withParent: boolean }
   return { dataDir: values['data-dir'], port: parsePort(values.port), withParent: values['with-parent'] }
 }
 
-/** Aborts at SIGTERM, SIGINT, and with `--with-parent` when stdin closes: the kernel closes it however the parent ends. */
+/**
+ * Aborts at SIGTERM, SIGINT, and with `--with-parent` when stdin closes: the kernel closes it however the parent ends.
+ */
 const stopSignal = (withParent: boolean): AbortSignal => {
   const stop = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => stop.abort())
@@ -48,7 +50,7 @@ const stopSignal = (withParent: boolean): AbortSignal => {
     process.stdin.on('end', () => stop.abort()).on('error', () => stop.abort())
     process.stdin.resume()
   }
-  // A parent that is gone cannot read; writing to it must not end the part before it closed in good order.
+  // A parent that has ended cannot read; writing to it must not end the child before it has closed gracefully.
   process.stdout.on('error', () => stop.abort())
   process.stderr.on('error', () => stop.abort())
   return stop.signal
@@ -59,8 +61,8 @@ const aborted = async (signal: AbortSignal): Promise<undefined> => {
   return await new Promise(resolve => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
-/** The part, or undefined when it was told to stop before it was up: what start says then is of no interest. */
-const startUnlessStopped = async (start: Start, options: PartOptions): Promise<RunningPart | undefined> => {
+/** Undefined if the child was stopped before it was up; errors of `start` are then ignored. */
+const startUnlessStopped = async (start: Start, options: ServiceOptions): Promise<RunningService | undefined> => {
   try {
     return await start(options)
   } catch (error) {
@@ -72,13 +74,13 @@ const startUnlessStopped = async (start: Start, options: PartOptions): Promise<R
 const run = async (start: Start): Promise<void> => {
   const { dataDir, port, withParent } = readArguments()
   const signal = stopSignal(withParent)
-  const part = await startUnlessStopped(start, { dataDir, port, signal })
-  if (part === undefined) return
-  if (!signal.aborted) process.stdout.write(`${part.address}\nready\n`)
-  const unexpected = await Promise.race([aborted(signal), ...(part.ended === undefined ? [] : [part.ended])])
-  // Nobody is left to kill a part that hangs here when its parent is gone.
+  const service = await startUnlessStopped(start, { dataDir, port, signal })
+  if (service === undefined) return
+  if (!signal.aborted) process.stdout.write(`${service.address}\nready\n`)
+  const unexpected = await Promise.race([aborted(signal), ...(service.ended === undefined ? [] : [service.ended])])
+  // Without a parent nothing else would end a child that hangs here.
   setTimeout(() => process.exit(1), CLOSE_MAX_MS).unref()
-  await part.close()
+  await service.close()
   if (unexpected !== undefined) throw unexpected
 }
 
@@ -88,10 +90,11 @@ const report = (error: unknown): void => {
 }
 
 /**
- * Runs a part as this process: `--data-dir D`, `--port P` (0: a free one), `--with-parent`. `start` may reject with any
- * error once its signal aborted. Exit code 0 after an orderly stop; 1 otherwise, after one sentence on stderr.
+ * Runs as a child process with the options `--data-dir D`, `--port P` (0: a free one), `--with-parent`. `start` may
+ * reject with any error once its signal has aborted. Exit code 0 after a graceful stop; else 1, after one sentence on
+ * stderr.
  */
-export const runPart = async (start: Start): Promise<never> => {
+export const runAsChild = async (start: Start): Promise<never> => {
   try {
     await run(start)
   } catch (error) {
