@@ -3,11 +3,13 @@ import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { openDelivery, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './kit.ts'
 
 /** A broker that takes no message of some keys, as one whose limit they exceed. */
@@ -28,6 +30,17 @@ const createBus = () => {
   return { bus, acknowledged, tooLarge, attempts: () => attempts }
 }
 type Bus = ReturnType<typeof createBus>
+
+const outgoing = (n: number, key: string): Outgoing => ({
+  position: BigInt(n),
+  key,
+  stream: `invoice-${key}`,
+  revision: BigInt(n),
+  event_id: `event-${n}`,
+  type: 'InvoiceApproved',
+  tenant_id: 'acme',
+  message: () => ({ topic: 't', key, headers: {}, value: String(n) }),
+})
 
 const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
 
@@ -79,6 +92,8 @@ describe('parking', function () {
   })
   after(() => postgres.stop())
   beforeEach(async () => {
+    stop = new AbortController()
+    running = Promise.resolve()
     database = await postgres.ledgerDatabase()
   })
   afterEach(end)
@@ -96,6 +111,23 @@ describe('parking', function () {
     expect(parked[0]?.reason).to.match(/^FactTooLarge: .* is larger than topic/)
     // Once with the batch, and then ten times alone.
     expect(bus.attempts()).to.equal(11)
+  })
+
+  it('takes a fact of its key that comes in a later batch, and could be delivered by then', async () => {
+    const { bus, acknowledged, tooLarge } = createBus()
+    const parts = { database, bus, find: () => Promise.resolve(undefined), fence: () => Promise.resolve() }
+    const delivery = await openDelivery('later', { ...parts, world: createVirtualWorld() })
+    const commit = () => Promise.resolve()
+    tooLarge.add('k1')
+    await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k2')], commit)
+    tooLarge.delete('k1')
+    await delivery.send([outgoing(3, 'k1'), outgoing(4, 'k2')], commit)
+    expect(acknowledged.map(({ value }) => value)).to.deep.equal(['2', '4'])
+    const parked = await parkedOf(database.sql, 'later', 'k1')
+    expect(parked.map(({ position, attempts }) => [position, attempts])).to.deep.equal([
+      [1n, 10],
+      [3n, 0],
+    ])
   })
 
   it('says what waits: the fact that failed, since when, and how many behind it', async () => {
