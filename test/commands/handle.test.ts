@@ -1,12 +1,13 @@
 import { expect } from 'chai'
-import { orderEntity } from '../../src/commands/entities.ts'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { Contended, createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { eventIdOf } from '../../src/commands/identifiers.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
+import type { InvoiceCommand } from '../../streams/invoice/index.ts'
 import { createMemoryLog, type MemoryLog, type OnStep } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
 import { createOrder, id } from '../streams/samples.ts'
-import { context, typesIn } from './kit.ts'
+import { approveInvoice, context, typesIn } from './kit.ts'
 
 const ORDER = id('ord')
 const STREAM = `order-${ORDER}`
@@ -194,6 +195,16 @@ describe('handling a command', () => {
       expect(world.slept).to.have.length(5)
       for (const [attempt, timeMs] of world.slept.entries()) expect(timeMs).to.be.at.most(5 * 2 ** (attempt + 1))
       expect(await descriptionOf()).to.equal('mine')
+    })
+
+    it('is not refused for a state that this process has cached and another has changed', async () => {
+      await approveInvoice(ledger)
+      const pay = { payment_id: id('pay'), amount: 100n, currency: 'USD', settlement: 'deferred' as const }
+      const send = (of: Ledger, command: InvoiceCommand) =>
+        handle(of, invoiceEntity, id('inv'), { command, context: context() })
+      await send(ledger, { type: 'PayInvoice', ...pay })
+      await send(ledgerOf(), { type: 'ReleasePayment', payment_id: pay.payment_id })
+      expect(await send(ledger, { type: 'VoidInvoice', reason: 'typo' })).to.deep.include({ ok: true })
     })
 
     it(`gives up after ${ATTEMPTS} attempts`, async () => {

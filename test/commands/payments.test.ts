@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
-import { type NewPayment, pay } from '../../src/commands/payments.ts'
+import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { settle } from '../../src/commands/settlements.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
@@ -60,6 +60,23 @@ describe('paying', () => {
       expect(answer.kind === 'created' && answer.row.state).to.equal('pending')
       expect(await amounts()).to.deep.equal({ paid: 0n, pending: 1000n, state: 'approved' })
     })
+  })
+
+  it('answers with the outcome that another driver has recorded, not with what came after it', async () => {
+    const payment = newPayment('k', { settlement: 'deferred' })
+    const stream = `payment-${payment.id}`
+    const other = createLedger(log.open(), world)
+    const overtaken = createLedger(
+      log.open(async ({ at, stream: to }) => {
+        if (at !== 'append' || to !== stream || typesIn(log.events, stream).length !== 1) return
+        await finish(other, payment.id, context())
+        await settle(other, payment.id, { type: 'SettlePayment' }, context())
+      }),
+      world,
+    )
+    const answer = await pay(overtaken, payment, context())
+    expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentAccepted', 'PaymentSucceeded'])
+    expect(answer.kind === 'created' && answer.row).to.include({ state: 'pending', revision: 1n })
   })
 
   describe('before the claim is refused, and leaves no event,', () => {

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { copyTree } from './copy.ts'
 import { type Mutant, mutants } from './mutants.ts'
 import { limitOf, type Place, playStage, type Result, type Session } from './play.ts'
-import { createStages } from './stages.ts'
+import { createStages, STAGES } from './stages.ts'
 import { headOf, isCaught, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
 
 /** `npm run mutants`: plants each bug in a copy of the tree, and shows which tests notice and how soon. */
@@ -80,7 +80,12 @@ const number = (text: string): number => {
   return value
 }
 
-const list = (text: string): readonly string[] => text.split(',')
+const stageNames = (text: string): readonly string[] => {
+  const names = text.split(',')
+  const unknown = names.filter(name => !STAGES.includes(name))
+  if (unknown.length > 0) throw new InvalidArgumentError(`There is no stage ${unknown.join(', ')}.`)
+  return names
+}
 
 const pattern = (text: string): RegExp => new RegExp(text)
 
@@ -89,7 +94,7 @@ await new Command('mutants')
   .option('--seeds <count>', 'how many seeds the simulation runs for each', number, 200)
   .option('--only <pattern>', 'only bugs whose issue and name match', pattern)
   .option('--without <pattern>', 'only bugs whose issue and name do not match', pattern)
-  .option('--stages <names>', 'of unit tests,contracts,simulation: those to run', list)
+  .option('--stages <names>', `of ${STAGES.join(',')}: those to run`, stageNames)
   .option('--first', 'go on to the next bug as soon as a stage has caught one')
   .option('--why', 'show which test or seed failed, and how')
   .option('--json', 'the result as JSON')

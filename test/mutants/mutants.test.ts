@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { planted, ROOT } from './copy.ts'
@@ -13,6 +14,8 @@ describe('the bugs to plant', () => {
   for (const mutant of mutants)
     it(`has a place for: ${mutant.name}`, async () => {
       const right = await readFile(join(ROOT, mutant.file), 'utf8')
-      expect(planted(right, mutant)).not.to.equal(right)
+      const wrong = planted(right, mutant)
+      expect(wrong).not.to.equal(right)
+      expect(() => stripTypeScriptTypes(wrong)).not.to.throw()
     })
 })

@@ -341,4 +341,65 @@ export const mutants: readonly Mutant[] = [
     replace: `  if (position >= 0n) return position
   throw new Problem('projection_behind'`,
   },
+  {
+    name: 'the API keys of a tenant have a quota each',
+    issue: 'B13',
+    file: 'src/http/access/rateLimits.ts',
+    find: `usage(local, tenant, 'api_keys', settings.api_keys)`,
+    replace: `usage(local, key, 'api_keys', settings.api_keys)`,
+  },
+  {
+    name: 'exports are begun in the order in which they were asked for, whoever asked',
+    issue: 'B14',
+    file: 'src/processes/exports/exports.ts',
+    find: `const next = turns.next(due, [...running.keys()])`,
+    replace: `const [next] = due`,
+  },
+  {
+    name: 'turns do not count the exports under way',
+    issue: 'B14',
+    file: 'src/processes/exports/turnsByTenant.ts',
+    find: `return [busy.get(tenant)?.length ?? 0, last.get(tenant) ?? 0]`,
+    replace: `return [0, last.get(tenant) ?? 0]`,
+  },
+  {
+    name: 'an append is sent for any revision',
+    file: 'src/adapters/eventstoredb/append.ts',
+    find: `  else options.setStreamPosition(expected.toString())`,
+    replace: `  else options.setAny(new empty.Empty())`,
+  },
+  {
+    name: 'an append that the store has twice is told as a conflict',
+    file: 'src/embedded/eventstore/decide.ts',
+    find: `  return decideStale(revision, ids, stream)`,
+    replace: `  return { kind: 'wrong_version', actual: stream.head }`,
+  },
+  {
+    name: 'work that fails in a transaction is committed',
+    file: 'src/adapters/postgres/database.ts',
+    find: `    await rollback(client, error)
+    throw error
+  }
+}
+
+const snapshotOf`,
+    replace: `    await commit(client).finally(() => client.release())
+    throw error
+  }
+}
+
+const snapshotOf`,
+  },
+  {
+    name: 'a new holder of a lease has the epoch of the one before',
+    file: 'src/adapters/postgres/lease.ts',
+    find: `set epoch = lease.epoch + 1,`,
+    replace: `set epoch = lease.epoch,`,
+  },
+  {
+    name: 'a spreadsheet calculates the texts of an export',
+    file: 'src/adapters/files/csv.ts',
+    find: `(ESCAPED.test(text) ?`,
+    replace: `(text.startsWith("'") ?`,
+  },
 ]

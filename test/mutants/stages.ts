@@ -25,6 +25,8 @@ export type Stage = {
   readonly sample?: { readonly command: Command; readonly times: number }
 }
 
+export const STAGES: readonly string[] = ['unit tests', 'contracts', 'simulation']
+
 /** Unit tests load some of the code and no whole service. */
 const UNIT_FOLDERS = 'streams,projections,commands,feeds,processes,http,identity'
 const WHOLE_SERVICE = 'src/compose.ts'
@@ -35,6 +37,12 @@ const CONTRACT_SUITES = [
   'test/simulation/contracts.test.ts',
   'test/adapters/{eventstoredb,eventstoredbAnswers,files,postgres,postgresSnapshot}.test.ts',
 ]
+
+/** The contract's rows over a real socket. They load every file, and count for what only a caller can see. */
+const HTTP_SUITES = ['conditional', 'limits', 'lists', 'reading', 'identityMatrix'].map(
+  name => `test/http/${name}.test.ts`,
+)
+const SEEN_BY_CALLERS = /^(?:src\/http|projections)\//
 
 const REPORT = 'report.xml'
 const LINE_MAX = 200
@@ -52,7 +60,7 @@ const mochaStage = (name: string, groups: readonly Group[], { folder, scratch }:
     'mocha',
     '--bail',
     '--reporter',
-    'json',
+    'xunit',
     '--reporter-option',
     `output=${report}`,
     ...files,
@@ -117,9 +125,10 @@ export const createStages = (places: Places, seeds: number): readonly Stage[] =>
       file,
       units.filter(test => startsProcesses(test) && isOfLayer(test, file)),
     )
+  const overHttp: Group = file => (SEEN_BY_CALLERS.test(file) ? HTTP_SUITES : [])
   return [
     mochaStage('unit tests', [quick, slow], places),
-    mochaStage('contracts', [file => affectedBy(file, suites)], places),
+    mochaStage('contracts', [file => affectedBy(file, suites), overHttp], places),
     simulationStage(seeds),
   ]
 }

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { pidsOf, until } from '../embedded/processes.ts'
+import { createDistances } from './affected.ts'
+import { ROOT } from './copy.ts'
+import { failedTestIn } from './mochaReport.ts'
+import { createStages } from './stages.ts'
+import { mutants } from './mutants.ts'
+
+const START_MAX_MS = 50_000
+
+describe('npm run mutants', () => {
+  const [units, contracts] = createStages({ folder: ROOT, scratch: tmpdir() }, 1)
+
+  it('knows which tests load a file, the nearest first, and not those that name it for its types', () => {
+    const from = createDistances(ROOT)
+    expect(from('test/streams/invoice.test.ts').get('streams/invoice/decider.ts')).to.be.within(1, 2)
+    expect(from('test/streams/money.test.ts').has('streams/invoice/decider.ts')).to.equal(false)
+    expect(from('test/streams/money.test.ts').get('test/streams/money.test.ts')).to.equal(0)
+  })
+
+  it('follows a program that a test starts by its path', () => {
+    expect(
+      createDistances(ROOT)('test/adapters/eventstoredb.test.ts').has('src/embedded/eventstore/decide.ts'),
+    ).to.equal(true)
+  })
+
+  for (const bug of mutants)
+    it(`has a test below the simulation that loads: ${bug.name}`, () => {
+      expect([...(units?.commandsFor(bug) ?? []), ...(contracts?.commandsFor(bug) ?? [])]).not.to.deep.equal([])
+    })
+
+  it('reads the failed test from a report, with its file, its title and its message', () => {
+    const passed = '<testcase classname="a" name="b" file="/x/b.test.ts" time="0.1"/>'
+    const failed = `<testcase classname="a list" name="says &quot;no&quot;" file="/x/c.test.ts" time="0"><failure>1 &#x3C; 2
+AssertionError: at</failure></testcase>`
+    expect(failedTestIn(`${passed}\n${failed}`)).to.deep.equal({
+      file: '/x/c.test.ts',
+      title: 'a list says "no"',
+      message: '1 < 2',
+    })
+    expect(failedTestIn(passed)).to.equal(undefined)
+  })
+
+  it('leaves no process and no file behind when it is interrupted', async function () {
+    this.timeout(2 * START_MAX_MS)
+    const folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))
+    const args = [join(ROOT, 'test/mutants/main.ts'), '--only', '^a checkpoint goes back$', '--stages', 'unit tests']
+    const child = spawn(process.execPath, args, { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' })
+    const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
+    await until(async () => (await pidsOf(folder)).length > 0, START_MAX_MS)
+    child.kill('SIGINT')
+    expect(await ended).to.equal(130)
+    expect([await pidsOf(folder), await readdir(folder)]).to.deep.equal([[], []])
+    await rm(folder, { recursive: true })
+  })
+})
