@@ -11,7 +11,7 @@ import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'
 import { recordedAs } from '../projections/histories.ts'
 import { applied, id, invoiceApproved, invoiceRaised, orderCreated, payInvoice } from '../streams/samples.ts'
-import { growthOfCost } from '../support/cost.ts'
+import { expectLinearCost } from '../support/cost.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { context } from './kit.ts'
@@ -65,11 +65,8 @@ describe('the aggregate repository', () => {
     const sizes = { short: 1_000, long: 20_000 }
     const log = createMemoryLog()
     for (const count of Object.values(sizes)) await paidInParts(log, count, id('inv', count))
-    const ratio = await growthOfCost(
-      count => () => createAggregateRepository(log.open()).load(invoiceEntity, id('inv', count)),
-      sizes,
-    )
-    expect(ratio).to.be.below(COST_PER_EVENT_RATIO_MAX)
+    const loading = (count: number) => () => createAggregateRepository(log.open()).load(invoiceEntity, id('inv', count))
+    await expectLinearCost(loading, sizes, COST_PER_EVENT_RATIO_MAX)
   })
 
   it('keeps a state as it was, whatever is folded onto it and then not kept', async () => {

@@ -1,8 +1,9 @@
-/** The embedded event store for tests: a real Postgres and a real node, each a process of its own. */
+/** The embedded event store for tests: a real node, a process of its own, on a real Postgres. */
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, startChild } from '../../src/embedded/child.ts'
+import { newDatabase } from '../support/postgres.ts'
 import { removeFolder, temporaryFolder } from './processes.ts'
 
 const POSTGRES = new URL('../../src/embedded/postgres.ts', import.meta.url)
@@ -30,31 +31,46 @@ const startNode = (databaseUrl: string, port: string): Promise<Child> =>
     exitsMax: 1000,
   })
 
-export const startTestNode = async (): Promise<TestNode> => {
+type Server = { readonly databaseUrl: string; readonly folder?: string; readonly stop: () => Promise<void> }
+
+const sharedServer = async (): Promise<Server> => ({ databaseUrl: await newDatabase(), stop: async () => undefined })
+
+const ownServer = async (): Promise<Server> => {
   const folder = await temporaryFolder()
   const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
   const postgres = await startChild({ name: 'postgres', module: POSTGRES, args })
   const database = new URL(postgres.address)
   database.pathname = '/eventstore'
-  let node = await startNode(database.href, '0')
+  const stop = async (): Promise<void> => {
+    await postgres.stop()
+    await removeFolder(folder)
+  }
+  return { databaseUrl: database.href, folder, stop }
+}
+
+/** A Postgres of its own is for those who kill it. */
+export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<TestNode> => {
+  const server = await (hasOwnPostgres ? ownServer() : sharedServer())
+  const { databaseUrl, folder } = server
+  let node = await startNode(databaseUrl, '0')
   const { address } = node
   return {
     address,
-    databaseUrl: database.href,
+    databaseUrl,
     pid: () => node.pid,
     killPostgres: async () => {
+      if (folder === undefined) throw new Error('This Postgres is that of other tests, too.')
       const file = await readFile(join(folder, 'postgres/cluster/postmaster.pid'), 'utf8')
       process.kill(Number.parseInt(file, 10), 'SIGKILL')
     },
     restart: async () => {
       await node.stop()
-      node = await startNode(database.href, new URL(address).port)
+      node = await startNode(databaseUrl, new URL(address).port)
     },
     kill: () => void process.kill(node.pid, 'SIGKILL'),
     stop: async () => {
       await node.stop()
-      await postgres.stop()
-      await removeFolder(folder)
+      await server.stop()
     },
   }
 }

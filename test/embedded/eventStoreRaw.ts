@@ -38,8 +38,8 @@ export type Raw = {
   stop(): Promise<void>
 }
 
-export const startRaw = async (): Promise<Raw> => {
-  const node = await startTestNode()
+export const startRaw = async (options: { hasOwnPostgres?: boolean } = {}): Promise<Raw> => {
+  const node = await startTestNode(options)
   const client = EventStoreDBClient.connectionString(node.address)
   return {
     node,

@@ -22,7 +22,7 @@ describe('the embedded event store node: writing, and its process', function () 
   let stop: Raw['stop']
 
   before(async () => {
-    ;({ node, client, append, revisionsOf, stop } = await startRaw())
+    ;({ node, client, append, revisionsOf, stop } = await startRaw({ hasOwnPostgres: true }))
   })
   after(async () => {
     await stop()

@@ -67,7 +67,7 @@ export const pidsOf = async (text: string): Promise<readonly number[]> => {
   return pids.filter((_, i) => commands[i]?.includes(text))
 }
 
-export const until = async (holds: () => Promise<boolean> | boolean, maxMs = 10_000): Promise<void> => {
+export const until = async (holds: () => Promise<boolean> | boolean, maxMs = 30_000): Promise<void> => {
   const deadline = performance.now() + maxMs
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`still not so after ${maxMs} ms: ${holds.toString()}`)

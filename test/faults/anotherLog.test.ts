@@ -61,7 +61,7 @@ describe('a service on the tables of another log', function () {
   before(async () => {
     first = await startTestNode()
     dataDir = await temporaryDirectory()
-    const admin = openDatabase({ connectionString: first.databaseUrl, poolMax: 1 })
+    const admin = openDatabase({ connectionString: first.databaseUrl, poolMax: 1, statementTimeoutMs: 60_000 })
     for (const name of ['tables', 'second', 'third']) await admin.sql(`create database ${name}`)
     await admin.close()
     second = await startNode('second')

@@ -39,7 +39,7 @@ const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`
 const CORRELATION_ID = 'publisher-faults-1'
 
 describeWithOwnBroker('the publisher and a real broker, in bad times', function () {
-  this.timeout(120_000)
+  this.timeout(300_000)
 
   let stage: Stage
   let clients: readonly Client[]

@@ -78,7 +78,7 @@ describe('a service whose event store refuses it', function () {
   it('is ready, and its feeds go on, when that is mended', async () => {
     const addresses = await readAddresses(dataDir)
     const postgres = new URL(addresses?.postgres ?? '')
-    const database = openDatabase({ connectionString: postgres.href, poolMax: 1 })
+    const database = openDatabase({ connectionString: postgres.href, poolMax: 1, statementTimeoutMs: 60_000 })
     await database.sql('create database refused_store')
     await database.close()
     postgres.pathname = '/refused_store'

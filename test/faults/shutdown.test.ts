@@ -63,7 +63,7 @@ describe('the service as a process', function () {
         if (outcome === 'no answer') break
         const { status, location, text } = outcome
         if (status === 201) acknowledged.push({ location: location ?? '', text })
-        else if (status !== 503 || !text.includes('"shutting_down"')) halves.push(`${status} ${text}`)
+        else if (status !== 503 || !/"(shutting_down|overloaded)"/.test(text)) halves.push(`${status} ${text}`)
       }
     })
     const listener = fetch(`${service.api}/events`, {

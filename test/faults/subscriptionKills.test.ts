@@ -14,7 +14,7 @@ const CREATED = { types: TYPES, start: 'beginning' }
 const FACTS_MIN = 50
 
 describeWithOwnBroker('subscriptions, while whoever delivers them is killed', function () {
-  this.timeout(120_000)
+  this.timeout(300_000)
   let stage: Stage
   let clients: readonly Client[]
   before(async () => {

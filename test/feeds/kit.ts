@@ -1,16 +1,15 @@
-import { join } from 'node:path'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { invoiceEntity, orderEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'
-import { startChild } from '../../src/embedded/child.ts'
 import type { Feed, FeedState, Run } from '../../src/feeds/subscriptionLoop.ts'
 import { createTables } from '../../src/feeds/schema.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment } from '../commands/kit.ts'
-import { POSTGRES, removeFolder, temporaryFolder, until } from '../embedded/processes.ts'
+import { until } from '../embedded/processes.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { newDatabase } from '../support/postgres.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
 /** A real Postgres for the tests of feeds, and a database of its own for each that asks. */
@@ -25,26 +24,12 @@ export type TestPostgres = {
 const POOL_MAX = 3
 
 export const startTestPostgres = async (): Promise<TestPostgres> => {
-  const folder = await temporaryFolder()
-  const postgres = await startChild({
-    name: 'postgres',
-    module: POSTGRES,
-    args: ['--data-dir', join(folder, 'pg'), '--port', '0'],
-  })
   const opened: Database[] = []
-  const open = (connectionString: string): Database => {
-    const database = openDatabase({ connectionString, poolMax: POOL_MAX, lease: { pollMs: 20 } })
-    opened.push(database)
-    return database
-  }
-  const admin = open(postgres.address)
-  let count = 0
   const database = async (): Promise<Database> => {
-    count += 1
-    await admin.sql(`create database test_${count}`)
-    const url = new URL(postgres.address)
-    url.pathname = `/test_${count}`
-    return open(url.href)
+    const connectionString = await newDatabase()
+    const created = openDatabase({ connectionString, poolMax: POOL_MAX, lease: { pollMs: 20 } })
+    opened.push(created)
+    return created
   }
   return {
     database,
@@ -55,8 +40,6 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
     },
     stop: async () => {
       await Promise.all(opened.map(one => one.close()))
-      await postgres.stop()
-      await removeFolder(folder)
     },
   }
 }

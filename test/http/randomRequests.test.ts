@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
 import { checkResponse } from '../support/contract.ts'
-import { isCodeOverloaded, newKey, patiently, pay } from '../support/client.ts'
+import { isOverloaded, newKey, patiently, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
@@ -89,7 +89,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
     await inParallel(AT_ONCE, Array.from({ length: REQUESTS }), async (_, index) => {
       const asked = generate.next()
       const what = `request ${index} of seed ${seed}: ${JSON.stringify(asked)}`
-      const answer = await patiently(() => ask(agent, asked), isCodeOverloaded).catch((error: Error) => {
+      const answer = await patiently(() => ask(agent, asked), isOverloaded).catch((error: Error) => {
         throw new Error(`${what}: ${error.message}`)
       })
       const { status, text, tookMs } = answer

@@ -27,6 +27,9 @@ const ALONE = new Set([
   'test/simulation/simulation.test.ts',
 ])
 
+/** All that this plan knows by name. */
+export const NAMED_FILES: readonly string[] = [...ON_ONE_WORKER.flat(), ...ALONE]
+
 const UNKNOWN_COST_S = 3
 const RECORDED_FROM_S = 1
 const costsUrl = new URL('costs.json', import.meta.url)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { eventually } from '../support/client.ts'
-import { planOf } from './plan.ts'
+import { filesOf, NAMED_FILES, planOf } from './plan.ts'
 
 /** The runner, on files of its own. */
 
@@ -148,6 +148,10 @@ describe('the runner of the tests', function () {
 })
 
 describe('the plan of a run', () => {
+  it('names files that there are', () => {
+    const files = filesOf([])
+    expect(NAMED_FILES.filter(file => !files.includes(file))).to.deep.equal([])
+  })
   it('begins with the most expensive files', () => {
     const { together } = planOf(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts'], {
       'test/a.test.ts': 1,

@@ -28,16 +28,17 @@ export type Client = {
 const OVERLOADED_TRIES_MAX = 20
 
 /** Asks again after a second for as long as the service is overloaded, as it may be on a machine that does other things too. */
-export const patiently = async <T>(ask: () => Promise<T>, isOverloaded: (answer: T) => unknown): Promise<T> => {
+export const patiently = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
   for (let tries = 1; ; tries++) {
     const answer = await ask()
-    if (tries === OVERLOADED_TRIES_MAX || !(await isOverloaded(answer))) return answer
+    if (tries === OVERLOADED_TRIES_MAX || !(await isRefused(answer))) return answer
     await sleep(1_000)
   }
 }
 
-export const isCodeOverloaded = ({ body }: { readonly body?: { readonly code?: string } }): boolean =>
-  body?.code === 'overloaded'
+/** The answer to HEAD says it by its status and its header. */
+export const isOverloaded = ({ status, text, headers, body }: Answer): boolean =>
+  body?.code === 'overloaded' || (status === 503 && text === '' && headers.has('retry-after'))
 
 /** `fetch`, but patient: for those who need more of the answer than the client of the tests gives. */
 export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
@@ -51,8 +52,7 @@ export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Res
  * it asks again.
  */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = (method, path, asked) =>
-    patiently(() => ask(method, path, asked), isCodeOverloaded)
+  const request: Client['request'] = (method, path, asked) => patiently(() => ask(method, path, asked), isOverloaded)
   const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {

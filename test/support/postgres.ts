@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rm } from 'node:fs/promises'
+import { Client } from 'pg'
+import { type Child, startChild } from '../../src/embedded/child.ts'
+import { temporaryDirectory } from './service.ts'
+
+/** One real Postgres for all files that a process runs, which keep apart by database. It must not be stopped or killed. */
+
+const module = fileURLToPath(new URL('../../src/embedded/postgres.ts', import.meta.url))
+
+type Shared = { readonly child: Child; readonly folder: string }
+
+let shared: Promise<Shared> | undefined
+let databases = 0
+
+const start = async (): Promise<Shared> => {
+  const folder = await temporaryDirectory()
+  const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
+  return { child: await startChild({ name: 'postgres', module, args }), folder }
+}
+
+/** The address of a new database. */
+export const newDatabase = async (): Promise<string> => {
+  const { child } = await (shared ??= start())
+  databases += 1
+  const name = `test_${databases}`
+  const client = new Client({ connectionString: child.address })
+  await client.connect()
+  try {
+    await client.query(`create database ${name}`)
+  } finally {
+    await client.end()
+  }
+  const url = new URL(child.address)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** For the root hook. */
+export const closeSharedPostgres = async (): Promise<void> => {
+  const started = await shared?.catch(() => undefined)
+  if (started === undefined) return
+  await started.child.stop()
+  await rm(started.folder, { recursive: true, force: true })
+}
