@@ -47,13 +47,20 @@ const STRAGGLER_CHANCE = 0.02
 const STRAGGLER_MAX_MS = 400
 const HANGING_POLL_MS = 50
 
-/** The answer of the server, as a call that returns or throws it. */
-const outcomeOf = async <T>(effect: Request<T>['effect']): Promise<(() => T | Promise<T>) | typeof NO_ANSWER> => {
+type Settle<T> = { readonly resolve: (value: T) => void; readonly reject: (error: Error) => void }
+
+/**
+ * The answer of the server, as a call that settles the request with it. An answer that comes after the deadline settles
+ * nothing any more, and an error in it must not become a rejection that no caller sees.
+ */
+const outcomeOf = async <T>(
+  effect: Request<T>['effect'],
+): Promise<((request: Settle<T>) => void) | typeof NO_ANSWER> => {
   try {
     const result = await effect()
-    return result === NO_ANSWER ? NO_ANSWER : () => result
+    return result === NO_ANSWER ? NO_ANSWER : ({ resolve }) => resolve(result)
   } catch (error) {
-    return () => Promise.reject(error instanceof Error ? error : new Error(JSON.stringify(error)))
+    return ({ reject }) => reject(error instanceof Error ? error : new Error(JSON.stringify(error)))
   }
 }
 
@@ -93,7 +100,7 @@ export const createNetwork = ({ timeline, random }: NetworkParts): Network => {
       const carryOut = async (): Promise<void> => {
         const result = await outcomeOf(effect)
         if (result === NO_ANSWER) return
-        const answer = (): void => resolve(result())
+        const answer = (): void => result({ resolve, reject })
         if (random.chance(losses.get(server) ?? 0)) lost += 1
         else machine.deliver(wayMs(server), answered(answer))
       }

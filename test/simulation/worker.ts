@@ -32,7 +32,14 @@ const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> 
   }
 }
 
+let seedAtWork: number | undefined
+// A failure that no caller awaits is a defect of the simulation or of the service: the seed is named before the process ends.
+process.on(
+  'uncaughtExceptionMonitor',
+  () => void process.stderr.write(`seed ${seedAtWork}: a failure that was not awaited\n`),
+)
 process.on('message', (job: Job) => {
+  seedAtWork = job.seed
   void (async () => {
     const outcome = await simulate(engine, job)
     const { seed, virtualMs, steps, history, violations } = outcome
