@@ -29,7 +29,9 @@ export type DatabaseParts = {
 }
 
 const STATEMENT_DEADLINE_MS = 2_500
-const LOCK_POLL_MS = 250
+/** A process learns within this time that a lock was given up; it asks again now and then all the same. */
+const LOCK_NOTICE_MAX_MS = 500
+const LOCK_POLL_MS = 2_000
 const NOTICE_MAX_MS = 4_000
 
 type Told = {
@@ -184,6 +186,30 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
     return lease
   }
 
+  const waiting = new Set<() => void>()
+
+  const release = (lease: Lease): void => {
+    lease.holder = undefined
+    const woken = [...waiting]
+    waiting.clear()
+    for (const wake of woken) wake()
+  }
+
+  /** Resolves some time after any lock was given up, or when it is time to ask again. */
+  const mayBeFree = (machine: Machine, stop: AbortSignal): Promise<void> =>
+    new Promise(resolve => {
+      const end = (): void => {
+        waiting.delete(wake)
+        stop.removeEventListener('abort', end)
+        cancel()
+        resolve()
+      }
+      const wake = (): void => void machine.deliver(random.next() * LOCK_NOTICE_MAX_MS, end)
+      const cancel = machine.deliver(LOCK_POLL_MS * (1 + random.next()), end)
+      waiting.add(wake)
+      stop.addEventListener('abort', end)
+    })
+
   const tryTake = (machine: Machine, name: string): bigint | undefined => {
     const lease = leaseOf(name)
     // The session of a process that has ended is closed, whatever it had asked for.
@@ -204,7 +230,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
     } catch {
       isOpen = false
       const lease = leaseOf(name)
-      if (taken !== undefined && lease.epoch === taken) lease.holder = undefined
+      if (taken !== undefined && lease.epoch === taken) release(lease)
       return undefined
     }
   }
@@ -213,7 +239,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
     while (!stop.aborted) {
       const epoch = await askForLock(machine, name)
       if (epoch !== undefined) return epoch
-      await machine.world.sleep(LOCK_POLL_MS + random.next() * LOCK_POLL_MS, stop)
+      await mayBeFree(machine, stop)
     }
     return undefined
   }
@@ -230,7 +256,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
       try {
         await work({ epoch, signal: AbortSignal.any([stop, lost.signal]) })
       } finally {
-        if (lease.epoch === epoch) lease.holder = undefined
+        if (lease.epoch === epoch) release(lease)
       }
     }
 
@@ -245,7 +271,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseParts): Simu
     endSessions: machine => {
       for (const lease of leases.values()) {
         if (lease.holder !== machine) continue
-        lease.holder = undefined
+        release(lease)
         const { lose } = lease
         machine.deliver(random.next() * NOTICE_MAX_MS, lose)
       }

@@ -13,6 +13,8 @@ export type FactReader = {
 export type Following = { readonly client: Client; readonly caller: Caller; readonly isOver: () => boolean }
 
 const PAGE_PAUSE_MS = 400
+/** A reader who finds nothing new comes again later, and later still. */
+const PAGE_PAUSE_MAX_MS = 1_600
 const RECONNECT_MS = 200
 const LIMITS = ['1', '3', '25', '100']
 
@@ -46,7 +48,12 @@ export const followPages = (following: Following): FactReader => {
   const seen: Seen[] = []
   const turn = pagesOf(following, seen)
   const follow = async (): Promise<void> => {
-    while (!isOver()) if (!(await turn())) await client.sleep(PAGE_PAUSE_MS * (0.5 + client.random.next()))
+    for (let pauseMs = PAGE_PAUSE_MS; !isOver(); ) {
+      const before = seen.length
+      if (await turn()) continue
+      pauseMs = seen.length > before ? PAGE_PAUSE_MS : Math.min(PAGE_PAUSE_MAX_MS, pauseMs * 2)
+      await client.sleep(pauseMs * (0.5 + client.random.next()))
+    }
   }
   void follow()
   return { name: `GET /events of ${caller.tenant}`, caller, seen, isOnce: true }
