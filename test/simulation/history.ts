@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Answer, Sent } from './http.ts'
 
 /** One attempt at a request, as the client that made it saw it. `answer` is absent where none came. */
@@ -86,3 +87,6 @@ export const quietly = (history: History): History => ({
     if (answer?.status === 500) history.end(history.begin(attempt), answer)
   },
 })
+
+/** The same on every machine for the same seed and the same sources. */
+export const hashOf = (lines: readonly string[]): string => createHash('sha256').update(lines.join('\n')).digest('hex')

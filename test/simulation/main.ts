@@ -3,6 +3,7 @@ import { SingleBar } from 'cli-progress'
 import { Command, InvalidArgumentError } from 'commander'
 import { neverHappened } from './faults.ts'
 import { runSeeds } from './fleet.ts'
+import { hashOf } from './history.ts'
 import type { Report } from './worker.ts'
 
 /** `npm run simulate`: the whole service under faults, run by run, each replayed exactly by its seed. */
@@ -33,6 +34,15 @@ const printCounts = (counts: ReadonlyMap<string, number>): void => {
     print(`  ${name.padEnd(COLUMN)} ${count}`)
 }
 
+const HASHES_SHOWN_MAX = 20
+
+/** To be compared with those of another machine, one by one or all at once. */
+const printHashes = (hashes: readonly (readonly [seed: number, hash: string])[]): void => {
+  print('\nSHA-256 of the histories:')
+  for (const [seed, hash] of hashes.slice(0, HASHES_SHOWN_MAX)) print(`  ${`seed ${seed}`.padEnd(COLUMN)} ${hash}`)
+  print(`  ${`all ${hashes.length} of them`.padEnd(COLUMN)} ${hashOf(hashes.map(([, hash]) => hash))}`)
+}
+
 /** So many seeds meet every fault, or the draw is wrong. */
 const ENOUGH_SEEDS = 500
 const printNever = (names: readonly string[]): void => {
@@ -53,6 +63,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
   const beganMs = performance.now()
   const counts = new Map<string, number>()
   const failed: Report[] = []
+  const arrived: [seed: number, hash: string][] = []
   let virtualMs = 0
   let steps = 0
   let done = 0
@@ -72,6 +83,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
     virtualMs += report.virtualMs
     steps += report.steps
     for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count)
+    arrived.push([report.seed, report.hash])
     if (report.failure) failed.push(report)
     const rate = (done / ((performance.now() - beganMs) / MS_PER_SECOND)).toFixed(1)
     bar.update(done, { rate, failed: failed.length })
@@ -79,6 +91,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
   }
   bar.stop()
   const never = done >= ENOUGH_SEEDS ? neverHappened(counts) : []
+  const hashes = arrived.toSorted(([one], [other]) => one - other)
   const tookS = (performance.now() - beganMs) / MS_PER_SECOND
   if (json) {
     const exercised = Object.fromEntries(counts)
@@ -92,12 +105,14 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
         took_seconds: tookS,
         exercised,
         never_happened: never,
+        histories: Object.fromEntries(hashes),
       }),
     )
   } else {
     printCounts(counts)
     for (const report of failed) printFailure(report)
     printNever(never)
+    printHashes(hashes)
     print(
       `\n${seeds} seeds from ${from} in ${tookS.toFixed(1)} s (${(seeds / tookS).toFixed(1)}/s): ` +
         `${(virtualMs / HOUR_MS).toFixed(1)} virtual hours, ${steps} steps, ${failed.length} failed`,

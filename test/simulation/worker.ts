@@ -1,3 +1,4 @@
+import { hashOf } from './history.ts'
 import { openEngine } from './postgres.ts'
 import { shrink } from './shrink.ts'
 import { type Outcome, simulate } from './simulate.ts'
@@ -16,6 +17,8 @@ export type Report = {
   readonly seed: number
   readonly virtualMs: number
   readonly steps: number
+  /** SHA-256 of the history. */
+  readonly hash: string
   readonly counts: readonly (readonly [string, number])[]
   readonly failure?: Failure
 }
@@ -43,7 +46,7 @@ process.on('message', (job: Job) => {
   void (async () => {
     const outcome = await simulate(engine, job)
     const { seed, virtualMs, steps, history, violations } = outcome
-    const report: Report = { seed, virtualMs, steps, counts: [...history.counts] }
+    const report: Report = { seed, virtualMs, steps, hash: hashOf(history.lines), counts: [...history.counts] }
     const failed = violations.length > 0
     process.send?.(failed ? { ...report, failure: await failureOf(outcome, job.isShrunk === true) } : report)
   })()
