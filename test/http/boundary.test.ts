@@ -17,7 +17,7 @@ describe('the boundary', function () {
     client = clientOf(service.api, await service.token({ tenant: TENANT }))
   })
 
-  describe('asks who is calling', () => {
+  describe('authenticates', () => {
     it('and says how to tell', async () => {
       for (const [headers, code] of [
         [{}, 'unauthenticated'],
@@ -39,7 +39,7 @@ describe('the boundary', function () {
       expect(answer.body).to.include({ status: 400, code: 'multiple_credentials' })
     })
 
-    it('before it looks at anything else', async () => {
+    it('before any other check', async () => {
       const raw = '{"broken'
       const answers = [
         await nobody.request('POST', '/orders', { raw }),
@@ -77,7 +77,7 @@ describe('the boundary', function () {
       }
     })
 
-    it('and believes the credential alone', async () => {
+    it('by the credential alone', async () => {
       const order = await client.post('/orders', anOrder())
       expect(order.body).to.include({ tenant_id: TENANT, created_by: 'tester' })
       const said = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
@@ -85,7 +85,7 @@ describe('the boundary', function () {
     })
   })
 
-  it('knows ids to the letter: what cannot be one is as missing as what is not there', async () => {
+  it('matches ids exactly: a malformed id is 404 like a missing one', async () => {
     const { body: order } = await client.post('/orders', anOrder())
     const missing = await client.get(`/orders/ord_${SUFFIX}`)
     expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
@@ -93,7 +93,7 @@ describe('the boundary', function () {
       expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
   })
 
-  it('speaks one contract, and says so', async () => {
+  it('serves one API version, and names it', async () => {
     const version = '2026-11-01'
     for (const headers of [{}, { 'api-version': version }])
       expect((await client.get('/orders?limit=1', headers)).headers.get('api-version')).to.equal(version)
@@ -124,7 +124,7 @@ describe('the boundary', function () {
     expect([stream.status, stream.headers.get('content-type')]).to.deep.equal([200, 'text/event-stream'])
   })
 
-  it('tells no more than the problem', async () => {
+  it('reveals no more than the problem', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const answers: Answer[] = [
       await client.request('POST', '/orders', { raw: '{"a":' }),

@@ -165,7 +165,7 @@ const paying = async (client: Client, body: object): Promise<Example> => {
   return { path: '/payments', body: whole, headers: key() }
 }
 
-/** What the state of a resource refuses, by operation id and code. */
+/** Requests that the state of a resource refuses, by operation id and code. */
 export const refusals: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   change_order: {
     order_state_conflict: async client => {

@@ -7,7 +7,7 @@ import { isOverloaded, newKey, patiently, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
-/** What openapi.json says can be asked, and what lies a little beside it, asked at random. */
+/** Random requests: those that openapi.json describes, and slightly invalid ones. */
 
 const REQUESTS = 20_000
 const AT_ONCE = 24

@@ -74,10 +74,10 @@ describe('identity: the form of an API key', () => {
   for (const [how, text] of Object.entries(wrong))
     it(`is not ${how}`, () => expect(parseKey(text)).to.equal('key_malformed'))
 
-  it('tells a wrong checksum from what has not the form at all', () =>
+  it('distinguishes a wrong checksum from a malformed key', () =>
     expect(parseKey(`${whole.slice(0, -1)}0`)).to.equal('key_checksum_wrong'))
 
-  it('begins with what a key is recognised by', () => {
+  it('begins with the public prefix', () => {
     expect(prefixOf('live', ID)).to.equal(`lk_live_${SUFFIX}`)
     expect(formatKey('live', ID, new Uint8Array(32)).startsWith(`${prefixOf('live', ID)}_`)).to.equal(true)
   })

@@ -87,7 +87,7 @@ const key = secrets.keyOf(ID, 'n1')
 const madeUp = (n: number): string => secrets.keyOf(id('key', n), 'made up')
 
 describe('identity: API keys', () => {
-  it('speak for whoever had them issued, through the key, and read', async () => {
+  it('authenticate their creator, with the key as client, for reading', async () => {
     const bench = openBench()
     bench.write(
       issued(['payments:read', 'orders:write', 'orders:read', 'nonsense:read'], { requests: 5, window_seconds: 60 }),
@@ -145,7 +145,7 @@ describe('identity: API keys', () => {
     expect(faults).to.deep.equal(['key_secret_wrong', undefined, undefined])
   })
 
-  it('have their new secret from the moment on at which it is told, whatever is remembered', async () => {
+  it('accept a new secret at once, whatever is cached', async () => {
     const bench = openBench()
     await bench.verify(key)
     bench.pass(1)
@@ -153,7 +153,7 @@ describe('identity: API keys', () => {
     expect(await bench.faultOf(secrets.keyOf(ID, 'n2'))).to.equal(undefined)
   })
 
-  it('cannot be guessed at the expense of the store: all who guess at once share two readings', async () => {
+  it('cause two readings of the store for any number of concurrent guesses', async () => {
     const bench = openBench()
     await bench.verify(key)
     bench.pass(1)
@@ -174,7 +174,7 @@ describe('identity: API keys', () => {
     expect(bench.asked).to.have.length(2)
   })
 
-  it('cannot be told apart by the store when it does not answer: that is nobody’s fault, and believed of nobody', async () => {
+  it('are refused as unavailable when the store does not answer', async () => {
     const bench = openBench()
     await bench.verify(key)
     bench.setAway(true)
@@ -185,7 +185,7 @@ describe('identity: API keys', () => {
     expect(await bench.faultOf(key), 'at once when it does again').to.equal(undefined)
   })
 
-  it('that nobody issued are remembered too', async () => {
+  it('that were never issued are cached too', async () => {
     const bench = openBench()
     for (let times = 0; times < 10; times += 1) await bench.verify(madeUp(2))
     expect(bench.asked).to.have.length(1)

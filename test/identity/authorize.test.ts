@@ -48,7 +48,7 @@ describe('identity: authorize', () => {
     expect(authorize(principal({ kind: 'workload' }), demand)).to.have.property('granted', true)
   })
 
-  it('hides what belongs to another caller of the same tenant', () => {
+  it('hides resources of another caller of the same tenant', () => {
     const owner = { subject: 'alice', client: 'web' }
     const mine = { scope: 'payments:read', tenant: 'acme', owner } as const
     expect(authorize(principal(), mine)).to.have.property('granted', true)
@@ -58,7 +58,7 @@ describe('identity: authorize', () => {
     }
   })
 
-  it('asks for four eyes where it is told to', () => {
+  it('requires four eyes where demanded', () => {
     const demand: Demand = { scope: 'invoice:approve', tenant: 'acme', otherThan: 'alice' }
     expect(authorize(principal(), demand)).to.deep.equal({ refused: 'policy_denied', check: 'policy' })
     expect(authorize(principal({ subject: 'bob' }), demand)).to.have.property('granted', true)

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { patientFetch } from '../support/client.ts'
 
-/** What a browser does at a login, as far as the issuer can see it: cookies, redirects, forms. */
+/** The part of a browser that the issuer sees at a login: cookies, redirects, forms. */
 
 export type Seen = {
   readonly status: number

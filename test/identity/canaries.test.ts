@@ -12,7 +12,7 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
 import { send, type Wire } from '../support/wire.ts'
 
 /**
- * Secrets where callers put secrets, by right or by mistake: none of them may be found again in a log, a trace, a metric,
+ * Secrets where callers send secrets, correctly or by mistake: none of them may be found in a log, a trace, a metric,
  * an event, an audit record or any table. A canary is a text that occurs nowhere else.
  */
 
@@ -165,7 +165,7 @@ describe('secrets', function () {
     await plantAll()
     expect(planted.size).to.be.at.least(40)
     await sleep(EXPORT_WAIT_MS)
-    // The proof that what is searched is there: the request's own words are found.
+    // Proof that the search works: other texts of the requests are found.
     const traces = collector.text()
     await eventually(async () => collector.text().includes('POST') && collector.text().includes('nodejs.eventloop'))
     const database = openDatabase({ connectionString: service.addresses.postgres })

@@ -90,7 +90,7 @@ export const openDelegation = async () => {
     return { code: left?.searchParams.get('code') ?? '', verifier }
   }
 
-  /** What an honest public client sends. */
+  /** The request of a correct public client. */
   const redemption = ({ code, verifier }: Granted): Fields => ({
     grant_type: 'authorization_code',
     client_id: web,
@@ -108,7 +108,7 @@ export const openDelegation = async () => {
   const refresh = (refreshToken: string, changes: Fields = {}): Promise<Answered> =>
     token({ grant_type: 'refresh_token', client_id: web, refresh_token: refreshToken, ...changes })
 
-  /** What the API says to the token: 200, or its problem code. */
+  /** The API's response to the token: 200, or its problem code. */
   const api = async (bearer: string): Promise<string> => {
     const response = await patientFetch(`${service.api}/orders`, { headers: { authorization: `Bearer ${bearer}` } })
     const body = (await response.json()) as { code?: string }

@@ -151,7 +151,7 @@ describe('identity: the embedded issuer', () => {
     expect(await ask({ ...form, client_assertion: forged })).to.have.property('status', 401)
   })
 
-  it('opens nothing but what its metadata lists, and publishes no private part', async () => {
+  it('serves only the endpoints of its metadata, and publishes no private key', async () => {
     const keys = await fetch(`${running.url}/jwks`)
     const text = await keys.text()
     expect(keys.headers.get('cache-control')).to.equal('public, max-age=15')
@@ -215,7 +215,7 @@ describe('identity: the embedded issuer', () => {
     expect(exp - iat).to.equal(900)
   })
 
-  it('says what it cannot mint', async () => {
+  it('names the reason why a token cannot be minted', async () => {
     const grant = { tenant: 'acme', subject: 'me', scopes: ['orders:read'], user: true }
     const refused: readonly (readonly [Record<string, unknown>, string])[] = [
       [{ tenant: 'Acme' }, 'tenant'],

@@ -76,7 +76,7 @@ describe('identity: the issuer when its database fails', () => {
     expect(reported).to.deep.equal([planted])
   })
 
-  it('tells nothing of any other fault', async () => {
+  it('reveals nothing of any other fault', async () => {
     const { reported, ...answer } = await redeem(new Error('select secret from table'))
     expect(answer).to.deep.equal({ status: 500, code: 'server_error', retryAfter: null })
     expect(reported).to.have.length(1)

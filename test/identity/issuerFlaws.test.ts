@@ -24,7 +24,7 @@ const rsa = (modulusLength: number) => {
   return { ...jwk, kid: `rsa-${modulusLength}`, use: 'sig', alg: 'RS256' }
 }
 
-describe('identity: an issuer that is not to be trusted', () => {
+describe('identity: the start with an untrustworthy issuer', () => {
   const publishing = (...keys: readonly object[]): Promise<string> => refusal({ fetchJwks: async () => ({ keys }) })
 
   it('or an audience, by an empty name', async () => {

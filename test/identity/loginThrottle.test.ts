@@ -24,7 +24,7 @@ const behaves = (stage: () => Stage): void => {
     attempt: () => { username: string; address: string },
   ) => inParallel(10, Array.from({ length: times }), () => throttle.begin(attempt()))
 
-  it('refuses a user after ten failures, of twenty attempts at once too, and nobody else', async () => {
+  it('refuses a user after ten failures, of twenty concurrent attempts too, and no other user', async () => {
     const throttle = await stage().open()
     const username = newName()
     const waits = await Promise.all(Array.from({ length: 20 }, () => throttle.begin({ username, address: newName() })))
@@ -42,7 +42,7 @@ const behaves = (stage: () => Stage): void => {
     expect(await throttle.begin({ username, address: newName() })).to.equal(undefined)
   })
 
-  it('does not count what succeeds, and forgives what failed before', async () => {
+  it('does not count successes, and resets the failures before', async () => {
     const throttle = await stage().open()
     const [username, address] = [newName(), newName()]
     for (let n = 0; n < 15; n++) {

@@ -26,7 +26,7 @@ const challengeOf = async (call: Promise<Response>): Promise<oauth.WWWAuthentica
   return challenge?.parameters ?? {}
 }
 
-describe('identity: client libraries of others', function () {
+describe('identity: third-party client libraries', function () {
   this.timeout(60_000)
   let d: Delegation
   let native: NativeApplication

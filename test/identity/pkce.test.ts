@@ -149,7 +149,7 @@ const refusedRedemptions: readonly (readonly [name: string, error: string, statu
   ],
 ]
 
-describe('identity: the authorization code, abused', function () {
+describe('identity: misuse of the authorization code', function () {
   this.timeout(60_000)
   let d: Delegation
 
@@ -158,7 +158,7 @@ describe('identity: the authorization code, abused', function () {
   })
 
   for (const [name, changes, more] of toldToThePerson)
-    it(`sends nobody anywhere for ${name}`, async () => {
+    it(`does not redirect for ${name}`, async () => {
       const { status, headers, text, left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(left).to.equal(undefined)
       expect(status).to.equal(400)
@@ -173,7 +173,7 @@ describe('identity: the authorization code, abused', function () {
     it(`goes back with ${error} for ${name}`, async () => {
       const { left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(`${left?.origin}${left?.pathname}`).to.equal(CALLBACK)
-      // Who asks for a token at once is answered where the token would have been.
+      // The error of the implicit flow is in the fragment, where the token would have been.
       const isInFragment = error === 'unsupported_response_type'
       const answer = isInFragment ? new URLSearchParams(left?.hash.slice(1)) : left?.searchParams
       expect(Object.fromEntries(answer ?? [])).to.include({ error, state: 'st-1', iss: d.issuer })
@@ -188,7 +188,7 @@ describe('identity: the authorization code, abused', function () {
     expect(two.left?.searchParams.has('state')).to.equal(false)
   })
 
-  it('has no authorization for who speaks for itself, nor by POST', async () => {
+  it('refuses clients of client credentials, and POST', async () => {
     const { left, status } = await d.browser().get(d.authorizeUrl({ client_id: d.clients.workload }))
     expect([left, status]).to.deep.equal([undefined, 400])
     const posted = await fetch(d.authorizeUrl(), { method: 'POST', redirect: 'manual' })
@@ -241,7 +241,7 @@ describe('identity: the authorization code, abused', function () {
       expect((await d.token(form, d.basic(server))).status).to.equal(200)
     })
 
-    it('cannot prove itself twice, or as somebody else', async () => {
+    it('accepts a client assertion once, and of its own client only', async () => {
       const { client_id: _, ...form } = await redemption()
       const twice = await d.token({ ...form, client_secret: d.secret }, d.basic(d.clients.server))
       const asOther = await d.token({ ...form, client_id: d.clients.web }, d.basic(d.clients.server))
@@ -257,7 +257,7 @@ describe('identity: the authorization code, abused', function () {
   })
 
   describe('used again', () => {
-    it('takes back what the first use was given: the API and the refresh refuse it', async () => {
+    it('revokes the tokens of the first use: the API and the refresh refuse them', async () => {
       const honest = d.redemption(await d.grant())
       const { body } = await d.token(honest)
       const [access, refresh] = [String(body['access_token']), String(body['refresh_token'])]
@@ -269,14 +269,14 @@ describe('identity: the authorization code, abused', function () {
       expect((await d.token(honest)).status).to.equal(400)
     })
 
-    it('takes nothing back when whoever uses it has no verifier: they could end logins that are not theirs', async () => {
+    it('revokes nothing without the verifier, so that an attacker cannot end logins of others', async () => {
       const honest = d.redemption(await d.grant())
       const { body } = await d.token(honest)
       expect((await d.token({ ...honest, code_verifier: newPkce().verifier })).status).to.equal(400)
       expect(await d.api(String(body['access_token']))).to.equal('ok')
     })
 
-    it('has one winner of twenty at once, who loses it again', async () => {
+    it('has one winner of twenty concurrent uses, whose tokens are revoked', async () => {
       const honest = d.redemption(await d.grant())
       const answers = await Promise.all(Array.from({ length: 20 }, () => d.token(honest)))
       const won = answers.filter(({ status }) => status === 200)
@@ -326,7 +326,7 @@ describe('identity: the authorization code, abused', function () {
         expect(await d.api(String(token))).to.equal('token_invalid')
     })
 
-    it('has one winner of twenty at once, who loses it again', async () => {
+    it('has one winner of twenty concurrent uses, whose tokens are revoked', async () => {
       const { refresh } = await d.tokens()
       const answers = await Promise.all(Array.from({ length: 20 }, () => d.refresh(refresh)))
       const won = answers.filter(({ status }) => status === 200)
@@ -351,7 +351,7 @@ describe('identity: the authorization code, abused', function () {
     expect(await d.api(String(body['access_token']))).to.equal('ok')
   })
 
-  it('asks again for a public application, even with a session: nothing proves who it is', async () => {
+  it('asks for consent again for a public application, even with a session, since it is not authenticated', async () => {
     const { on, page } = await d.toConsent()
     await decide(on, page, 'allow')
     const silent = await on.get(d.authorizeUrl({ prompt: 'none' }))

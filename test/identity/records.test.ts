@@ -9,7 +9,7 @@ import { seal, unseal } from '../../src/embedded/issuer/sealing.ts'
 import type { Database } from '../../src/ports.ts'
 import { sharedService } from '../support/service.ts'
 
-/** What the issuer remembers, held to one contract wherever it does. */
+/** The contract of the issuer's records, for each of their stores. */
 const recordsContract = (name: string, open: () => Promise<Records>): void => {
   describe(`identity: records ${name}`, () => {
     let records: Records
@@ -19,7 +19,7 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
     const nameOf = (kind = 'RefreshToken') => ({ kind, id: randomUUID() })
     const record = (grantId = randomUUID()) => ({ ...nameOf(), payload: { grantId, scope: 'a' }, lifetimeSeconds: 60 })
 
-    it('give back what was put, until it is removed or replaced', async () => {
+    it('return the stored value until it is removed or replaced', async () => {
       const one = record()
       expect(await records.get(one)).to.equal(undefined)
       await records.put(one)

@@ -32,7 +32,7 @@ describe('identity: tokens refused for their form, header and signature', () => 
     expect(await verifier.verify(forged)).to.have.property('refused', 'token_invalid')
   })
 
-  it('takes the same tokens without what is wrong with them', async () => {
+  it('accepts the same tokens without their faults', async () => {
     const { good, keys, claims, withHeader, withPayload, verifier } = forge
     for (const token of [
       good(),

@@ -21,7 +21,7 @@ const named = (token: string): Revocable => {
   return { tokenId: String(jti), grant: grant === undefined ? undefined : String(grant) }
 }
 
-describe('identity: what is taken back', function () {
+describe('identity: revocation', function () {
   this.timeout(60_000)
   let d: Delegation
   let database: Database
@@ -60,7 +60,7 @@ describe('identity: what is taken back', function () {
     expect(await d.api(token)).to.equal('token_invalid')
   })
 
-  it('nobody takes back what is not theirs, nor learns from the answer whether it is any', async () => {
+  it('a client revokes only its own tokens, and the response does not reveal others', async () => {
     const { access, refresh } = await d.tokens()
     for (const token of [access, refresh, 'made-up', 'a.b.c', `${access}x`])
       expect(await d.revoke({ client_id: d.clients.second, token }), token).to.equal(200)
@@ -85,7 +85,7 @@ describe('identity: what is taken back', function () {
     }
   })
 
-  it('a database that is away changes nothing about what is known, and delays nobody twice', async () => {
+  it('an outage of the database changes nothing about known revocations, and delays no caller twice', async () => {
     const clock = { nowMs: 0 }
     const state = { away: false, asked: 0 }
     const failures: unknown[] = []
@@ -118,7 +118,7 @@ describe('identity: what is taken back', function () {
     expect(state.asked).to.equal(asked + 1)
   })
 
-  it('a dump of the database holds nothing that authenticates, and nothing that says who logged in', async () => {
+  it('a dump of the database holds nothing that authenticates, and no user names', async () => {
     const { on, page, verifier } = await d.toConsent()
     const { csrf } = formOf(page)
     const granted = await d.grant()
@@ -146,7 +146,7 @@ describe('identity: what is taken back', function () {
     let dump = ''
     for (const { name } of tables) {
       const rows = await database.sql<{ row: string }>(
-        // What is sealed is looked at byte by byte too.
+        // Encrypted values are searched byte by byte too.
         name === 'issuer_records_v1'
           ? "select r::text || encode(sealed, 'escape') as row from issuer_records_v1 r"
           : `select r::text as row from ${name} r`,

@@ -30,13 +30,13 @@ const openWorld = async (initial: readonly TestKey[], down = false) => {
   }
   const pass = async (seconds: number): Promise<void> => {
     state.nowMs += seconds * 1000
-    // What was started behind the requests' back ends before the next one.
+    // A background reading ends before the next request.
     await sleep(1)
   }
   return { state, verifier, token, outcome, pass }
 }
 
-describe('identity: keys that change', () => {
+describe('identity: key rotation', () => {
   let first: TestKey
   let second: TestKey
   let stranger: TestKey

@@ -42,7 +42,7 @@ describe('identity: users who log in and decide', function () {
     expect(grant).to.match(/^grant:[\w-]{43}$/)
   })
 
-  it('read who asks, for what, in which tenant, as whom and where it goes', async () => {
+  it('see the client, the scopes, the tenant, the user and the redirect URI', async () => {
     const { page: login } = await loginPage()
     expect(login.text).to.include(`<strong>${d.clients.web}</strong>`).and.include(`<dd>${d.tenant}</dd>`)
     const { page } = await d.toConsent()
@@ -73,7 +73,7 @@ describe('identity: users who log in and decide', function () {
       expect(Object.fromEntries(left?.searchParams ?? [])).to.include({ error: 'access_denied', state: 'st-1' })
   })
 
-  it('are not told whether the name, the password, the tenant or the missing password was wrong', async () => {
+  it('do not learn whether the name, the password or the tenant was wrong', async () => {
     const attempts = [
       await tryLogin(d.users.user, 'not the password'),
       await tryLogin(`nobody-${d.mark}`, d.password),
@@ -103,7 +103,7 @@ describe('identity: users who log in and decide', function () {
     expect(more.body['error']).to.equal('invalid_scope')
   })
 
-  it('who have nothing to give are told so, and cannot allow it by hand', async () => {
+  it('without any of the scopes are told so, and cannot consent with a forged form', async () => {
     const { on, page } = await d.toConsent({ scope: 'orders:write' }, d.users.narrow)
     expect(page.text).to.include('asks for more than you may do').and.not.include('value="allow"')
     const { left } = await decide(on, page, 'allow')
@@ -134,7 +134,7 @@ describe('identity: users who log in and decide', function () {
     expect(page.text).to.include(WRONG)
   })
 
-  it('who are removed, or have a new password, lose what they began with the old', async () => {
+  it('who are removed, or have a new password, lose their sessions and grants', async () => {
     const names = ['gone', 'changed'].map(name => `${name}-${d.mark}`)
     for (const username of names)
       await addUser(d.dataDir, { username, tenant: d.tenant, scope: 'orders:read' }, d.password)
@@ -150,7 +150,7 @@ describe('identity: users who log in and decide', function () {
     expect((await tryLogin(changed, 'another good password')).text).to.include('to act for you?')
   })
 
-  it('are not listened to after ten wrong passwords, right or wrong, and others are', async () => {
+  it('are refused after ten wrong passwords, even with the right one, and others are not', async () => {
     const username = `guessed-${d.mark}`
     const open = await loginPage()
     const guesses = await Promise.all(
@@ -240,7 +240,7 @@ describe('identity: users who log in and decide', function () {
     })
   })
 
-  describe('what is put into pages', () => {
+  describe('values in pages', () => {
     const SCRIPT = `<script>alert(1)</script>'"`
 
     it('stays text, wherever it comes from', async () => {

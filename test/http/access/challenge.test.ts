@@ -14,7 +14,7 @@ describe('http: WWW-Authenticate', () => {
     (await clientOf(service.api).get(path, headers)).headers.get('www-authenticate')
   const metadata = (): string => `Bearer resource_metadata="${service.api}/.well-known/oauth-protected-resource"`
 
-  it('names no error to who sent no credential', async () => {
+  it('has no error without a credential', async () => {
     expect(await challenge({})).to.equal(metadata())
   })
 
@@ -44,7 +44,7 @@ describe('http: WWW-Authenticate', () => {
 })
 
 /** Below /oauth the embedded issuer answers, and its answers keep the promises of all others. */
-describe('http: answers below /oauth', () => {
+describe('http: responses below /oauth', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

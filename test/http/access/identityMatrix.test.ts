@@ -9,8 +9,8 @@ import { caller, startVariant, TENANT, type Variant } from '../../support/varian
 import { type Example, examples } from '../examples.ts'
 
 /**
- * Every route × every wrong identity. Routes and expectations are both made from the declarations: a new route is in the
- * matrix without anyone remembering it.
+ * Every route × every wrong identity. Routes and expectations are both derived from the declarations, so that a new route is in
+ * the matrix at once.
  */
 
 const STRANGER = 'matrix-stranger'
@@ -29,7 +29,7 @@ const guarded = routes.filter(({ scope }) => scope !== 'none')
 const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] => [scope, ...orScopes]
 const namesOne = ({ params }: AnyRoute): boolean => params !== undefined && 'id' in params.shape
 const isRead = ({ scope }: AnyRoute): boolean => scope.endsWith(':read')
-/** What the body of a creating request refers to must be the caller's tenant's too. */
+/** Bodies of creating requests that refer to resources of another tenant. */
 const refersToOne = ({ operationId }: AnyRoute): boolean => ['raise_invoice', 'create_payment'].includes(operationId)
 
 describe('every route and every wrong identity', function () {
@@ -177,7 +177,7 @@ describe('every route and every wrong identity', function () {
         })
       }
       if (namesOne(declared))
-        it('says of another tenant’s what it says of what is not there, byte for byte', async () => {
+        it('answers for resources of another tenant as for missing ones, byte for byte', async () => {
           const example = await exampleOf(declared)
           const missing = { ...example, path: example.path.replace(ID, NOWHERE) }
           const stranger = withToken(() => service.token({ tenant: STRANGER }))

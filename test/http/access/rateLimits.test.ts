@@ -48,7 +48,7 @@ describe('rate limits', function () {
     await database.close()
   })
 
-  it('are told on every answer to a known caller, refusals included, and to nobody else', async () => {
+  it('are headers of every response to an authenticated caller, refusals included, and of no other', async () => {
     const client = clientOf(await instance({ default: of(3) }))
     const answers = [await client.get('/orders'), await client.get('/orders/ord_00000000000000000000000000')]
     const policies = answers.map(({ headers }) => headers.get('ratelimit-policy'))
@@ -59,7 +59,7 @@ describe('rate limits', function () {
     expect((await client.get('/livez')).headers.get('ratelimit')).to.equal(null)
   })
 
-  it('refuse what is too much with 429, the policy, and the time until there is room', async () => {
+  it('refuse further requests with 429, the policy, and the time until the window ends', async () => {
     const client = clientOf(await instance({ default: of(2, 30) }))
     await client.get('/orders')
     await client.get('/orders')
@@ -89,14 +89,14 @@ describe('rate limits', function () {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
-  it('come before what is forbidden, which would be written into the log', async () => {
+  it('come before 403, which would be an audit record', async () => {
     const authenticate = async () => ({ ...caller, scopes: new Set<string>() })
     const client = clientOf(await instance({ default: of(1) }, { authenticate }))
     expect((await client.get('/orders')).body.code).to.equal('insufficient_scope')
     expect((await client.get('/orders')).body.code).to.equal('rate_limited')
   })
 
-  it('come before the body is looked at', async () => {
+  it('come before the body is read', async () => {
     const client = clientOf(await instance({ payments: of(0) }))
     const refused = await client.request('POST', '/payments', { raw: '{', headers: { 'idempotency-key': 'k' } })
     expect([refused.status, refused.headers.get('ratelimit-policy')]).to.deep.equal([
@@ -159,7 +159,7 @@ describe('rate limits', function () {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
-  it('of failed authentications stop telling why, and never keep out who is known', async () => {
+  it('of failed authentications replace 401 by 429, and never refuse valid credentials', async () => {
     let isKnown = false
     const authenticate = async () => {
       if (isKnown) return caller
@@ -173,7 +173,7 @@ describe('rate limits', function () {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
-  it('are not those of tokens that have only expired, which are always told so', async () => {
+  it('do not count expired tokens, which always get 401', async () => {
     let code: 'token_expired' | 'token_invalid' = 'token_expired'
     const authenticate = () => Promise.reject(new Problem(code))
     const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))

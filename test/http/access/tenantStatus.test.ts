@@ -6,7 +6,7 @@ import { ledger } from '../../scripts/ledger/fixtures.ts'
 
 const COUNTS_WITHIN_MS = 5_000
 
-describe('the operators’ word on a tenant', function () {
+describe('a command of an operator on a tenant', function () {
   this.timeout(60_000)
   let service: TestService
   const clientFor = async (who: object): Promise<Client> => clientOf(service.api, await service.token(who))
@@ -21,7 +21,7 @@ describe('the operators’ word on a tenant', function () {
     service = await sharedService()
   })
 
-  it('suspends and reinstates it: with every credential, within 5 s', async () => {
+  it('suspends and reinstates it, for every credential, within 5 s', async () => {
     const client = await clientFor({ tenant: 'suspended' })
     expect((await client.get('/orders')).status).to.equal(200)
     expect(await tenants('suspend', 'suspended')).to.deep.equal({ tenant: 'suspended', suspended: true, revoked: [] })
@@ -33,7 +33,7 @@ describe('the operators’ word on a tenant', function () {
     await eventually(async () => (await codeOf(client)) === undefined, COUNTS_WITHIN_MS)
   })
 
-  it('takes a scope from a subject, and gives it back', async () => {
+  it('revokes and restores a scope of a subject', async () => {
     const [clerk, chief] = await Promise.all(
       ['clerk', 'chief'].map(subject => clientFor({ tenant: 'revoking', subject })),
     )
@@ -59,7 +59,7 @@ describe('the operators’ word on a tenant', function () {
     expect(await text).to.match(/\n: ended: policy_denied\n\n$/)
   })
 
-  it('is on record', async () => {
+  it('is an audit record', async () => {
     const auditor = await clientFor({ tenant: 'revoking' })
     await eventually(async () => {
       const { body } = await auditor.get('/audit-records?operation=restore_scope')

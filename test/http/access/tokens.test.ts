@@ -10,7 +10,7 @@ import { send } from '../../support/wire.ts'
 
 const CODES: Readonly<Record<string, string>> = { expired: 'token_expired' }
 
-/** What a header cannot carry, or loses on the way. */
+/** Tokens that a header cannot carry, or that are changed on the way. */
 const NOT_CARRIED = ['no token at all', 'a space before it', 'a line feed behind it', 'a NUL within it']
 const vectors = [...tokenForms, ...tokenClaims].filter(([name]) => !NOT_CARRIED.includes(name))
 
@@ -33,7 +33,7 @@ describe('bad tokens over HTTP', function () {
       const answer = await ask(token(forge))
       expect([answer.status, answer.body.code]).to.deep.equal([401, CODES[fault] ?? 'token_invalid'])
       expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
-      // The caller learns that it is refused; why is for the logs.
+      // The caller learns only that it is refused; the reason is logged.
       if (!(fault in CODES)) expect(answer.text).to.not.include(fault)
     })
 

@@ -57,7 +57,7 @@ describe('asyncapi.json', function () {
     return found
   }
 
-  it('is a valid AsyncAPI 3.0 document, for anybody to read', () => {
+  it('is a valid, public AsyncAPI 3.0 document', () => {
     expect(document.asyncapi).to.equal('3.0.0')
     const validate = isAsyncApi()
     expect([validate(document), validate.errors]).to.deep.equal([true, null])
@@ -66,7 +66,7 @@ describe('asyncapi.json', function () {
     expect(validate({ ...document, operations: { [name]: { action: 'shout' } } })).to.equal(false)
   })
 
-  it('leads nowhere that is not there', () => {
+  it('has no dangling reference', () => {
     const references = referencesIn(document)
     expect(references.length).to.be.greaterThan(50)
     for (const reference of references) expect(at(reference), reference).to.be.an('object')
@@ -81,26 +81,26 @@ describe('asyncapi.json', function () {
     for (const address of ['ledger.subscription.{id}', 'ledger.subscription.{id}.dlq', '/events']) channelAt(address)
   })
 
-  it('has an operation for every channel: this service sends, and takes nothing', () => {
+  it('has a send operation for every channel, and no receive operation', () => {
     const operations = Object.values(document.operations)
     for (const { action } of operations) expect(action).to.equal('send')
     const channels = Object.keys(document.channels).map(name => `#/channels/${name}`)
     expect(operations.map(({ channel }) => channel.$ref)).to.have.members(channels)
   })
 
-  it('has every fact at every version on one topic of the analysts, and at GET /events', () => {
+  it('has every version of every fact on one topic and at GET /events', () => {
     const names = factKinds.map(kind => schemaPathOf(kind).slice('/schemas/'.length, -'.json'.length))
     const ofAnalysts = facts.categories.flatMap(category => Object.keys(channelAt(topicOf(category)).messages))
     expect(ofAnalysts).to.have.members(names)
     expect(Object.keys(channelAt('/events').messages)).to.have.members(names)
-    // The manifests are the house's own.
+    // Manifests belong to the system tenant.
     const subscribable = names.filter(name => !name.startsWith('ledger.manifest.'))
     expect(Object.keys(channelAt('ledger.subscription.{id}').messages)).to.have.members(subscribable)
     expect(Object.keys(channelAt('ledger.subscription.{id}.dlq').messages)).to.deep.equal(['dead-letter'])
     expect(new Set(factKinds.map(({ type }) => type))).to.deep.equal(new Set(FACT_TYPES))
   })
 
-  it('has the schemas that are served at /schemas, word for word', () => {
+  it('has the schemas that are served at /schemas, unchanged', () => {
     for (const [path, { $id: _, $schema: __, ...schema }] of schemaDocuments) {
       const name = path.slice('/schemas/'.length, -'.json'.length)
       const published = at(`#/components/schemas`) as Record<string, JsonObject>
@@ -108,7 +108,7 @@ describe('asyncapi.json', function () {
     }
   })
 
-  it('has a schema of the headers that fits what is sent to Kafka, and misses what is left out', () => {
+  it('has a schema of the headers that accepts published messages, and rejects incomplete ones', () => {
     const ajv = addFormats.default(new Ajv({ strict: false }))
     ajv.addSchema({ $id: 'document', ...document })
     const [envelope] = (schemaDocuments.get('/schemas/cloudevent.v1.json')?.['examples'] ?? []) as CloudEvent[]
@@ -126,7 +126,7 @@ describe('asyncapi.json', function () {
       )
   })
 
-  it('says what is promised, and where the policy of evolution is', () => {
+  it('states the guarantees, and refers to the policy of evolution', () => {
     for (const words of ['At least once', 'In order per key', 'Complete', 'How a fact evolves', 'CONTRIBUTING.md'])
       expect(document.info.description).to.include(words)
   })

@@ -55,18 +55,18 @@ describe('facts and the SDK of CloudEvents', function () {
     await client.post('/exports', { resource: 'orders', format: 'csv' })
   }
 
-  it('are taken in strict mode as GET /events tells them, and say the same afterwards', () => {
+  it('of GET /events are accepted in strict mode, and are unchanged afterwards', () => {
     for (const fact of facts) expect(JSON.parse(JSON.stringify(strictly(fact))), fact.type).to.deep.equal(fact)
   })
 
-  it('lead to their schema, at the address of the service', async () => {
+  it('link to their schema at the address of the service', async () => {
     for (const { type, dataschema } of facts) {
       expect(dataschema).to.match(new RegExp(`^${service.api}/schemas/${type}\\.v\\d+\\.json$`))
       expect((await patientFetch(dataschema)).status, dataschema).to.equal(200)
     }
   })
 
-  it('are taken in strict mode from the stream', async () => {
+  it('of the event stream are accepted in strict mode', async () => {
     const response = await patientFetch(`${service.api}/events`, {
       headers: { accept: 'text/event-stream', authorization: `Bearer ${await tokenOf()}` },
     })
@@ -82,7 +82,7 @@ describe('facts and the SDK of CloudEvents', function () {
 
   const tokenOf = (): Promise<string> => service.token({ tenant: facts[0]?.tenantid ?? '' })
 
-  it('are taken in strict mode from the messages of Kafka in binary mode', async () => {
+  it('of Kafka messages in binary mode are accepted in strict mode', async () => {
     const sent: FactMessage[] = []
     const bus = withFactBase(collecting(sent), service.api)
     const inside = facts.map(fact => ({ ...fact, dataschema: new URL(fact.dataschema).pathname }))
@@ -107,7 +107,7 @@ const collecting = (sent: FactMessage[]): SubscriberBus => ({
   close: async () => undefined,
 })
 
-describe('the address in front of dataschema', () => {
+describe('the base address of dataschema', () => {
   let database: Database
   let schema: string
 
@@ -133,7 +133,7 @@ describe('the address in front of dataschema', () => {
   }
   afterEach(() => database.sql(`drop schema if exists ${schema} cascade`))
 
-  it('stays as it was at the first start, on every port and whatever is set later', async () => {
+  it('stays that of the first start, on every port and with later settings', async () => {
     const ledger = fresh()
     const starts = [
       await rememberFactBase(ledger, { publicUrl: 'https://one.example', isSet: true }),
@@ -143,7 +143,7 @@ describe('the address in front of dataschema', () => {
     expect(starts).to.deep.equal(Array.from({ length: 3 }, () => 'https://one.example'))
   })
 
-  it('is the first that was set, where none was set at first', async () => {
+  it('is the first that is set, if none was set at the first start', async () => {
     const ledger = fresh()
     const starts = [
       await rememberFactBase(ledger, { publicUrl: 'http://localhost:1', isSet: false }),

@@ -253,7 +253,7 @@ describe('every error code of every endpoint', function () {
 
   // A suite of its own, since mocha runs the tests of a suite before those of the suites in it.
   describe('all of them', () => {
-    it('are seen, as many as openapi.json declares', () => {
+    it('are seen for each declaration of openapi.json', () => {
       const declared = routes.flatMap(one => errorsOf(one).map(code => `${one.operationId} ${code}`))
       process.stdout.write(`      ${covered.size} of ${declared.length} (endpoint, code) pairs seen\n`)
       expect([...covered]).to.have.members(declared)

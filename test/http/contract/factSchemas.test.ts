@@ -24,11 +24,11 @@ describe('the schemas of the facts', function () {
     client = clientOf((await sharedService()).api)
   })
 
-  it('are there for every type of fact', () => {
+  it('exist for every type of fact', () => {
     expect(new Set(factKinds.map(({ type }) => type))).to.deep.equal(new Set(FACT_TYPES))
   })
 
-  it('are listed, and each is served to anybody at the path that dataschema says', async () => {
+  it('are listed, and each is public at the path of its dataschema', async () => {
     const { items } = (await client.get('/schemas')).body
     expect(items.map(({ href }: { href: string }) => href)).to.have.members([...schemaDocuments.keys()])
     for (const { name, href, title } of items) {
@@ -41,18 +41,18 @@ describe('the schemas of the facts', function () {
     }
   })
 
-  it('come as JSON too, to who asks for that', async () => {
+  it('are served as application/json too', async () => {
     const answer = await client.get('/schemas/invoice.paid.v1.json', { accept: 'application/json' })
     expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([200, 'application/json'])
   })
 
   for (const path of ['/schemas/invoice.paid.v9.json', '/schemas/invoice.paid.v1', '/schemas/x', '/schemas/__proto__'])
-    it(`are not to be had at ${path}`, async () => {
+    it(`are 404 at ${path}`, async () => {
       expect((await client.get(path)).body).to.include({ status: 404, code: 'resource_not_found' })
     })
 
   for (const [path, document] of schemaDocuments)
-    it(`are, at ${path}, sound, open to what will be added, and fulfilled by their own examples`, () => {
+    it(`are, at ${path}, valid, open to additions, and satisfied by their own examples`, () => {
       const { $id: _, ...schema } = document
       const open = addFormats.default(new Ajv2020({ strict: true })).compile(schema)
       const strict = addFormats.default(new Ajv2020({ strict: true })).compile(closed(schema) as JsonObject)
@@ -104,7 +104,7 @@ describe('every fact of the ledger', function () {
     await client.post('/exports', { resource: 'orders', format: 'csv' })
   }
 
-  it('that a tenant can bring about is seen, and is as its schema says', async () => {
+  it('that a tenant can cause is published and matches its schema', async () => {
     const service = await sharedService()
     const client = clientOf(service.api, await service.token({ tenant: `schemas-${newKey().slice(0, 8)}` }))
     await play(client)
@@ -142,7 +142,7 @@ describe('the check of every fact against its schema', () => {
     }
   }
 
-  it('lets through what is as published', () => expect(fails(paid)).to.equal('nothing'))
+  it('accepts facts as published', () => expect(fails(paid)).to.equal('nothing'))
 
   for (const [what, changed, complaint] of [
     ['an undeclared member of the data', { data: { ...paid.data, tax: 1 } }, 'additional properties'],
@@ -160,11 +160,11 @@ describe('the check of every fact against its schema', () => {
       'no schema is published',
     ],
   ] as const)
-    it(`does not let through ${what}`, () => {
+    it(`rejects ${what}`, () => {
       expect(fails(JSON.parse(JSON.stringify({ ...paid, ...changed })))).to.include(complaint)
     })
 
-  it('does not let through a message with another key, or with a header of its own', () => {
+  it('rejects a message with another key or an undeclared header', () => {
     const { data, datacontenttype, ...attributes } = paid as Fact & Record<string, unknown>
     const named = Object.entries(attributes).map(([name, value]) => [`ce_${name}`, String(value)])
     const headers = { ...Object.fromEntries(named), 'content-type': String(datacontenttype) }
@@ -178,7 +178,7 @@ describe('the check of every fact against its schema', () => {
     expect(() => checkMessage({ ...message, value: '{}' })).to.throw('required property')
   })
 
-  it('does not let through an event of a stream that is none', () => {
+  it('rejects an event of an unknown type', () => {
     expect(sentIn(': still here')).to.deep.equal([])
     const block = `id: x\nevent: invoice.paid\ndata: ${JSON.stringify(paid)}`
     expect(sentIn(block)).to.deep.equal([{ id: 'x', event: 'invoice.paid', data: paid }])

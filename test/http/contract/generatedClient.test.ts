@@ -9,8 +9,8 @@ import { clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /**
- * A client made from openapi.json by swagger-typescript-api: of the well-kept generators the one that brings its own
- * TypeScript, since the compiler interface that the others are written for is gone with TypeScript 7.
+ * A client generated from openapi.json by swagger-typescript-api: of the maintained generators the one with a TypeScript of its
+ * own, since the others need a compiler interface that TypeScript 7 does not have.
  */
 
 type Play = (
@@ -75,7 +75,7 @@ describe('a TypeScript client that is generated from openapi.json', function () 
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  it('is right by the strict compiler, and so is a program without a cast', async () => {
+  it('compiles with strict options, and so does a program without casts', async () => {
     expect(await compiled(directory, 'client.json')).to.equal('')
     // From here on its declarations count, as they would in a package.
     await rename(join(directory, 'client.ts'), join(directory, 'client.source'))

@@ -46,7 +46,7 @@ describe('openapi.json', function () {
       .map(parameter => resolved<Parameter>(parameter))
       .filter(parameter => parameter.in === place)
 
-  it('is a valid OpenAPI 3.1 document, for anybody to read', async () => {
+  it('is a valid, public OpenAPI 3.1 document', async () => {
     expect(document.openapi).to.match(/^3\.1\./)
     const { valid, errors } = await new Validator().validate(structuredClone(document))
     expect(valid, JSON.stringify(errors)).to.equal(true)
@@ -54,13 +54,13 @@ describe('openapi.json', function () {
     expect(broken.valid).to.equal(false)
   })
 
-  it('is made of the routes that are served', () => {
+  it('has exactly the routes that are served', () => {
     expect(document.paths).to.deep.equal(JSON.parse(JSON.stringify(openApiOf(routes))).paths)
     const declared = routes.map(({ method, path }) => `${method.toLowerCase()} ${path}`)
     expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(declared)
   })
 
-  it('names every operation once, and whom it is for', () => {
+  it('names every operation once, with its scopes', () => {
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).to.equal(ids.length)
     for (const { operation } of operations) {
@@ -76,11 +76,11 @@ describe('openapi.json', function () {
       )
   })
 
-  it('says of every operation how it can fail, by status and code', () => {
+  it('lists the errors of every operation by status and code', () => {
     for (const { path, method, operation } of operations) {
       const what = `${method} ${path}`
       expect(Object.keys(operation.responses), what).to.include.members(['400', '500'])
-      // Whether the process lives has nothing to do with its load or its parts.
+      // /livez does not depend on load or dependencies.
       if (path !== '/livez') expect(Object.keys(operation.responses), what).to.include('503')
       if (operation.security.length > 0)
         expect(Object.keys(operation.responses), what).to.include.members(['401', '403'])
@@ -125,7 +125,7 @@ describe('openapi.json for generators of clients', () => {
 
   const SIZE_MAX_BYTES = 300_000
 
-  it('says everything once: no header and no failure is written out in an operation', () => {
+  it('refers to components for all headers and errors', () => {
     expect(JSON.stringify(document).length).to.be.lessThan(SIZE_MAX_BYTES)
     for (const methods of Object.values(document.paths ?? {}))
       for (const { responses } of Object.values(methods) as Operation[])
@@ -136,7 +136,7 @@ describe('openapi.json for generators of clients', () => {
         }
   })
 
-  it('has nothing among its components that is not referred to', () => {
+  it('has no unused component', () => {
     const text = JSON.stringify(document)
     for (const [kind, all] of Object.entries(document.components ?? {}))
       for (const name of kind === 'securitySchemes' ? [] : Object.keys(all))
@@ -186,7 +186,7 @@ describe('openapi.json for generators of clients', () => {
     ],
   }
   for (const [name, cases] of Object.entries(fits))
-    it(`says by a pattern which values ${name} takes`, () => {
+    it(`has a pattern for the values of ${name}`, () => {
       const schemas = Object.values(schemasOf(name))
       expect(schemas).not.to.deep.equal([])
       for (const { pattern } of schemas)
@@ -194,7 +194,7 @@ describe('openapi.json for generators of clients', () => {
           expect(new RegExp(String(pattern), 'u').test(value), `${name}: ${value}`).to.equal(isTaken)
     })
 
-  it('says where a preference, a range or the last event may be sent', () => {
+  it('names the operations that take a preference, a range or Last-Event-ID', () => {
     expect(Object.keys(schemasOf('Prefer'))).to.include.members(['create_payment', 'list_orders'])
     expect(Object.keys(schemasOf('Range'))).to.deep.equal(['read_export'])
     expect(Object.keys(schemasOf('If-Range'))).to.deep.equal(['read_export'])
@@ -252,7 +252,7 @@ describe('the check of every answer against the contract', () => {
       (error: Error) => error.message,
     )
 
-  it('lets through what was promised', async () => {
+  it('accepts responses as promised', async () => {
     expect(await fails(missing)).to.equal('nothing')
   })
 
@@ -301,7 +301,7 @@ describe('the check of every answer against the contract', () => {
       'required property',
     ],
   ] as const)
-    it(`does not let through ${what}`, async () => {
+    it(`rejects ${what}`, async () => {
       expect(await fails({ ...missing, ...changed })).to.include(complaint)
     })
 })

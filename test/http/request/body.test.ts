@@ -30,7 +30,7 @@ describe('a body', function () {
     return answer
   }
 
-  it('that does not fit is refused with every violation and where it is', async () => {
+  it('that does not match is refused with a pointer to every violation', async () => {
     const body = {
       currency: 'usd',
       lines: [{ sku: '', quantity: 0, unit_amount: 1.5, extra: 1 }, 7, { sku: 'a', quantity: 1 }],
@@ -47,7 +47,7 @@ describe('a body', function () {
       expect([code, detail].every(text => text.length > 0)).to.equal(true)
   })
 
-  it('may have 64 KiB and no byte more, announced or in chunks', async () => {
+  it('may have 64 KiB at most, with a length or in chunks', async () => {
     const text = JSON.stringify(anOrder())
     const whole = text.padEnd(BODY_MAX_BYTES, ' ')
     await refuses({ raw: `${whole} ` }, 413, 'payload_too_large', 'announced')
@@ -71,14 +71,14 @@ describe('a body', function () {
     expect((await chunked(BODY_MAX_BYTES)).status).to.equal(201)
   })
 
-  it('of another media type, or compressed, is refused and told which is taken', async () => {
+  it('of another media type, or compressed, is refused with the supported one', async () => {
     for (const headers of [{ 'content-type': 'text/plain' }, { ...JSON_TYPE, 'content-encoding': 'gzip' }]) {
       const answer = await refuses({ body: anOrder(), headers }, 415, 'unsupported_media_type', JSON.stringify(headers))
       expect(answer.headers.get('accept-post')).to.equal('application/json')
     }
   })
 
-  it('keeps every character that it may have', async () => {
+  it('keeps every valid character', async () => {
     const metadata = { 'é/~': '𝄞 \u2028 \u007f \ufeff', constructor: 'x', toString: 'y', '1': 'one', ' ': '' }
     const created = await post({ body: { ...anOrder(), customer_reference: '日本\t"\\', metadata } })
     expect(created.status, created.text).to.equal(201)

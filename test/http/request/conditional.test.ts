@@ -25,7 +25,7 @@ describe('If-Match', function () {
   const approve = (id: string, ifMatch?: string, who = client): Promise<Answer> =>
     who.post(`/invoices/${id}:approve`, {}, ifMatch === undefined ? {} : { 'if-match': ifMatch })
 
-  it('takes the ETag that is current, alone, in a list or as the star', async () => {
+  it('accepts the current ETag, alone, in a list or as the star', async () => {
     for (const listOf of [(etag: string) => etag, (etag: string) => `"other", W/"weak" ,${etag}`, () => '*']) {
       const { id, etag } = await draft()
       const approved = await approve(id, listOf(etag))
@@ -36,7 +36,7 @@ describe('If-Match', function () {
     }
   })
 
-  it('fails for a weak tag and for a stale one, and tells the current ETag', async () => {
+  it('fails for a weak tag and for a stale one, with the current ETag', async () => {
     const { id, etag } = await draft()
     for (const other of [`W/${etag}`, '"0"']) {
       const failed = await approve(id, other)
@@ -51,7 +51,7 @@ describe('If-Match', function () {
     expect(again.body).to.include({ status: 409, code: 'invoice_state_conflict' })
   })
 
-  it('is not looked at for what the caller cannot see: another tenant’s is as missing as a missing one', async () => {
+  it('is not checked for resources of another tenant, which are 404 like missing ones', async () => {
     const { id, orderId, etag } = await draft()
     const stranger = clientOf(service.api, await service.token({ tenant: 'conditional-2' }))
     const missing = await approve(`inv_${MISSING}`, etag, stranger)
@@ -78,13 +78,13 @@ describe('If-Match', function () {
 describe('If-None-Match', function () {
   this.timeout(30_000)
 
-  it('is answered as it stands when the client says Cache-Control: no-cache too, as fetch does', async () => {
+  it('applies also with Cache-Control: no-cache, which fetch adds', async () => {
     const service = await sharedService()
     const token = await service.token({ tenant: 'conditional' })
     const client = clientOf(service.api, token)
     const order = await client.post('/orders', anOrder())
     const path = order.headers.get('location') ?? ''
-    // fetch adds the header by itself where a condition is asked for; nobody has to know that.
+    // fetch adds Cache-Control by itself to conditional requests.
     expect((await client.get(path, { 'if-none-match': etagOf(order) })).status).to.equal(304)
     for (const directive of ['no-cache', 'max-age=0', 'no-store'])
       for (const etag of [etagOf(order), `W/${etagOf(order)}`, `"x", ${etagOf(order)}`, '*', '"x"']) {
@@ -151,7 +151,7 @@ describe('the states of orders and invoices', function () {
     expect((await client.post('/invoices', { order_id: orderId })).status).to.equal(201)
   })
 
-  it('an invoice that somebody paid a part of is not voided', async () => {
+  it('a partially paid invoice is not voided', async () => {
     const { invoiceId } = await approvedInvoice(client)
     expect((await pay(client, aPayment(invoiceId))).status).to.equal(201)
     const refused = await act(`/invoices/${invoiceId}:void`, { reason: 'no' })
@@ -159,7 +159,7 @@ describe('the states of orders and invoices', function () {
     expect((await client.get(`/invoices/${invoiceId}`)).body.state).to.equal('partially_paid')
   })
 
-  it('a deleted order is gone for everybody who asks', async () => {
+  it('a deleted order is 404 for every caller', async () => {
     const id = await anOrderId()
     const gone = await remove(id)
     expect([gone.status, gone.text]).to.deep.equal([204, ''])

@@ -19,7 +19,7 @@ describe('the caller’s correlation id', function () {
 
   const given = `test.correlation-${newKey()}`
 
-  it('goes into the answer, the stored events, the published facts and the log', async () => {
+  it('is in the response, the stored events, the published facts and the log', async () => {
     const { invoiceId } = await approvedInvoice(client, 100)
     const headers = { 'x-correlation-id': given, 'idempotency-key': newKey() }
     const paid = await client.post('/payments', aPayment(invoiceId), headers)

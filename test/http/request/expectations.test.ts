@@ -52,14 +52,14 @@ describe('a body', function () {
     ],
   ]
   for (const [what, status, bytes] of refused)
-    it(`${what} is refused before it is asked for, and the connection ends`, async () => {
+    it(`${what} is refused before 100 Continue, and the connection is closed`, async () => {
       const { answers, interim, closed } = await exchange(service.api, bytes(), { answers: 1 })
       expect([answers.map(answer => String(answer.status)), interim]).to.deep.equal([[status], []])
       // The client may send the body all the same, or not: what would follow could not be told from it.
       expect([answers[0]?.headers.get('connection'), closed]).to.deep.equal(['close', true])
     })
 
-  it('that passes every check of its head is asked for', async () => {
+  it('gets 100 Continue when its head passes every check', async () => {
     const fields = [
       `Authorization: Bearer ${token}`,
       json,
@@ -84,7 +84,7 @@ describe('a body', function () {
     expect(text).to.match(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 40[01] /)
   })
 
-  it('that is coded is told which codings are taken, and one of another type which types', async () => {
+  it('with a content coding is refused with the supported codings, and one of another type with the supported types', async () => {
     const coded = await client.request('POST', '/orders', {
       raw: ORDER,
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
@@ -98,7 +98,7 @@ describe('a body', function () {
     ])
   })
 
-  it('that is JSON with text that cannot be kept is told where, and that it is JSON', async () => {
+  it('with text that cannot be stored is refused with a pointer, as valid JSON', async () => {
     const raw = '{"currency":"USD","lines":[{"sku":"a\\u0000"}],"a\\ud800":1,"metadata":{"k/":"\\udfff"}}'
     const { status, body } = await client.request('POST', '/orders', { raw })
     expect([status, body.code, body.title]).to.deep.equal([

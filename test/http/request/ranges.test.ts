@@ -34,7 +34,7 @@ describe('a Range', () => {
       for (const header of headers) expect(parsed(header), header).to.equal(wanted)
     })
 
-  it('is read in time that grows with the length of the header alone', function () {
+  it('is parsed in linear time', function () {
     this.timeout(5_000)
     for (const text of [' ', 'a ']) expect(parsed(`bytes=0${text.repeat(200_000)}x`)).to.equal('whole')
   })
@@ -88,7 +88,7 @@ describe('the file of an export in parts', function () {
     expect(whole.length, 'more than two chunks').to.be.greaterThan(3 * 256 * 1024)
   })
 
-  it('says that it takes ranges, with a strong validator and no leave to transform', async () => {
+  it('announces ranges, with a strong validator and no-transform', async () => {
     const { headers } = await download(service, id, TENANT)
     expect(headers.get('accept-ranges')).to.equal('bytes')
     expect(headers.get('etag')).to.equal(etag)
@@ -119,7 +119,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('goes on where a reader was cut off, while the version is the same', async () => {
+  it('resumes an interrupted download while the version is the same', async () => {
     const rest = await part('bytes=300000-', { 'if-range': etag })
     expect(rest.status).to.equal(206)
     expect(Buffer.concat([whole.subarray(0, 300_000), rest.bytes]).equals(whole)).to.equal(true)
@@ -129,7 +129,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('is 416 with the length for what is not in it, and whole for what need not be understood', async () => {
+  it('is 416 with the length if not satisfiable, and ignored if not supported', async () => {
     const beyond = await client.get(`/exports/${id}/content`, { range: `bytes=${whole.length}-` })
     expect(beyond.body).to.include({ status: 416, code: 'range_not_satisfiable', category: 'invalid_input' })
     expect(beyond.headers.get('content-range')).to.equal(`bytes */${whole.length}`)
@@ -139,7 +139,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('knows its validators before its ranges: 304 wins, and HEAD has none', async () => {
+  it('checks validators before ranges: 304 comes first, and HEAD has no range', async () => {
     const known = await part('bytes=0-9', { 'if-none-match': etag })
     expect(known.status).to.equal(304)
     const head = await client.request('HEAD', `/exports/${id}/content`, { headers: { range: 'bytes=0-9' } })

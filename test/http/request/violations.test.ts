@@ -27,7 +27,7 @@ describe('the violations of a request', function () {
       .slice(0, QUERY_CHARS)
 
   for (const path of ['/livez', '/orders'])
-    it(`are at most ${LISTED_MAX} of a query of ${path}, and their true number`, async () => {
+    it(`are at most ${LISTED_MAX} of a query of ${path}, with their total`, async () => {
       const { status, body } = await client.get(`${path}?${names(1_000)}`)
       expect([status, body.code, body.errors.length]).to.deep.equal([400, 'unknown_parameter', LISTED_MAX])
       expect(body.detail).to.match(/There are 1000 violations; the first 20 are listed\.$/)

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 
-describe('a payment that the caller does not wait for', () => {
+describe('a payment with Prefer: respond-async', () => {
   let client: Client
   before(async function () {
     this.timeout(60_000)
@@ -16,7 +16,7 @@ describe('a payment that the caller does not wait for', () => {
     return { invoiceId, key, body, answer: await client.post('/payments', body, { 'idempotency-key': key, prefer }) }
   }
 
-  it('is accepted durably, answered with its operation, and comes to its end', async () => {
+  it('is durable, answered with its operation, and is completed', async () => {
     const { answer, invoiceId, key, body } = await pay('respond-async')
     expect(answer.status).to.equal(202)
     expect(answer.headers.get('preference-applied')).to.equal('respond-async')

@@ -49,7 +49,7 @@ describe('audit records', function () {
   })
   after(() => store.close())
 
-  it('name who, what, why and when', async () => {
+  it('have subject, operation, check and time', async () => {
     const { id, ifMatch } = await draft()
     const approver = await as({ subject: 'auditable', user: true })
     const approved = await approver.post(`/invoices/${id}:approve`, {}, ifMatch)
@@ -150,13 +150,13 @@ describe('audit records', function () {
     ],
   ]
   for (const [what, check, code, make] of denials)
-    it(`tell the check that denied ${what}`, async () => {
+    it(`name the check that denied ${what}`, async () => {
       const answer = await make()
       expect(answer.body.code).to.equal(code)
       expect(await onlyRecordOf(answer)).to.include({ decision: 'denied', check, code })
     })
 
-  describe('of a guess', () => {
+  describe('of guessed ids', () => {
     const guess = (resource: string): Promise<Answer> =>
       resource.startsWith('inv_')
         ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
@@ -182,7 +182,7 @@ describe('audit records', function () {
       },
     }
     for (const [kind, make] of Object.entries(kinds)) {
-      it(`tell the guesser the same of another tenant’s ${kind} as of one that never was`, async () => {
+      it(`are the same for another tenant’s ${kind} as for one that never existed`, async () => {
         const [, others] = await make()
         const [hit, miss] = [await guess(others), await guess(`${others.slice(0, 4)}${'0'.repeat(26)}`)]
         const [record, same] = [await onlyRecordOf(hit), await onlyRecordOf(miss)]
@@ -213,14 +213,14 @@ describe('audit records', function () {
     }
   })
 
-  it('are there before the caller has the refusal', async () => {
+  it('are durable before the caller receives the refusal', async () => {
     const before = await quietHead(store)
     const poor = await as({ scopes: ['orders:read'] })
     await poor.post('/exports', { resource: 'orders', format: 'csv' })
     expect(await store.head()).to.not.equal(before)
   })
 
-  it('are not made of what says nothing about the caller: nonsense, staleness', async () => {
+  it('are not made of malformed or stale requests', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const before = await quietHead(store)
     await client.post(`/invoices/${invoiceId}:approve`, {}, { 'if-match': '"stale"' })
@@ -238,13 +238,13 @@ describe('audit records', function () {
     expect([await recordsOf(first), await recordsOf(again)].map(({ length }) => length)).to.deep.equal([1, 0])
   })
 
-  it('are the tenant’s own', async () => {
+  it('are shown to their own tenant only', async () => {
     const { answer } = await paid()
     const other = clientOf(service.api, await service.token({ tenant: 'audited-elsewhere' }))
     expect(await recordsOf(answer, other)).to.deep.equal([])
   })
 
-  it('are listed newest first, page by page, by what is asked for', async () => {
+  it('are listed newest first, page by page, with filters', async () => {
     const subject = `lister-${newKey()}`
     const lister = await as({ subject, scopes: ['orders:read', 'audit:read'] })
     for (let index = 0; index < 5; index++) await lister.post('/exports', { resource: 'orders', format: 'csv' })

@@ -24,7 +24,7 @@ describe('lists', function () {
   const knownUpTo = (position: bigint) =>
     eventually(async () => BigInt((await client.get('/orders?limit=1')).body.page.as_of_position) >= position)
 
-  it('return every row that was there all the time exactly once, while others are written and changed', async () => {
+  it('return every row that existed throughout exactly once, beside concurrent writes', async () => {
     let writing = true
     let written = 0
     const writer = async (): Promise<void> => {
@@ -87,7 +87,7 @@ describe('lists', function () {
     expect(notAList.body).to.include({ status: 400, code: 'unknown_parameter' })
   })
 
-  it('are filtered by what the rows say', async () => {
+  it('are filtered by the members of their rows', async () => {
     const reference = `filtered ${newKey()}`
     const { orderId, invoiceId } = await approvedInvoice(client, 700)
     const paid = await pay(client, aPayment(invoiceId, { reference }))

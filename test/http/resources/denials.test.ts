@@ -6,10 +6,10 @@ import { caller, startVariant, TENANT } from '../../support/variants.ts'
 
 const REFUSED = 300
 
-describe('a caller that is refused again and again', function () {
+describe('repeated denials of a caller', function () {
   this.timeout(60_000)
 
-  it('leaves a few records with their number, and all of them are told', async () => {
+  it('leave a few records with counts that add up to all denials', async () => {
     const service = await sharedService()
     const store = openEventStore({ connectionString: service.addresses.event_store })
     const authenticate = async () => ({ ...caller, subject: 'denied', scopes: new Set<string>() })

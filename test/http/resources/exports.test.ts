@@ -61,7 +61,7 @@ describe('exports', function () {
   })
 
   describe('POST /exports', () => {
-    it('accepts: 202, with an operation that is there at once and is kept for 30 days', async () => {
+    it('answers 202 with an operation that can be read at once and is kept for 30 days', async () => {
       const before = Date.now()
       const asked = await client.post('/exports', { resource: 'orders', format: 'csv', metadata: { month: 'May' } })
       expect(asked.status).to.equal(202)
@@ -75,7 +75,7 @@ describe('exports', function () {
       expect(BigInt(asked.headers.get('ledger-position') ?? 0) > written).to.equal(true)
     })
 
-    it('once per key, and says what became of the key', async () => {
+    it('once per key, and shows the outcome of the key', async () => {
       const key = { 'idempotency-key': newKey() }
       const first = await client.post(
         '/exports',
@@ -101,7 +101,7 @@ describe('exports', function () {
       expect(outcome.text).to.include(`/operations/${first.body.id}`)
     })
 
-    it('refuses what it does not know, and names every place', async () => {
+    it('refuses unknown members, with a pointer to each', async () => {
       const refused: readonly (readonly [body: object, pointers: readonly string[]])[] = [
         [{}, ['/resource']],
         [{ resource: 'refunds', format: 'csv' }, ['/resource']],
@@ -129,7 +129,7 @@ describe('exports', function () {
   describe('the file', () => {
     for (const resource of EXPORT_RESOURCES)
       for (const format of EXPORT_FORMATS)
-        it(`of ${resource} as ${format} is what the streams say, as of the position of its manifest`, async () => {
+        it(`of ${resource} as ${format} equals the streams at the position of its manifest`, async () => {
           const id = await askFor(client, { resource, format })
           const { manifest, rows } = await fetched(service, client, { id, tenant: TENANT })
           const position = BigInt(manifest.to_position)
@@ -140,8 +140,8 @@ describe('exports', function () {
           expect(rows).to.deep.equal(folded.map(view => inFormat(format, view)))
         })
 
-    it('waits for what was written before it was asked for, where the read model is behind', async () => {
-      // Readers pass this lock, and whoever writes the rows does not.
+    it('waits until the read model includes everything written before the request', async () => {
+      // Readers are not blocked by this lock; writers of the rows are.
       await postgres.query('begin; lock table orders_v1 in share mode')
       const order = await client.post('/orders', anOrder(1))
       const id = await askFor(client, { resource: 'orders', format: 'jsonl' })
@@ -153,7 +153,7 @@ describe('exports', function () {
       expect(rows[0]?.['id']).to.equal(order.body.id)
     })
 
-    it('as jsonl has the very views that GET answers with', async () => {
+    it('as jsonl has the same views as GET', async () => {
       const id = await askFor(client, { resource: 'payments', format: 'jsonl' })
       const { bytes } = await fetched(service, client, { id, tenant: TENANT })
       const lines = bytes.toString().split('\n').slice(0, -1)
@@ -170,7 +170,7 @@ describe('exports', function () {
       for (const cell of rows.flatMap(row => Object.values(row))) expect(cell ?? '').to.not.match(/^[=+\-@\t\r]/)
     })
 
-    it('has what the filters let through', async () => {
+    it('has the rows that match the filters', async () => {
       const select = async (filters: Record<string, string>): Promise<Read[]> => {
         const id = await askFor(client, { resource: 'payments', format: 'jsonl', filters })
         const { manifest, rows } = await fetched(service, client, { id, tenant: TENANT })
@@ -247,7 +247,7 @@ describe('exports', function () {
         ['POST', `/operations/${id}:cancel`],
       ] as const
 
-    it('so that another tenant finds nothing, in the words for what never was', async () => {
+    it('so that they are 404 for another tenant, like missing ones', async () => {
       const id = await askFor(client, { resource: 'orders', format: 'csv' })
       await ended(client, id)
       const stranger = clientOf(service.api, await service.token({ tenant: 'exports-stranger' }))
@@ -260,7 +260,7 @@ describe('exports', function () {
       expect((await stranger.get('/operations')).body.items).to.deep.equal([])
     })
 
-    it('so that reading needs exports:read, each time anew, and asking and cancelling exports:write', async () => {
+    it('so that each reading needs exports:read, and creating and cancelling exports:write', async () => {
       const [reader, writer] = [await withScopes('exports:read'), await withScopes('exports:write')]
       const id = await askFor(writer, { resource: 'orders', format: 'csv' })
       await ended(reader, id)
@@ -274,7 +274,7 @@ describe('exports', function () {
       expect((await clientOf(service.api).get(`/exports/${id}/content`)).status).to.equal(401)
     })
 
-    it('while the operation of a payment is open to those who may read payments, and that alone', async () => {
+    it('while the operation of a payment needs payments:read only', async () => {
       const payer = await withScopes('payments:read')
       const { items } = (await client.get('/payments?state=succeeded')).body
       const operation = await payer.get(`/operations/${items[0].id.replace('pay_', 'op_')}`)
@@ -295,7 +295,7 @@ describe('exports', function () {
   describe('under way', () => {
     const SLOW_TENANT = 'exports-slow'
     let slow: Client
-    /** What every chunk has to pass that is written: the database is the only place where a test can hold it up. */
+    /** A lock that every write of a chunk needs: the database is the only place where a test can delay it. */
     const onChunk = (what: string): Promise<unknown> =>
       postgres.query(`create or replace function hold_up() returns trigger language plpgsql as
         $$ begin ${what}; return new; end $$`)
@@ -330,7 +330,7 @@ describe('exports', function () {
       }
     })
 
-    it('tell how far they are, and no tag stands for two answers', async () => {
+    it('show their progress, and no tag stands for two representations', async () => {
       await onChunk('perform pg_sleep(0.15)')
       const id = await askFor(slow, { resource: 'payments', format: 'jsonl' })
       const texts = new Map<string, string>()
@@ -367,7 +367,7 @@ describe('exports', function () {
       expect((await slow.get(`/operations/${id}`, { 'if-none-match': etag })).status).to.equal(200)
     })
 
-    it('have no file before it is whole', async () => {
+    it('have no file before they are complete', async () => {
       await onChunk('perform pg_sleep(0.3)')
       const id = await askFor(slow, { resource: 'payments', format: 'jsonl' })
       await eventually(async () => (await chunksOf(id)) > 0)
@@ -379,7 +379,7 @@ describe('exports', function () {
       await slow.post(`/operations/${id}:cancel`, {})
     })
 
-    it('are cancelled, and no worker goes on with them for as long as a second', async () => {
+    it('are cancelled, and every worker stops within a second', async () => {
       await onChunk('perform pg_sleep(0.25)')
       const id = await askFor(slow, { resource: 'payments', format: 'jsonl' })
       await eventually(async () => (await chunksOf(id)) > 1)
@@ -397,7 +397,7 @@ describe('exports', function () {
       expect((await slow.get(`/exports/${id}/content`)).body.detail).to.include('cancelled')
     })
 
-    it('are cancelled before they begin, too; and what has ended stays as it ended', async () => {
+    it('are cancelled before they begin too; an ended one stays as it ended', async () => {
       const key = { 'idempotency-key': newKey() }
       const asked = await slow.post('/exports', { resource: 'payments', format: 'csv' }, key)
       const cancelled = await slow.post(`/operations/${asked.body.id}:cancel`, {})
@@ -408,7 +408,7 @@ describe('exports', function () {
       expect(late.headers.get('etag')).to.equal(done.headers.get('etag'))
     })
 
-    it('fail when the same thing breaks three times, and say so in a problem', async () => {
+    it('fail after three failed attempts, with a problem', async () => {
       await onChunk(`raise exception 'broken'`)
       const headers = { 'x-correlation-id': `broken-${newKey()}` }
       const asked = await slow.post('/exports', { resource: 'payments', format: 'csv' }, headers)
@@ -434,7 +434,7 @@ describe('exports', function () {
     })
   })
 
-  it('are gone when their time is over: 410, and nothing is kept', async () => {
+  it('are 410 after their expiry, and their file is deleted', async () => {
     const world = realWorld()
     const id = randomId('op', world)
     // Long enough to be fetched before: as long as another one takes on this machine, some times over.

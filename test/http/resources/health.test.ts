@@ -17,7 +17,7 @@ describe('GET /readyz', function () {
     service = await sharedService()
   })
 
-  it('says what is wrong in fixed words, and no reason', async () => {
+  it('shows failed checks in fixed words, without reasons', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     const failing = { ...database, sql: () => Promise.reject(new Error(SECRET)) }
     const feeds = new Map(
@@ -81,7 +81,7 @@ describe('GET /readyz', function () {
     ])
   })
 
-  it(`asks the parts once, however many ask: ${CALLERS} at once get one report, and the next second another`, async () => {
+  it(`checks the dependencies once for ${CALLERS} concurrent requests, and again a second later`, async () => {
     let nowMs = 0
     let made = 0
     const health = keptFor(
@@ -105,13 +105,13 @@ describe('GET /readyz', function () {
     expect(made).to.equal(2)
   })
 
-  it(`stays ready under ${CALLERS} callers of it`, async () => {
+  it(`stays ready under ${CALLERS} concurrent requests`, async () => {
     const client = clientOf(service.api)
     const answers = await Promise.all(Array.from({ length: CALLERS }, () => client.get('/readyz')))
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
   })
 
-  it('leaves the reasons to the operator: doctor tells them', async () => {
+  it('leaves the reasons to ledger doctor', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     try {
       await database.sql('insert into feed_errors (name, error) values ($1, $2)', ['a-feed', SECRET])

@@ -19,7 +19,7 @@ describe('history', () => {
     return { invoiceId, paymentId: String(paid.body.id) }
   }
 
-  it('says who, when, why and by what authority, and keeps the key to itself', async () => {
+  it('has subject, time and authority of each event, and no idempotency record', async () => {
     const { invoiceId, paymentId } = await paidInvoice()
     const { items } = (await client.get(`/invoices/${invoiceId}/history`)).body
     expect(items.map(({ type }: { type: string }) => type)).to.deep.equal([
@@ -57,7 +57,7 @@ describe('history', () => {
     expect(items.map(({ type }: { type: string }) => type)).to.deep.equal(['OrderCreated', 'OrderDeleted'])
   })
 
-  it('is nobody else’s', async () => {
+  it('is 404 for other tenants', async () => {
     const { invoiceId } = await paidInvoice()
     const stranger = clientOf(service.api, await service.token({ tenant: 'strangers' }))
     expect((await stranger.get(`/invoices/${invoiceId}/history`)).body.code).to.equal('resource_not_found')

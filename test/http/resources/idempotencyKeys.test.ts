@@ -52,7 +52,7 @@ describe('the outcome of a key', () => {
 
   for (const { operationId, idempotencyKey } of routes)
     if (idempotencyKey)
-      it(`is succeeded after ${operationId}, with a link to what can be read`, async function () {
+      it(`is succeeded after ${operationId}, with a link to a readable resource`, async function () {
         this.timeout(30_000)
         const { path, body = {}, headers = {} } = (await examples[operationId]?.(client)) ?? { path: '' }
         const answer = await client.post(path, body, headers)
@@ -71,7 +71,7 @@ describe('the outcome of a key', () => {
     expect((await outcome(key, 'rotate_api_key')).status).to.equal('in_progress')
   })
 
-  it('tells of refunds and invoices too', async () => {
+  it('is known for refunds and invoices too', async () => {
     const { invoiceId, orderId } = await approvedInvoice(client)
     const again = await client.post('/orders', anOrder())
     const invoiceKey = newKey()
@@ -85,13 +85,13 @@ describe('the outcome of a key', () => {
     expect((await outcome(refundKey, 'refund_payment')).links.result).to.equal(`/payments/${paid.body.id}`)
   })
 
-  it('is 400 for what can be no key, and for an operation that has none', async () => {
+  it('is 400 for a malformed key, and for an operation without keys', async () => {
     expect((await client.get('/idempotency-keys/%22a')).body.code).to.equal('idempotency_key_invalid')
     expect((await client.get('/idempotency-keys/a?operation=read_order')).body.code).to.equal('validation_failed')
   })
 })
 
-describe('the pages of the problems', () => {
+describe('the problem pages', () => {
   it('has one for every code, and none for another', async () => {
     const { api } = await sharedService()
     const client = clientOf(api)

@@ -23,7 +23,7 @@ describe('approval by four eyes', function () {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is another’s to give from the amount on, and the creator’s own below it', async () => {
+  it('needs another than the creator from the amount on, and may be the creator’s below it', async () => {
     const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
     const bob = clientOf(service.api, await service.token({ subject: 'bob' }))
     const small = await drafted(ann, 999)
@@ -36,7 +36,7 @@ describe('approval by four eyes', function () {
     expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
   })
 
-  it('does not concern another tenant or currency, and a rule that is none is named', () => {
+  it('does not apply to another tenant or currency, and a malformed rule is named', () => {
     const { needsFourEyes } = readConfig({ APPROVAL_FOUR_EYES: 'acme=USD:1000' })
     expect(needsFourEyes('acme', 'USD', 1000n)).to.equal(true)
     expect(needsFourEyes('acme', 'USD', 999n)).to.equal(false)

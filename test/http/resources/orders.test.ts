@@ -33,7 +33,7 @@ describe('orders', () => {
     expect((await client.get(path)).text).to.equal(changed.text)
   })
 
-  it('removes what is null', async () => {
+  it('removes null members', async () => {
     const { path, etag } = await created()
     const removed = await patch(path, { customer_reference: null, metadata: null }, { 'if-match': etag })
     expect(removed.body).to.deep.include({ customer_reference: null, metadata: {} })

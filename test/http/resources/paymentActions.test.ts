@@ -22,7 +22,7 @@ describe('settlement and refunds', () => {
     client.post(`/payments/${id}:refund`, body, { 'idempotency-key': key })
 
   describe('a deferred payment', () => {
-    it('holds its amount until it settles, then the invoice is paid; settling again changes nothing', async () => {
+    it('reserves its amount until it settles, then the invoice is paid; settling again changes nothing', async () => {
       const { payment, invoice } = await pay(700, 'deferred')
       expect(payment.state).to.equal('pending')
       expect(await invoice()).to.include({ state: 'approved', amount_pending: 700, amount_paid: 0 })
@@ -34,7 +34,7 @@ describe('settlement and refunds', () => {
       expect(again.headers.get('etag')).to.equal(settled.headers.get('etag'))
     })
 
-    it('lets its amount go when it fails, and the amount can be paid by another', async () => {
+    it('releases its amount when it fails, so that another payment can use it', async () => {
       const { payment, invoice, invoiceId } = await pay(700, 'deferred')
       const failed = await client.post(`/payments/${payment.id}:fail`, { code: 'insufficient_funds' })
       expect(failed.body).to.deep.include({ state: 'failed', failure: { code: 'insufficient_funds' } })
@@ -58,7 +58,7 @@ describe('settlement and refunds', () => {
       expect([amount_paid, amount_pending]).to.deep.equal([state === 'succeeded' ? 700 : 0, 0])
     })
 
-    it('is not for users to settle, nor for another tenant to see', async () => {
+    it('is neither settled by users nor visible to another tenant', async () => {
       const { payment } = await pay(700, 'deferred')
       const user = clientOf(service.api, await service.token({ tenant: 'settlement', user: true, subject: 'ann' }))
       const asUser = await user.post(`/payments/${payment.id}:settle`)
@@ -75,7 +75,7 @@ describe('settlement and refunds', () => {
   })
 
   describe('a refund', () => {
-    it('goes back in parts, then whole, and never more than was paid', async () => {
+    it('returns a payment in parts, then the rest, and never more than was paid', async () => {
       const { payment, invoice } = await pay(700, 'immediate')
       const part = await refund(payment.id, { amount: 300, reason: 'one was broken' })
       expect(part.status).to.equal(200)
@@ -100,7 +100,7 @@ describe('settlement and refunds', () => {
       expect((await invoice()).amount_refunded).to.equal(300)
     })
 
-    it('refuses the key for another amount or another payment, naming what differs', async () => {
+    it('refuses the key for another amount or another payment, with the members that differ', async () => {
       const one = await pay(700, 'immediate')
       const other = await pay(700, 'immediate')
       const key = newKey()
@@ -113,7 +113,7 @@ describe('settlement and refunds', () => {
       expect((await other.invoice()).amount_refunded).to.equal(0)
     })
 
-    it('that races with others never gives back more than was paid', async () => {
+    it('that races with others never returns more than was paid', async () => {
       const { payment, invoice } = await pay(700, 'immediate')
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => refund(payment.id, { amount: 100, reason: 'race' })),

@@ -48,7 +48,7 @@ describe('POST /payments refuses', function () {
     await refuses(aPayment(invoice.body.id), 409, 'payment_not_allowed')
   })
 
-  it('more than is due, and tells how much that is', async () => {
+  it('more than is due, with the amount that is due', async () => {
     const { invoiceId } = await approvedInvoice(client, 250)
     expect((await pay(client, aPayment(invoiceId))).status).to.equal(201)
     const refused = await refuses(aPayment(invoiceId, { amount: 151 }), 409, 'payment_exceeds_due')
@@ -57,7 +57,7 @@ describe('POST /payments refuses', function () {
     await refuses(aPayment(invoiceId, { amount: 1 }), 409, 'payment_exceeds_due')
   })
 
-  it('an invoice of another tenant with the very words for one that does not exist', async () => {
+  it('an invoice of another tenant like one that does not exist', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
     const [theirs, missing] = await Promise.all([pay(stranger, aPayment(invoiceId)), pay(stranger, aPayment(MISSING))])
@@ -66,7 +66,7 @@ describe('POST /payments refuses', function () {
     expect(theirs.body).to.include({ status: 404, code: 'resource_not_found' })
   })
 
-  it('a reference that another payment has, for ever, and tells which; the other tenant’s are its own', async () => {
+  it('a reference of another payment of the tenant, for ever, and names that payment', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const reference = `order of ${newKey()}`
     const first = await pay(client, aPayment(invoiceId, { reference }))
@@ -117,11 +117,11 @@ describe('POST /payments refuses', function () {
     const corrected = await pay(client, aPayment(invoiceId), key)
     expect(corrected.status).to.equal(201)
     expect(corrected.headers.has('idempotent-replayed')).to.equal(false)
-    // The reading of the books is no constant: the payment is in them.
+    // The audit is not constant: the payment is in it.
     expect(await writtenSince(store, before)).to.include('PaymentSucceeded')
   })
 
-  it('what a deferred payment holds, while it is pending', async () => {
+  it('amounts that a pending deferred payment has reserved', async () => {
     const { invoiceId } = await approvedInvoice(client, 300)
     const key = newKey()
     const deferred = await pay(client, aPayment(invoiceId, { amount: 200, settlement: 'deferred' }), key)

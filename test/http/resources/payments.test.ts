@@ -14,7 +14,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 
 const TENANT = 'payments'
 
-/** What a replay must repeat to the last byte. */
+/** The parts of a response that a replay must repeat byte for byte. */
 const recordOf = ({ status, text, headers }: Answer) => ({
   status,
   text,
@@ -42,7 +42,7 @@ describe('POST /payments under one Idempotency-Key', function () {
       return items.length >= count && items
     })
 
-  it('makes one payment of fifty requests at once, and tells all of them the same', async () => {
+  it('makes one payment of fifty concurrent requests, with the same response for all', async () => {
     const { invoiceId } = await approvedInvoice(client, 10_000)
     const key = newKey()
     const answers = await Promise.all(Array.from({ length: 50 }, () => pay(client, aPayment(invoiceId), key)))
@@ -69,7 +69,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect(recordOf(again)).to.deep.equal(recordOf(first))
   })
 
-  it('takes another order of members and another way to write a number for the same request', async () => {
+  it('treats another order of members and another form of a number as the same request', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
     const post = (raw: string) => client.request('POST', '/payments', { raw, headers: { 'idempotency-key': key } })
@@ -101,7 +101,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect(await paidOf(invoiceId)).to.equal(100)
   })
 
-  it('knows the key by its text: quoted as a structured field or bare', async () => {
+  it('treats a quoted and a bare key as the same', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
     const first = await pay(client, aPayment(invoiceId), key)
@@ -114,7 +114,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect(escaped.body.id).not.to.equal(first.body.id)
   })
 
-  it('takes a key of 255 characters', async () => {
+  it('accepts a key of 255 characters', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey().padEnd(255, '~')
     const first = await pay(client, aPayment(invoiceId), key)
@@ -122,7 +122,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect((await pay(client, aPayment(invoiceId), `${key.slice(0, -1)}!`)).body.id).not.to.equal(first.body.id)
   })
 
-  it('asks for the key where there is none, and refuses one that is malformed', async () => {
+  it('refuses a missing and a malformed key', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const missing = await client.post('/payments', aPayment(invoiceId))
     expect(missing.body).to.include({ status: 400, code: 'idempotency_key_missing' })
@@ -157,7 +157,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect(await paidOf(invoiceId)).to.equal(500)
   })
 
-  it('asks again on a replay who is calling and whether they may', async () => {
+  it('authenticates and authorizes a replay again', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
     expect((await pay(client, aPayment(invoiceId), key)).status).to.equal(201)

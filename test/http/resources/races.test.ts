@@ -12,7 +12,7 @@ const RACERS = 200
 const ASKERS = 100
 
 const isReplay = ({ headers }: Answer): boolean => headers.get('idempotent-replayed') === 'true'
-/** What a replay must repeat to the last byte. */
+/** The parts of a response that a replay must repeat byte for byte. */
 const recordOf = ({ status, text, headers }: Answer) => ({
   status,
   text,
@@ -21,7 +21,7 @@ const recordOf = ({ status, text, headers }: Answer) => ({
   position: headers.get('ledger-position'),
 })
 
-describe('of many at once', function () {
+describe('of concurrent requests', function () {
   this.timeout(120_000)
   let service: TestService
   let client: Client
@@ -41,7 +41,7 @@ describe('of many at once', function () {
     return found
   }
 
-  /** What was paid on the invoice at each of its revisions: never more than is due. */
+  /** The paid amount of the invoice at each of its revisions: never more than is due. */
   const everPaid = async (invoiceId: string): Promise<number[]> => {
     const paid: number[] = [0]
     for await (const { type, data } of store.readStream(`invoice-${invoiceId}`))
@@ -54,7 +54,7 @@ describe('of many at once', function () {
     ['of the whole amount', () => DUE],
     ['that fit exactly forty times', () => DUE / 40],
   ] as const)
-    it(`${RACERS} payments ${what}, as many succeed as there is due, and each is told the same again`, async () => {
+    it(`${RACERS} payments ${what}, as many succeed as there is due, and each replay has the same response`, async () => {
       const { invoiceId } = await approvedInvoice(client, DUE)
       const tries = Array.from({ length: RACERS }, (_, index) => ({ key: newKey(), amount: amountOf(index) }))
       const once = () => Promise.all(tries.map(({ key, amount }) => pay(client, aPayment(invoiceId, { amount }), key)))
@@ -80,7 +80,7 @@ describe('of many at once', function () {
           expect(answer.status, first.text).to.equal(first.status)
           const isRecorded = first.status === 201 || recorded.has(first.body.correlation_id)
           expect(isReplay(answer)).to.equal(isRecorded)
-          // What was refused before the claim is judged anew, and may tell another amount; what was recorded is told again.
+          // A refusal before the idempotency record is decided anew, and may name another amount; a recorded one is repeated.
           if (isRecorded) expect(recordOf(answer)).to.deep.equal(recordOf(first))
           else expect(answer.body).to.include({ code: 'payment_exceeds_due' })
         }

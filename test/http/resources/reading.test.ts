@@ -7,7 +7,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 const TABLES = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1']
 const CLIENTS = 16
 
-describe('what was written can be read', function () {
+describe('written resources can be read', function () {
   this.timeout(90_000)
   let service: TestService
   let client: Client
@@ -71,7 +71,7 @@ describe('what was written can be read', function () {
     }
   })
 
-  describe('and is not sent again to whoever has it', () => {
+  describe('and are 304 for a matching If-None-Match', () => {
     let path = ''
     let etag = ''
     before(async () => {

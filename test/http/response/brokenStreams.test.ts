@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { sendReply } from '../../../src/http/response/respond.ts'
 import type { Streamed } from '../../../src/http/route.ts'
 
-describe('an answer that is sent in parts', () => {
+describe('a response that is sent in parts', () => {
   let server: Server
   const answerOf = async (stream: Streamed, headers: Record<string, string> = {}): Promise<string> => {
     server = createServer((req, res) => {
@@ -27,15 +27,15 @@ describe('an answer that is sent in parts', () => {
     server.close()
   })
 
-  it('is whole when its last part was sent', async () => {
+  it('is complete when its last part was sent', async () => {
     expect(await outcomeOf(answerOf(send => send('[]')))).to.equal('whole: []')
   })
 
-  it('is not taken for a whole one when a part fails', async () => {
+  it('does not look complete when a part fails', async () => {
     expect(await outcomeOf(answerOf(failing))).to.equal('broken')
   })
 
-  it('is not taken for a whole one when a part fails and its length was told', async () => {
+  it('does not look complete when a part fails after its length was sent', async () => {
     expect(await outcomeOf(answerOf(failing, { 'Content-Length': '100' }))).to.equal('broken')
   })
 })

@@ -5,7 +5,7 @@ import { codingOf } from '../../../src/http/response/contentCoding.ts'
 import { anOrder, type Client, clientOf, eventually, patientFetch } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
-describe('the coding that a caller likes best', () => {
+describe('the content coding that a caller prefers', () => {
   const cases: readonly (readonly [header: string | undefined, coding: string | undefined])[] = [
     [undefined, undefined],
     ['', undefined],
@@ -29,7 +29,7 @@ describe('the coding that a caller likes best', () => {
   ]
   for (const [header, coding] of cases) it(`of ${header} is ${coding}`, () => expect(codingOf(header)).to.equal(coding))
 
-  it('is found in time that grows with the length of the header alone', function () {
+  it('is found in linear time', function () {
     this.timeout(5_000)
     for (const text of [' ', '; ', ' ;q=0']) expect(codingOf(`a${text.repeat(200_000)}b, gzip`)).to.equal('gzip')
   })
@@ -72,7 +72,7 @@ describe('answers', function () {
   const decode = { br: brotliDecompressSync, gzip: gunzipSync }
   for (const coding of ['br', 'gzip'] as const)
     for (const path of ['/orders', '/openapi.json', '/asyncapi.json'])
-      it(`to ${path} come in ${coding} where it is taken, and are the same`, async () => {
+      it(`to ${path} are sent in ${coding} where it is accepted, with the same content`, async () => {
         const as = await ask(path, { 'accept-encoding': coding })
         const plain = await ask(path)
         expect([as.status, as.headers.get('content-encoding')]).to.deep.equal([200, coding])
@@ -92,7 +92,7 @@ describe('answers', function () {
         ])
       })
 
-  it('that are small come as they are', async () => {
+  it('that are small are sent uncompressed', async () => {
     const { headers } = await ask('/orders?limit=1', { 'accept-encoding': 'br' })
     expect([headers.get('content-encoding'), headers.get('vary')?.includes('Accept-Encoding')]).to.deep.equal([
       null,
@@ -100,7 +100,7 @@ describe('answers', function () {
     ])
   })
 
-  it('with a strong entity tag come as they are, so that the tag is that of these bytes', async () => {
+  it('with a strong entity tag are sent uncompressed, so that the tag is that of these bytes', async () => {
     const lines = Array.from({ length: 50 }, (_, n) => ({ sku: `tea-${n}`, quantity: 1, unit_amount: 100 }))
     const body = JSON.stringify({ currency: 'USD', lines })
     const created = await ask('/orders', { 'accept-encoding': 'br, gzip' }, { method: 'POST', body })
@@ -118,7 +118,7 @@ describe('answers', function () {
     expect([known.status, known.headers.get('content-encoding'), known.bytes.length]).to.deep.equal([304, null, 0])
   })
 
-  it('that hold a secret come as they are, however long', async () => {
+  it('that hold a secret are sent uncompressed, however long', async () => {
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`m${n}`, 'x'.repeat(100)]))
     const scopes = ['orders:read']
     const sent = [JSON.stringify({ name: 'n', scopes, metadata }), JSON.stringify({ name: 'n', scopes })]
@@ -135,7 +135,7 @@ describe('answers', function () {
     expect(headers.get('content-encoding')).to.equal(null)
   })
 
-  it('that stream come as they are, part by part', async () => {
+  it('that are streamed are sent uncompressed, part by part', async () => {
     const answer = await patientFetch(`${service.api}/events`, {
       headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream', 'accept-encoding': 'br, gzip' },
     })
@@ -149,7 +149,7 @@ describe('answers', function () {
     expect(answer.headers.get('content-encoding')).to.equal(null)
   })
 
-  it('with the file of an export come as they are, since ranges are those of its bytes', async () => {
+  it('with the file of an export are sent uncompressed, since ranges are those of its bytes', async () => {
     const asked = await client.post('/exports', { resource: 'orders', format: 'csv' })
     await eventually(async () => (await client.get(`/operations/${asked.body.id}`)).body.state === 'succeeded')
     const path = `/exports/${asked.body.id}/content`

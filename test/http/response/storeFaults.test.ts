@@ -112,7 +112,7 @@ describe('an event store that fails in the middle of a request', function () {
       expect(statuses).to.include(202)
     })
 
-  it('says that a payment is under way when appends are slow, and grants no wait beyond its deadline', async () => {
+  it('answers 202 when appends are slow, and grants no wait beyond the deadline', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const store = (real: EventStore): EventStore => ({
       ...real,
@@ -144,7 +144,7 @@ describe('an event store that fails in the middle of a request', function () {
       for (const { body } of refusals) expect(body).to.include({ status: 503, code: 'dependency_unavailable' })
     })
 
-  it('does not call a version stale that every read still shows', async () => {
+  it('does not answer 412 for a version that every read still shows', async () => {
     const order = await client.post('/orders', anOrder())
     const path = `/orders/${order.body.id}`
     const etag = order.headers.get('etag') ?? ''
@@ -176,7 +176,7 @@ describe('an event store that fails in the middle of a request', function () {
     expect(stale.headers.get('etag')).to.equal((await client.get(path)).headers.get('etag'))
   })
 
-  it('says that it may be tried again, when the newer version stays unreadable', async () => {
+  it('is retryable when the newer version stays unreadable', async () => {
     const order = await client.post('/orders', anOrder())
     const store = (real: EventStore): EventStore => ({
       ...real,

@@ -10,7 +10,7 @@ import { eventually } from '../../support/client.ts'
 const CHUNK = 'x'.repeat(64 * 1024)
 const CHUNKS = 256
 
-describe('a streamed answer', function () {
+describe('a streamed response', function () {
   this.timeout(30_000)
   let server: Server
   afterEach(() => {

@@ -9,7 +9,7 @@ import { dial } from '../../support/wire.ts'
 const SOCKETS = 1_100
 const ORDER = JSON.stringify(anOrder())
 
-describe('the places among the requests at work', () => {
+describe('request slots', () => {
   const takeAll = (places: ReturnType<typeof createRequestSlots>, caller: string) => {
     const taken: (() => void)[] = []
     for (let one = places.take(caller); typeof one === 'function'; one = places.take(caller)) taken.push(one)
@@ -27,7 +27,7 @@ describe('the places among the requests at work', () => {
     for (let other = 0; other < 10; other++) expect(more.take(`other ${other}`)).to.be.a('function')
   })
 
-  it('come back once, however often they are given back', () => {
+  it('are released once, however often release is called', () => {
     const places = createRequestSlots(2)
     const place = places.take('one')
     if (typeof place !== 'function') throw new Error('There is no place.')
@@ -40,7 +40,7 @@ describe('the places among the requests at work', () => {
   })
 })
 
-describe('the bodies that are awaited', () => {
+describe('pending bodies', () => {
   it('are given up by the caller that has most, the oldest first, by count and by bytes', () => {
     const bodies = createPendingBodies(3, 100)
     const given: string[] = []
@@ -106,7 +106,7 @@ describe('callers that send a head and no body', function () {
       async () => ['POST /oauth/token HTTP/1.1', `Content-Type: ${form['content-type']}`, 'Transfer-Encoding: chunked'],
     ],
   ] as const)
-    it(`with ${what}, keep no other caller out, and not even the same one`, async () => {
+    it(`with ${what}, do not block other callers, nor the same one`, async () => {
       await open(await head())
       const tokens = [await service.token({ tenant: 'honest' }), await service.token({ tenant: 'bodiless' })]
       for (const token of tokens) {

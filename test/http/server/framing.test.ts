@@ -29,7 +29,7 @@ const BAD = '400 bad_request_framing'
 const READ = '400 validation_failed'
 const GONE = '404 route_not_found'
 
-/** What is sent, and the answers: status and code. */
+/** The bytes that are sent, and the expected responses: status and code. */
 type Case = readonly [what: string, bytes: string, ...answers: readonly string[]]
 
 const lengths: readonly Case[] = [
@@ -246,7 +246,7 @@ describe('raw HTTP', function () {
         })
     })
 
-  describe('all of it', () => {
+  describe('all of them', () => {
     it('stored nothing', async () => {
       expect(await store.head()).to.equal(untouched)
       expect((await client.get('/orders')).body.items).to.deep.equal([])
@@ -257,18 +257,18 @@ describe('raw HTTP', function () {
   })
 
   describe('an answer', () => {
-    it('to a command is not overtaken by that to the rubbish behind it', async () => {
+    it('to a command is not overtaken by the error response to the garbage after it', async () => {
       const { codes } = await seen(`${SMUGGLED}GARB AGE\r\n\r\n`, 2, false)
       expect(codes).to.deep.equal(['201', BAD])
     })
 
-    it('follows the leave to send the body', async () => {
+    it('follows 100 Continue', async () => {
       const expecting = ['Expect: 100-Continue', `Content-Length: ${ORDER.length}`, `Idempotency-Key: ${newKey()}`]
       const { codes, interim } = await seen(post(ORDER, ...expecting), 1, false)
       expect([codes, interim]).to.deep.equal([['201'], [100]])
     })
 
-    it('is all that a broken body brings about where nobody reads the body', async () => {
+    it('is the only effect of a broken body where no body is read', async () => {
       const order = await client.post('/orders', anOrder())
       const line = `DELETE /orders/${order.body.id} HTTP/1.1`
       for (const body of ['zz\r\n', '2\r\n{}\r\n0\r\n\r\n', '2\r\n']) {
@@ -278,7 +278,7 @@ describe('raw HTTP', function () {
       expect((await client.get(`/orders/${order.body.id}`)).body.state).to.equal('open')
     })
 
-    it('that streams goes on without the one to the rubbish behind its request', async () => {
+    it('that is streamed goes on without an error response to the garbage after its request', async () => {
       const socket = await dial(service.api)
       let text = ''
       socket.on('data', chunk => (text += String(chunk)))

@@ -58,7 +58,7 @@ const INSIDE = `
 `
 const UNLIMITED = ['default', 'payments', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(',')
 
-describe('under more than it can do, the service', function () {
+describe('an overloaded service', function () {
   this.timeout(60_000)
   let service: ServiceProcess
   let dataDir: string
@@ -110,7 +110,7 @@ describe('under more than it can do, the service', function () {
     ['that never gets out of turns of 120 ms', 'SIGWINCH'],
     ['that is free for a moment between turns of 180 ms', 'SIGCONT'],
   ] as const)
-    it(`by a loop ${what}, turns away at the door, says when to come again, and recovers`, async () => {
+    it(`by a loop ${what}, refuses requests with Retry-After, and recovers`, async () => {
       const mark = service.output().length
       const said = (word: string): boolean => service.output().slice(mark).split('\n').includes(word)
       process.kill(service.pid, signal)
@@ -190,16 +190,16 @@ describe('under more than it can do, the service', function () {
     return { created, counts, turns }
   }
 
-  it(`by ${FLOOD} who all ask at once, serves as many as it can in time, and stores nothing of the others`, async () => {
+  it(`by ${FLOOD} concurrent requests, serves as many as it can in time, and stores nothing of the others`, async () => {
     const usual = await load(USUAL, FLOOD_MS)
     const known = new Set(await orderIds(await quietHead(store)))
     const { created, counts, turns } = await load(FLOOD, FLOOD_MS)
-    // By its own share, where it is the caller that has too much, for want of any place, or of time.
+    // Refused by the caller's own limit, without a free slot, or without time.
     expect((counts['429'] ?? 0) + (counts['503'] ?? 0) + (counts['504'] ?? 0)).to.be.greaterThan(0)
     expect(counts['201']).to.be.greaterThan((usual.counts['201'] ?? 0) / FLOOD_COST_MAX)
     expect(Object.keys(counts).filter(status => !['201', '429', '503', '504'].includes(status))).to.deep.equal([])
     expect(medianOf(turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
-    // Of a 504 nobody knows; but whatever is there is one of those, or was acknowledged, and none of those refused.
+    // The effect of a 504 is unknown. Every stored order was acknowledged or got a 504; none was refused.
     const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
     const found = (await orderIds(last)).filter(id => !known.has(id))
     const acknowledged = new Set(created.map(({ id }) => id))

@@ -7,7 +7,7 @@ import { caller, startVariant } from '../../support/variants.ts'
 /** 100 a second. */
 const LIMIT = { requests: 6_000, windowSeconds: 60 }
 
-describe('the pace of a caller', () => {
+describe('the pacing of a caller', () => {
   const start = (limit = LIMIT) => {
     let nowMs = 0
     const slept: number[] = []
@@ -16,7 +16,7 @@ describe('the pace of a caller', () => {
   }
   const one = { name: 'one', waitMaxMs: 5_000 }
 
-  it('is free for who asks no faster than the limit allows, and for a handful at once', async () => {
+  it('does not delay requests within the rate of the limit, nor a small burst', async () => {
     const { pace, slept, pass } = start()
     for (let n = 0; n < 500; n++) {
       await pace.admit(one)
@@ -27,7 +27,7 @@ describe('the pace of a caller', () => {
     expect(pace.isOverPace()).to.equal(false)
   })
 
-  it('is one after the other beyond a handful, and the pace of the limit beyond half a second’s worth', async () => {
+  it('serializes requests beyond a small burst, and delays them beyond half a second of the rate', async () => {
     const { pace, slept } = start()
     for (let n = 0; n < 50; n++) await pace.admit(one)
     expect(new Set(slept)).to.deep.equal(new Set([1]))
@@ -41,7 +41,7 @@ describe('the pace of a caller', () => {
     ])
   })
 
-  it('makes nobody wait longer than the account allows, however many have come', async () => {
+  it('delays no request longer than its account permits', async () => {
     const { pace, slept, pass } = start()
     for (let n = 0; n < 5_000; n++) await pace.admit(one)
     expect(Math.max(...slept)).to.equal(5_000)
@@ -59,7 +59,7 @@ describe('the pace of a caller', () => {
     expect(slept).to.deep.equal([])
   })
 
-  it('forgets callers that have not asked for a while', async () => {
+  it('forgets idle callers', async () => {
     const { pace, pass } = start()
     for (let n = 0; n < 30_000; n++) {
       await pace.admit({ ...one, name: `caller ${n}` })
@@ -89,14 +89,14 @@ describe('an overloaded service', () => {
     }
   }
 
-  it('refuses those who ask for more than their pace, and serves the others', async () => {
+  it('refuses callers above their pace, and serves the others', async () => {
     expect(await statusOf(['caller'])).to.equal(503)
     expect(await statusOf(['refused', 'open'])).to.equal(200)
     expect(await statusOf(['open'], '/openapi.json')).to.equal(503)
     expect(await statusOf(['caller'], '/openapi.json')).to.equal(200)
   })
 
-  it('refuses everybody where nobody does', async () => {
+  it('refuses all callers when none is above its pace', async () => {
     expect(await statusOf([])).to.equal(503)
     expect((await clientOf((await sharedService()).api).get('/livez')).status).to.equal(200)
   })

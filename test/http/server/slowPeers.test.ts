@@ -47,7 +47,7 @@ const dribble = async (socket: Socket, bytes: string, told: Told): Promise<void>
   }
 }
 
-describe('slow and rude peers', function () {
+describe('slow and misbehaving peers', function () {
   this.timeout(60_000)
   let service: TestService
   let variant: Variant
@@ -104,7 +104,7 @@ describe('slow and rude peers', function () {
   }
   const medianOf = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0
 
-  it(`${IDLE_SOCKETS} that only connect, or ask for half of something, keep nobody waiting`, async () => {
+  it(`${IDLE_SOCKETS} that only connect, or send half a request, delay no other request`, async () => {
     const half = head('GET /orders').slice(0, -2)
     const idle = await inParallel(200, Array.from({ length: IDLE_SOCKETS }), async (_, index) => {
       const socket = await dial(service.api)
@@ -117,7 +117,7 @@ describe('slow and rude peers', function () {
     expect(medianOf(beside), `${beside.map(Math.round).join(' ')} ms`).to.be.below(promptMs)
   })
 
-  it('a body that comes too slowly is told so, and nothing becomes of what comes later', async () => {
+  it('a body that arrives too slowly gets 408, and later bytes are ignored', async () => {
     for (const [fields, body] of [
       [`Content-Length: ${ORDER.length}`, ORDER],
       ['Transfer-Encoding: chunked', `${ORDER.length.toString(16)}\r\n${ORDER}\r\n0\r\n\r\n`],
@@ -135,7 +135,7 @@ describe('slow and rude peers', function () {
     expect(await store.head()).to.equal(untouched)
   })
 
-  it('a bomb is not unpacked, however it is packed', async () => {
+  it('a compressed bomb is not decompressed', async () => {
     const zeros = Buffer.alloc(48 * MEBIBYTE)
     const bombs = {
       gzip: gzipSync(zeros),
@@ -167,7 +167,7 @@ describe('slow and rude peers', function () {
     expect(await store.head()).to.equal(untouched)
   })
 
-  it('those who leave in the midst of their body leave nothing', async () => {
+  it('clients that disconnect within their body leave nothing', async () => {
     await inParallel(20, Array.from({ length: 100 }), async (_, index) => {
       const socket = await dial(service.api)
       const chunked = index % 2 === 0
@@ -182,7 +182,7 @@ describe('slow and rude peers', function () {
     expect(await quietHead(store)).to.equal(untouched)
   })
 
-  it('those who leave before their answers take no place: not theirs, and not those in line behind it', async () => {
+  it('clients that disconnect before their responses hold no slot, for these or pipelined requests', async () => {
     // Beyond what is in flight at most, if any of them were still counted.
     const manyAsked = head('GET /orders?limit=100').repeat(150)
     for (let left = 0; left < 10; left++) {
@@ -208,7 +208,7 @@ describe('slow and rude peers', function () {
     expect(performance.now() - askedAtMs, 'somebody is still waited for').to.be.below(LONG_DRAIN_MS / 2)
   })
 
-  it('one who was told that it cannot be understood, and does not hang up, is hung up on', async () => {
+  it('a client that keeps its connection open after a malformed request is disconnected', async () => {
     const socket = await dial(service.api)
     const told = listen(socket)
     const closed = new Promise(resolve => socket.once('close', resolve))
@@ -219,13 +219,13 @@ describe('slow and rude peers', function () {
     expect(told.text.match(/HTTP\/1.1 400/g)).to.have.lengthOf(1)
   })
 
-  it('a head that comes too slowly is told so, within ten seconds and a little', async () => {
+  it('a head that arrives too slowly gets 408 after about ten seconds', async () => {
     await Promise.all(
       slow.map(async ({ socket, told }, index) => {
         await eventually(async () => told.closedAfterMs !== undefined, HEADERS_DEADLINE_MS + LATE_MAX_MS)
         expect(told.closedAfterMs).to.be.above(HEADERS_DEADLINE_MS - 1_500)
         expect(told.text, `${index}`).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n.*"code":"request_timeout"/is)
-        // What comes after it was told that is not carried out.
+        // Bytes after the error response are not processed.
         if (socket.writable) socket.write(`\r\nContent-Length: ${ORDER.length}\r\n\r\n${ORDER}`)
         await sleep(200)
         expect(told.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)

@@ -1,5 +1,5 @@
 import { approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
-import { type Asking, badInput, JSON_TYPE, plain, told } from './harness.ts'
+import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
 type Where = 'payment' | 'refund' | 'price' | 'quantity' | 'lines'
 type Amount = readonly [Where, string]
@@ -20,7 +20,7 @@ const pathOf = (where: Where, { paymentId }: On): string => {
   return where === 'refund' ? `/payments/${paymentId}:refund` : '/orders'
 }
 
-const request = ([where, literal]: Amount, on: On): Asking => ({
+const request = ([where, literal]: Amount, on: On): BadRequest => ({
   method: 'POST',
   path: pathOf(where, on),
   headers: [JSON_TYPE, ['Idempotency-Key', newKey()]],
@@ -30,7 +30,8 @@ const request = ([where, literal]: Amount, on: On): Asking => ({
 const of = (where: Where, literals: readonly string[]): Record<string, Amount> =>
   Object.fromEntries(Object.entries(plain(literals, `${where} `)).map(([name, text]) => [name, [where, text]]))
 
-const noAmount = (literals: readonly string[]) => told([400, 'validation_failed', '/amount'], of('payment', literals))
+const noAmount = (literals: readonly string[]) =>
+  refusedAs([400, 'validation_failed', '/amount'], of('payment', literals))
 
 const nothing = noAmount(['0', '-0', '0.0', '-0.0', '0e0', '0e5', '0.000', '-0e-3', '0E+2'])
 const negative = noAmount(['-1', '-100', '-0.5', '-1e2', '-999999999999', '-9007199254740993', '-1e400'])
@@ -71,7 +72,7 @@ const noNumber = noAmount([
     '{"$gt":0}',
   ],
 ])
-const noJson = told(
+const noJson = refusedAs(
   [400, 'invalid_json'],
   of('payment', [
     ...[
@@ -111,19 +112,19 @@ const noJson = told(
   ]),
 )
 const elsewhere = [
-  ...told(
+  ...refusedAs(
     [400, 'validation_failed', '/amount'],
     of('refund', ['0', '-1', '0.5', '1000000000000', '"1"', 'null', '[1]']),
   ),
-  ...told(
+  ...refusedAs(
     [400, 'validation_failed', '/lines/0/unit_amount'],
     of('price', ['0', '-1', '1.5', '1000000000000', '"1"', 'null', '0.99999999999999999999']),
   ),
-  ...told(
+  ...refusedAs(
     [400, 'validation_failed', '/lines/0/quantity'],
     of('quantity', ['0', '-1', '1.5', '1000001', '"1"', 'null', '0.99999999999999999999', '1e400']),
   ),
-  ...told<Amount>([400, 'validation_failed', '/lines'], {
+  ...refusedAs<Amount>([400, 'validation_failed', '/lines'], {
     'a line that comes to more than an order may': ['lines', '[{"sku":"a","quantity":1000000,"unit_amount":1000000}]'],
     'two lines that add up to more by one': [
       'lines',

@@ -1,5 +1,5 @@
 import { approvedInvoice, aPayment, type Client, newKey, pay } from '../../../support/client.ts'
-import { type BadInputStage, type Case, refusesAll, type Told } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal } from './cases.ts'
 
 /** Amounts that are amounts, and more than there is to pay or to give back. Every invoice is over 900. */
 
@@ -35,7 +35,7 @@ const invoices = async (client: Client): Promise<Things['invoices']> => {
   }
 }
 
-const payments = async ({ client, service }: BadInputStage): Promise<Things['payments']> => {
+const payments = async ({ client, service }: BadInputFixtures): Promise<Things['payments']> => {
   const { invoiceId } = await approvedInvoice(client, DUE)
   const next = async (refund: object | undefined, given: object = {}): Promise<string> => {
     const id = await paid(client, invoiceId, given)
@@ -54,13 +54,13 @@ const payments = async ({ client, service }: BadInputStage): Promise<Things['pay
   }
 }
 
-const EXCEEDS: Told = [409, 'payment_exceeds_due']
-const CONFLICT: Told = [409, 'payment_state_conflict']
+const EXCEEDS: Refusal = [409, 'payment_exceeds_due']
+const CONFLICT: Refusal = [409, 'payment_state_conflict']
 
 const tooMuchFor = (invoice: keyof Things['invoices'], due: number, literals: readonly string[]): Case[] =>
   literals.map(literal => ({
     name: `${literal} for an invoice with ${due} due: ${invoice}`,
-    told: EXCEEDS,
+    refusal: EXCEEDS,
     send: ({ client }) =>
       client.request('POST', '/payments', {
         raw: `{"invoice_id":"${things.invoices[invoice]}","amount":${literal},"currency":"USD"}`,
@@ -71,7 +71,7 @@ const tooMuchFor = (invoice: keyof Things['invoices'], due: number, literals: re
 const tooMuchBack = (payment: keyof Things['payments'], left: number, bodies: readonly object[]): Case[] =>
   bodies.map(body => ({
     name: `${JSON.stringify(body)} back, of a payment with ${left} left: ${payment}`,
-    told: CONFLICT,
+    refusal: CONFLICT,
     send: ({ client }) =>
       client.post(
         `/payments/${things.payments[payment]}:refund`,
@@ -95,7 +95,7 @@ refusesAll(
     ...tooMuchBack('pending', 0, [{ amount: 1 }, {}]),
     ...tooMuchBack('failed', 0, [{ amount: 1 }, {}]),
   ],
-  async stage => {
-    things = { invoices: await invoices(stage.client), payments: await payments(stage) }
+  async fixtures => {
+    things = { invoices: await invoices(fixtures.client), payments: await payments(fixtures) }
   },
 )

@@ -6,18 +6,18 @@ import { type Answer, type Client, clientOf } from '../../../support/client.ts'
 import { quietHead, sharedService, type TestService, writtenSince } from '../../../support/service.ts'
 
 /**
- * Sets of bad input whose cases send what they like: each says what it must be told, and after a whole set nothing may
- * have been written into the books.
+ * Sets of bad input whose cases send requests of their own, each with the expected refusal. After a whole set the log has no
+ * new event.
  */
 
-export type Told = readonly [status: number, code: string]
+export type Refusal = readonly [status: number, code: string]
 export type Case = {
   readonly name: string
-  readonly told: Told
-  readonly send: (stage: BadInputStage) => Promise<Answer>
+  readonly refusal: Refusal
+  readonly send: (fixtures: BadInputFixtures) => Promise<Answer>
 }
 
-export type BadInputStage = {
+export type BadInputFixtures = {
   readonly service: TestService
   readonly client: Client
   readonly store: EventStore
@@ -26,7 +26,7 @@ export type BadInputStage = {
 /** Generous, since tests share the machine. */
 const ANSWER_MAX_MS = 8_000
 
-const openStage = async (tenant: string): Promise<BadInputStage> => {
+const openFixtures = async (tenant: string): Promise<BadInputFixtures> => {
   const service = await sharedService()
   return {
     service,
@@ -36,64 +36,64 @@ const openStage = async (tenant: string): Promise<BadInputStage> => {
 }
 
 /**
- * Defines the tests of a set: `least` is the number of cases that it must have. `prepare` makes what the cases need and
- * runs before the position of the store is taken.
+ * Defines the tests of a set: `least` is the number of cases that it must have. `prepare` creates the resources that the cases
+ * need, before the position of the log is taken.
  */
 export const refusesAll = (
   { set, tenant, least }: { readonly set: string; readonly tenant: string; readonly least: number },
   cases: readonly Case[],
-  prepare: (stage: BadInputStage) => Promise<void> = async () => undefined,
+  prepare: (fixtures: BadInputFixtures) => Promise<void> = async () => undefined,
 ): void => {
   describe(`bad input: ${set}`, function () {
     this.timeout(60_000)
-    let stage: BadInputStage
+    let fixtures: BadInputFixtures
     let position: bigint
 
     before(async () => {
-      stage = await openStage(tenant)
-      await prepare(stage)
-      position = await quietHead(stage.store)
+      fixtures = await openFixtures(tenant)
+      await prepare(fixtures)
+      position = await quietHead(fixtures.store)
     })
-    after(() => stage.store.close())
+    after(() => fixtures.store.close())
 
-    it(`has ${least} cases and more, each of them another`, () => {
+    it(`has ${least} distinct cases or more`, () => {
       expect(cases.length).to.be.at.least(least)
       expect(new Set(cases.map(({ name }) => name)).size).to.equal(cases.length)
     })
-    for (const { name, told, send } of cases)
-      it(`${told.join(' ')}: ${name}`, async () => {
+    for (const { name, refusal, send } of cases)
+      it(`${refusal.join(' ')}: ${name}`, async () => {
         const from = performance.now()
-        const answer = await send(stage)
-        expect([answer.status, answer.body?.code], answer.text).to.deep.equal(told)
+        const answer = await send(fixtures)
+        expect([answer.status, answer.body?.code], answer.text).to.deep.equal(refusal)
         expect(performance.now() - from).to.be.lessThan(ANSWER_MAX_MS)
         expect(answer.headers.get('content-type')).to.equal('application/problem+json')
         expect(isErrorCode(answer.body.code)).to.equal(true)
         expect(answer.body.correlation_id).to.equal(answer.headers.get('x-correlation-id'))
       })
-    it('writes nothing into the books, and spoils no object', async () => {
-      expect(await writtenSince(stage.store, position)).to.deep.equal([])
+    it('appends no event, and pollutes no object', async () => {
+      expect(await writtenSince(fixtures.store, position)).to.deep.equal([])
       expect(Object.keys(Object.prototype)).to.deep.equal([])
     })
   })
 }
 
-/** Odd and right: what must be taken as it is. */
+/** Unusual but valid inputs, which must be accepted. */
 export const takesAll = (
   { set, tenant }: { readonly set: string; readonly tenant: string },
   cases: readonly { readonly name: string; readonly status: number; readonly send: Case['send'] }[],
-  prepare: (stage: BadInputStage) => Promise<void> = async () => undefined,
+  prepare: (fixtures: BadInputFixtures) => Promise<void> = async () => undefined,
 ): void => {
-  describe(`odd input that is right: ${set}`, function () {
+  describe(`unusual but valid input: ${set}`, function () {
     this.timeout(60_000)
-    let stage: BadInputStage
+    let fixtures: BadInputFixtures
     before(async () => {
-      stage = await openStage(tenant)
-      await prepare(stage)
+      fixtures = await openFixtures(tenant)
+      await prepare(fixtures)
     })
-    after(() => stage.store.close())
+    after(() => fixtures.store.close())
     for (const { name, status, send } of cases)
       it(`${status}: ${name}`, async () => {
-        const answer = await send(stage)
+        const answer = await send(fixtures)
         expect(answer.status, answer.text).to.equal(status)
       })
   })

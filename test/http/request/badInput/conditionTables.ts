@@ -1,5 +1,5 @@
 /**
- * What If-Match and If-None-Match say, in one line or in several. `<current>` stands for the tag of the order as it is,
+ * Values of If-Match and If-None-Match, in one line or in several. `<current>` stands for the tag of the order as it is,
  * `<stale>` for the one before, and with a point within for what is between the quotes.
  */
 export type Row = readonly [name: string, values: string | readonly string[]]

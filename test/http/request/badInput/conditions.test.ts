@@ -1,7 +1,7 @@
 import type { Answer } from '../../../support/client.ts'
 import { anOrder } from '../../../support/client.ts'
 import { send } from '../../../support/wire.ts'
-import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { FALSE_IF_MATCH, MATCHING, NOT_MATCHING, type Row, TRUE_IF_MATCH, UNPARSABLE } from './conditionTables.ts'
 
 /** If-Match and If-None-Match, as RFC 9110 §13.1 and contract.md §5 have them. */
@@ -23,7 +23,7 @@ let things: Things
 
 const etagOf = ({ headers }: Answer): string => headers.get('etag') ?? ''
 
-const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => {
   const order = await client.post('/orders', anOrder())
   const changed = await client.request('PATCH', `/orders/${order.body.id}`, {
     raw: '{"description":"changed"}',
@@ -64,7 +64,7 @@ type Sent = { readonly method: string; readonly path: () => string; readonly bod
 
 const sending =
   ({ method, path, body, lines }: Sent) =>
-  ({ service }: BadInputStage): Promise<Answer> =>
+  ({ service }: BadInputFixtures): Promise<Answer> =>
     send(service.api, {
       method,
       path: path(),
@@ -85,10 +85,10 @@ const changing = (values: Row[1], body = '{"description":"never"}') =>
 const reading = (values: Row[1], method = 'GET') =>
   sending({ method, path: orderPath, lines: linesOf('If-None-Match', values) })
 
-const INVALID: Told = [400, 'precondition_invalid']
-const FAILED: Told = [412, 'precondition_failed']
-const REQUIRED: Told = [428, 'precondition_required']
-const GONE: Told = [404, 'resource_not_found']
+const INVALID: Refusal = [400, 'precondition_invalid']
+const FAILED: Refusal = [412, 'precondition_failed']
+const REQUIRED: Refusal = [428, 'precondition_required']
+const GONE: Refusal = [404, 'resource_not_found']
 
 type Operation = { readonly method: string; readonly path: () => string; readonly body?: string }
 const OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -99,15 +99,15 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'the voiding of an invoice': { method: 'POST', path: () => `${things.draft}:void`, body: '{"reason":"none"}' },
 }
 
-const onEvery = (told: Told, what: string, lines: Line[]): Case[] =>
+const onEvery = (refusal: Refusal, what: string, lines: Line[]): Case[] =>
   Object.entries(OPERATIONS).map(([name, operation]) => ({
     name: `${name} ${what}`,
-    told,
+    refusal,
     send: sending({ ...operation, lines }),
   }))
 
 const STAR: Line = ['If-Match', '*']
-const one = (name: string, told: Told, sent: Sent): Case => ({ name, told, send: sending(sent) })
+const one = (name: string, refusal: Refusal, sent: Sent): Case => ({ name, refusal, send: sending(sent) })
 
 /** Preconditions of requests that fail whatever they say, and those that fail although the other one is true. */
 const TOGETHER: readonly Case[] = [
@@ -171,9 +171,13 @@ const TOGETHER: readonly Case[] = [
 refusesAll(
   { set: 'conditions', tenant: TENANT, least: 150 },
   [
-    ...UNPARSABLE.map(([name, values]) => ({ name: `If-Match: ${name}`, told: INVALID, send: changing(values) })),
-    ...UNPARSABLE.map(([name, values]) => ({ name: `If-None-Match: ${name}`, told: INVALID, send: reading(values) })),
-    ...FALSE_IF_MATCH.map(([name, values]) => ({ name: `If-Match: ${name}`, told: FAILED, send: changing(values) })),
+    ...UNPARSABLE.map(([name, values]) => ({ name: `If-Match: ${name}`, refusal: INVALID, send: changing(values) })),
+    ...UNPARSABLE.map(([name, values]) => ({
+      name: `If-None-Match: ${name}`,
+      refusal: INVALID,
+      send: reading(values),
+    })),
+    ...FALSE_IF_MATCH.map(([name, values]) => ({ name: `If-Match: ${name}`, refusal: FAILED, send: changing(values) })),
     ...TOGETHER,
   ],
   prepare,

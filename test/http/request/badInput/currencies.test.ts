@@ -1,5 +1,5 @@
 import { approvedInvoice, newKey } from '../../../support/client.ts'
-import { type Asking, badInput, JSON_TYPE, plain, told } from './harness.ts'
+import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
 /** The literal as it stands in the body, or the text of a query. */
 type Currency = readonly [where: 'order' | 'payment' | 'export' | 'list', literal: string]
@@ -7,8 +7,8 @@ type On = { readonly invoiceId: string; readonly watched: readonly string[] }
 
 const LINES = '"lines":[{"sku":"a","quantity":1,"unit_amount":100}]'
 
-const request = ([where, literal]: Currency, { invoiceId }: On): Asking => {
-  const post = (path: string, body: string): Asking => ({
+const request = ([where, literal]: Currency, { invoiceId }: On): BadRequest => {
+  const post = (path: string, body: string): BadRequest => ({
     method: 'POST',
     path,
     headers: [JSON_TYPE, ['Idempotency-Key', newKey()]],
@@ -29,7 +29,7 @@ const request = ([where, literal]: Currency, { invoiceId }: On): Asking => {
 const of = (where: Currency[0], literals: readonly string[]): Record<string, Currency> =>
   Object.fromEntries(Object.entries(plain(literals, `${where} `)).map(([name, text]) => [name, [where, text]]))
 const inOrder = (names: readonly string[]) =>
-  told(
+  refusedAs(
     [400, 'validation_failed', '/currency'],
     of(
       'order',
@@ -82,21 +82,21 @@ badInput<Currency, On>({
   request,
   refused: [
     ...[...withoutMinorUnit, ...withdrawn, ...unknown, ...misspelt, ...lookalike, ...members],
-    ...told(
+    ...refusedAs(
       [400, 'validation_failed', '/currency'],
       of('order', ['840', '978.0', 'null', 'true', '[]', '["USD"]', '{}', '{"code":"USD"}']),
     ),
-    ...told([400, 'invalid_json'], of('order', ['USD', "'USD'", '"U\\x53D"', ''])),
-    ...told([400, 'validation_failed', '/currency'], of('order', ['"US\\u0000"', '"\\ud83dUS"'])),
-    ...told(
+    ...refusedAs([400, 'invalid_json'], of('order', ['USD', "'USD'", '"U\\x53D"', ''])),
+    ...refusedAs([400, 'validation_failed', '/currency'], of('order', ['"US\\u0000"', '"\\ud83dUS"'])),
+    ...refusedAs(
       [400, 'validation_failed', '/currency'],
       of('payment', ['"XAU"', '"usd"', '"US"', '""', '"USD "', '"АUD"', '"toString"', '840', 'null', '["USD"]']),
     ),
-    ...told(
+    ...refusedAs(
       [400, 'validation_failed', '/filters/currency'],
       of('export', ['"XAU"', '"usd"', '""', '"__proto__"', 'null', '["USD"]', '840']),
     ),
-    ...told(
+    ...refusedAs(
       [400, 'validation_failed', '?currency'],
       of('list', [
         ...[
@@ -111,7 +111,7 @@ badInput<Currency, On>({
         ...['currency=USD,EUR', 'currency=USD%2CEUR', 'currency=%F0%9F%92%B0', 'currency=toString', 'currency=%FF'],
       ]),
     ),
-    ...told(
+    ...refusedAs(
       [400, 'unknown_parameter'],
       of('list', ['currency=USD&currency=EUR', 'currency=USD&currency=USD', 'Currency=USD', 'currency[]=USD']),
     ),

@@ -2,7 +2,7 @@ import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
 import { createCursors, type Cursors } from '../../../../src/http/request/cursor.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, eventually, pay } from '../../../support/client.ts'
 import type { TestService } from '../../../support/service.ts'
-import type { BadInputStage } from './cases.ts'
+import type { BadInputFixtures } from './cases.ts'
 
 /** Every list that gives cursors out, each with more than one page and with a cursor to its second. */
 
@@ -12,7 +12,7 @@ const NOWHERE = '00000000000000000000000000'
 
 export type List = {
   readonly path: string
-  /** What the cursor is asked with, and must be used with. */
+  /** The query of the request that returns the cursor; the cursor is valid for it only. */
   readonly filter: string
   /** Another value of it, one filter more, and another filter. */
   readonly others: readonly string[]
@@ -84,7 +84,7 @@ const cursorTo = async (client: Client, list: List): Promise<string> =>
     return cursor !== null && cursor.includes('-') && cursor.includes('_') && cursor
   })
 
-export type CursorStage = {
+export type CursorFixtures = {
   readonly stranger: Client
   readonly token: string
   readonly lists: Readonly<Record<Name, List>>
@@ -102,7 +102,7 @@ const secretOf = async ({ addresses }: TestService): Promise<Uint8Array> => {
   return Buffer.from(row?.secret ?? '', 'base64')
 }
 
-/** What the service binds the cursor of a list to, and what it keeps in it. */
+/** The binding and the content of a cursor of a list. */
 const contentOf = (name: Name, { path, filter }: List): readonly [binding: object, key: object] => {
   if (name === 'events')
     return [{ list: 'events', tenant: TENANT, type: filter.split('=')[1], subject: null }, { after: '0' }]
@@ -114,7 +114,7 @@ const contentOf = (name: Name, { path, filter }: List): readonly [binding: objec
   ]
 }
 
-export const prepareCursors = async ({ client, service }: BadInputStage): Promise<CursorStage> => {
+export const prepareCursors = async ({ client, service }: BadInputFixtures): Promise<CursorFixtures> => {
   const stranger = clientOf(service.api, await service.token({ tenant: STRANGERS }))
   for (const amount of [1, 2]) await stranger.post('/orders', anOrder(amount))
   const { orderId, invoiceId } = await fill(client)

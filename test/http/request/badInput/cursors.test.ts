@@ -3,23 +3,23 @@ import { expect } from 'chai'
 import { createCursors } from '../../../../src/http/request/cursor.ts'
 import type { Answer } from '../../../support/client.ts'
 import { send } from '../../../support/wire.ts'
-import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'
-import { type CursorStage, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
+import { type CursorFixtures, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
 
 /** Cursors: sealed, bound to tenant, route and filters, good for three days (contract.md §6). */
 
-let stage: CursorStage
-const prepare = async (given: BadInputStage): Promise<void> => {
-  stage = await prepareCursors(given)
+let fixtures: CursorFixtures
+const prepare = async (given: BadInputFixtures): Promise<void> => {
+  fixtures = await prepareCursors(given)
 }
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const MINUTE_MS = 60 * 1_000
 
-const INVALID: Told = [400, 'cursor_invalid']
-const EXPIRED: Told = [400, 'cursor_expired']
-const UNFIT: Told = [400, 'validation_failed']
-const UNKNOWN: Told = [400, 'unknown_parameter']
+const INVALID: Refusal = [400, 'cursor_invalid']
+const EXPIRED: Refusal = [400, 'cursor_expired']
+const UNFIT: Refusal = [400, 'validation_failed']
+const UNKNOWN: Refusal = [400, 'unknown_parameter']
 
 /** Turns one bit round: counted from the end when it is below zero. */
 const flipped =
@@ -39,7 +39,7 @@ const swapped = (cursor: string): string =>
 
 type Change = (cursor: string) => string
 
-/** What is not the cursor any more, whatever the list. */
+/** Modified cursors, which no list accepts. */
 const BROKEN: Readonly<Record<string, Change>> = {
   'without its last character': cursor => cursor.slice(0, -1),
   'without its last four characters': cursor => cursor.slice(0, -4),
@@ -100,7 +100,7 @@ const BROKEN: Readonly<Record<string, Change>> = {
     cursor.replaceAll(/[A-Z]/g, letter => String.fromCodePoint(letter.charCodeAt(0) + 0xfee0)),
 }
 
-/** What never was one. */
+/** Texts that never were cursors. */
 const NEVER: Readonly<Record<string, string>> = {
   null: 'null',
   undefined: 'undefined',
@@ -126,24 +126,24 @@ const NEVER: Readonly<Record<string, string>> = {
   'text beyond Latin-1': '🂡🂡🂡',
 }
 
-const asking =
+const askWith =
   (name: Name, parameter: () => string, filter?: string) =>
-  ({ client }: BadInputStage): Promise<Answer> => {
-    const list = stage.lists[name]
+  ({ client }: BadInputFixtures): Promise<Answer> => {
+    const list = fixtures.lists[name]
     return client.get(pathOf(list, filter ?? list.filter, parameter()))
   }
 const withCursor = (name: Name, cursor: () => string, filter?: string) =>
-  asking(name, () => `cursor=${encodeURIComponent(cursor())}`, filter)
-const own = (name: Name) => (): string => stage.cursors[name]
+  askWith(name, () => `cursor=${encodeURIComponent(cursor())}`, filter)
+const own = (name: Name) => (): string => fixtures.cursors[name]
 
 const broken: readonly Case[] = NAMES.flatMap(name =>
   Object.entries(BROKEN).map(([how, change]) => ({
     name: `${name}: ${how}`,
-    told: INVALID,
-    send: ({ client }: BadInputStage): Promise<Answer> => {
-      const changed = change(stage.cursors[name])
-      expect(changed, 'it must be another').not.to.equal(stage.cursors[name])
-      return withCursor(name, () => changed)({ client } as BadInputStage)
+    refusal: INVALID,
+    send: ({ client }: BadInputFixtures): Promise<Answer> => {
+      const changed = change(fixtures.cursors[name])
+      expect(changed, 'it must be another').not.to.equal(fixtures.cursors[name])
+      return withCursor(name, () => changed)({ client } as BadInputFixtures)
     },
   })),
 )
@@ -151,7 +151,7 @@ const broken: readonly Case[] = NAMES.flatMap(name =>
 const never: readonly Case[] = NAMES.flatMap(name =>
   Object.entries(NEVER).map(([what, text]) => ({
     name: `${name}: ${what}`,
-    told: INVALID,
+    refusal: INVALID,
     send: withCursor(name, () => text),
   })),
 )
@@ -159,21 +159,25 @@ const never: readonly Case[] = NAMES.flatMap(name =>
 const elsewhere: readonly Case[] = NAMES.flatMap(name => [
   ...NAMES.filter(other => other !== name).map(other => ({
     name: `${name}: the cursor of ${other}`,
-    told: INVALID,
+    refusal: INVALID,
     send: withCursor(name, own(other)),
   })),
-  { name: `${name}: another tenant's of its orders`, told: INVALID, send: withCursor(name, () => stage.strangers) },
+  {
+    name: `${name}: another tenant's of its orders`,
+    refusal: INVALID,
+    send: withCursor(name, () => fixtures.strangers),
+  },
 ])
 
 const FILTERED: readonly Name[] = ['orders', 'invoices', 'payments', 'operations', 'events', 'audit-records']
 const DIFFERENT = ['another value of its filter', 'one filter more', 'another filter']
 const filters: readonly Case[] = FILTERED.flatMap(name => [
-  { name: `${name}: without its filter`, told: INVALID, send: withCursor(name, own(name), '') },
+  { name: `${name}: without its filter`, refusal: INVALID, send: withCursor(name, own(name), '') },
   ...DIFFERENT.map((what, index) => ({
     name: `${name}: with ${what}`,
-    told: INVALID,
-    send: (given: BadInputStage) => {
-      const other = stage.lists[name].others[index]
+    refusal: INVALID,
+    send: (given: BadInputFixtures) => {
+      const other = fixtures.lists[name].others[index]
       if (other === undefined) throw new Error(`There is no ${what} for ${name}.`)
       return withCursor(name, own(name), other)(given)
     },
@@ -183,37 +187,37 @@ const filters: readonly Case[] = FILTERED.flatMap(name => [
 const secrets: readonly Case[] = NAMES.flatMap(name => [
   {
     name: `${name}: sealed with another secret`,
-    told: INVALID,
-    send: withCursor(name, () => stage.sealed(name, 0, randomBytes(32))),
+    refusal: INVALID,
+    send: withCursor(name, () => fixtures.sealed(name, 0, randomBytes(32))),
   },
   {
     name: `${name}: sealed with no secret`,
-    told: INVALID,
-    send: withCursor(name, () => stage.sealed(name, 0, new Uint8Array())),
+    refusal: INVALID,
+    send: withCursor(name, () => fixtures.sealed(name, 0, new Uint8Array())),
   },
   {
     name: `${name}: three days and a minute old`,
-    told: EXPIRED,
-    send: withCursor(name, () => stage.sealed(name, 3 * DAY_MS + MINUTE_MS)),
+    refusal: EXPIRED,
+    send: withCursor(name, () => fixtures.sealed(name, 3 * DAY_MS + MINUTE_MS)),
   },
   {
     name: `${name}: a year old`,
-    told: EXPIRED,
-    send: withCursor(name, () => stage.sealed(name, 365 * DAY_MS)),
+    refusal: EXPIRED,
+    send: withCursor(name, () => fixtures.sealed(name, 365 * DAY_MS)),
   },
   {
     name: `${name}: a year old, and sealed with another secret`,
-    told: INVALID,
-    send: withCursor(name, () => stage.sealed(name, 365 * DAY_MS, randomBytes(32))),
+    refusal: INVALID,
+    send: withCursor(name, () => fixtures.sealed(name, 365 * DAY_MS, randomBytes(32))),
   },
 ])
 
 /** How the parameter is written. */
 const written: readonly Case[] = NAMES.flatMap(name => {
-  const as = (how: string, told: Told, parameter: () => string): Case => ({
+  const as = (how: string, refusal: Refusal, parameter: () => string): Case => ({
     name: `${name}: ${how}`,
-    told,
-    send: asking(name, parameter),
+    refusal,
+    send: askWith(name, parameter),
   })
   const cursor = own(name)
   return [
@@ -241,14 +245,14 @@ const written: readonly Case[] = NAMES.flatMap(name => {
 
 /** By a stream: what stands in Last-Event-ID is a cursor, too. */
 const streamed: readonly Case[] = Object.entries({ ...BROKEN }).flatMap(([how, change]) => {
-  const cursor = (): string => change(stage.cursors.events)
+  const cursor = (): string => change(fixtures.cursors.events)
   const isHeader = !/feed|folded|U\+0000|space|tab|zero-width|mark|dashes|width|Latin/.test(how)
   return isHeader
     ? [
         {
           name: `Last-Event-ID: ${how}`,
-          told: INVALID,
-          send: ({ client }: BadInputStage) =>
+          refusal: INVALID,
+          send: ({ client }: BadInputFixtures) =>
             client.get('/events?type=order.created', { accept: 'text/event-stream', 'last-event-id': cursor() }),
         },
       ]
@@ -264,25 +268,25 @@ const OTHERS: Readonly<Record<string, (cursor: string) => readonly [string, stri
 }
 const headers: readonly Case[] = Object.entries(OTHERS).map(([name, lines]) => ({
   name,
-  told: INVALID,
-  send: ({ service }: BadInputStage) =>
+  refusal: INVALID,
+  send: ({ service }: BadInputFixtures) =>
     send(service.api, {
       method: 'GET',
       path: '/events?type=order.created',
       headers: [
-        ['Authorization', `Bearer ${stage.token}`],
+        ['Authorization', `Bearer ${fixtures.token}`],
         ['Accept', 'text/event-stream'],
-        ...lines(stage.cursors.events),
+        ...lines(fixtures.cursors.events),
       ],
     }),
 }))
 
 const strangers: readonly Case[] = NAMES.map(name => ({
   name: `${name}: used by a stranger`,
-  told: name.startsWith('history') ? [404, 'resource_not_found'] : INVALID,
+  refusal: name.startsWith('history') ? [404, 'resource_not_found'] : INVALID,
   send: () => {
-    const list = stage.lists[name]
-    return stage.stranger.get(pathOf(list, list.filter, `cursor=${stage.cursors[name]}`))
+    const list = fixtures.lists[name]
+    return fixtures.stranger.get(pathOf(list, list.filter, `cursor=${fixtures.cursors[name]}`))
   },
 }))
 
@@ -304,7 +308,7 @@ takesAll(
     const taken = (how: string, parameter: () => string) => ({
       name: `${name}: ${how}`,
       status: 200,
-      send: asking(name, parameter),
+      send: askWith(name, parameter),
     })
     return [
       taken('as it was given', () => `cursor=${cursor()}`),
@@ -312,8 +316,8 @@ takesAll(
       taken('before its filters', () => `limit=2&cursor=${cursor()}`),
       taken('with an encoded name', () => `%63ursor=${cursor()}`),
       taken('encoded from end to end', () => `cursor=${encodedWhole(cursor())}`),
-      taken('sealed as the service seals', () => `cursor=${stage.sealed(name, 0)}`),
-      taken('three days old but for a minute', () => `cursor=${stage.sealed(name, 3 * DAY_MS - MINUTE_MS)}`),
+      taken('sealed as the service seals', () => `cursor=${fixtures.sealed(name, 0)}`),
+      taken('three days old but for a minute', () => `cursor=${fixtures.sealed(name, 3 * DAY_MS - MINUTE_MS)}`),
       taken('with an empty parameter list behind it', () => `cursor=${cursor()}&`),
     ]
   }),
@@ -336,7 +340,7 @@ describe('a cursor', () => {
       .with.property('code', 'cursor_expired')
   })
 
-  it('is another one each time, and shows nothing of what is in it', () => {
+  it('differs each time, and does not reveal its content', () => {
     const cursors = createCursors(SECRET, Date.now)
     const sealed = new Set(Array.from({ length: 200 }, () => cursors.seal(binding, { after: 'visible' })))
     expect(sealed.size).to.equal(200)

@@ -7,40 +7,40 @@ import { quietHead, sharedService, type TestService } from '../../../support/ser
 import { send, type Wire } from '../../../support/wire.ts'
 
 /**
- * What the sets of bad input share. A set is a table: each row says what is sent and what it must be told. After the whole
- * set the store stands where it stood, and what the requests were about is as it was.
+ * The harness of sets of bad input. A set is a table: each row has a request and the expected refusal. After the whole set the
+ * log has no new event, and the watched resources are unchanged.
  */
 
 export type Refused<I> = readonly [name: string, input: I, status: number, code: string, pointer?: string | undefined]
-/** Odd, and right: what must be taken. The answer has at least the members that are said. */
+/** Unusual but valid inputs. The response has at least the given members. */
 export type Taken<I, P> = readonly [name: string, input: I, status: number, says?: (on: P) => object]
 
-export type Asking = Omit<Wire, 'method'> & { readonly method?: string }
+export type BadRequest = Omit<Wire, 'method'> & { readonly method?: string }
 
-/** What the requests are about. */
-export type Made = {
+/** The resources that the requests refer to. */
+export type Watched = {
   /** Paths that must show the same after the set as before it. */
   readonly watched?: readonly string[]
 }
 
-export type BadInput<I, P extends Made> = {
+export type BadInput<I, P extends Watched> = {
   readonly set: string
   /** The number of refused cases that the set must have. */
   readonly least: number
-  /** Made before the position of the store is taken. */
+  /** Created before the position of the store is taken. */
   readonly prepare: (client: Client, service: TestService) => Promise<P>
-  readonly request: (input: I, on: P) => Asking
+  readonly request: (input: I, on: P) => BadRequest
   readonly refused: readonly Refused<I>[]
   readonly taken?: readonly Taken<I, P>[]
 }
 
-/** Inputs that are told the same, by what is wrong with them. */
-export const told = <I>(
+/** Inputs with the same refusal, by their fault. */
+export const refusedAs = <I>(
   [status, code, pointer]: readonly [number, string, string?],
   inputs: Readonly<Record<string, I>>,
 ): Refused<I>[] => Object.entries(inputs).map(([name, input]) => [name, input, status, code, pointer])
 
-/** Inputs whose name is what they are. */
+/** Inputs that are named by their own text. */
 export const plain = (inputs: readonly string[], where = ''): Record<string, string> =>
   Object.fromEntries(inputs.map(input => [`${where}${JSON.stringify(input)}`, input]))
 
@@ -77,11 +77,11 @@ const checkRefusal = ({ status, headers, body, text }: Answer, expected: Refused
     expect(body.errors.map((violation: { pointer: string }) => violation.pointer)).to.include(pointer)
 }
 
-/** The service runs in this very process: what it did to the prototypes of all objects is seen here. */
+/** The service runs in this process, so that changes of prototypes are visible here. */
 const prototypes = (): unknown =>
   [Object, Array, Function, String, Number, Map].map(({ prototype }) => Reflect.ownKeys(prototype).map(String))
 
-export const badInput = <I, P extends Made>(declared: BadInput<I, P>): void => {
+export const badInput = <I, P extends Watched>(declared: BadInput<I, P>): void => {
   const { set, least, prepare, request, refused, taken = [] } = declared
   describe(`bad input: ${set}`, function () {
     this.timeout(60_000)
@@ -114,14 +114,14 @@ export const badInput = <I, P extends Made>(declared: BadInput<I, P>): void => {
     })
     after(() => store.close())
 
-    it(`has ${least} cases or more, each another`, () => {
+    it(`has ${least} distinct cases or more`, () => {
       expect(refused.length).to.be.at.least(least)
       const names = [...refused, ...taken].map(([name]) => name)
       expect(names.filter((name, index) => names.indexOf(name) !== index)).to.deep.equal([])
     })
     for (const expected of refused)
       it(`${expected[2]} ${expected[3]}: ${expected[0]}`, async () => checkRefusal(await ask(expected[1]), expected))
-    it('leaves nothing: the store stands where it stood, nothing shows another state, no object has changed', async () => {
+    it('leaves no trace: no new event, no changed resource, no polluted object', async () => {
       expect(await store.head()).to.equal(head)
       expect(await watched()).to.deep.equal(shown)
       expect(prototypes()).to.deep.equal(untouched)

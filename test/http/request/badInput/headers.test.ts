@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, approvedInvoice, aPayment, clientOf, eventually, newKey } from '../../../support/client.ts'
 import { sharedService } from '../../../support/service.ts'
-import { askInTime, type Asking, badInput, JSON_TYPE, SUFFIX, told } from './harness.ts'
+import { askInTime, type BadRequest, badInput, JSON_TYPE, SUFFIX, refusedAs } from './harness.ts'
 
-/** What the request is, and the lines of headers that it has beside its own. */
+/** The request, and the header lines that are added to its own. */
 type Lines = readonly (readonly [string, string])[]
 type Sent = readonly ['read' | 'theirs' | 'missing' | 'list' | 'create' | 'pay', ...Lines]
 type On = {
@@ -21,9 +21,9 @@ const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 /** Stands for a header that is left out. */
 const NO_LINE = '<none>'
 
-const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On): Asking => {
+const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On): BadRequest => {
   const typed = lines.some(([name]) => name === 'Content-Type') ? [] : [JSON_TYPE]
-  const post = (path: string, body: object, headers: Lines): Asking => ({
+  const post = (path: string, body: object, headers: Lines): BadRequest => ({
     method: 'POST',
     path,
     headers: [...headers, ...lines].filter(([, value]) => value !== NO_LINE),
@@ -50,7 +50,7 @@ const each = (what: Sent[0], name: string, values: Readonly<Record<string, strin
 const asIs = (values: readonly string[]): Record<string, string> =>
   Object.fromEntries(values.map(value => [JSON.stringify(value), value]))
 
-const versions = told<Sent>([400, 'unsupported_api_version'], {
+const versions = refusedAs<Sent>([400, 'unsupported_api_version'], {
   ...each(
     'list',
     'API-Version',
@@ -77,7 +77,7 @@ const versions = told<Sent>([400, 'unsupported_api_version'], {
   'API-Version: of a request that would pay': ['pay', ['API-Version', '2099-01-01']],
 })
 
-const positions = told<Sent>([400, 'precondition_invalid'], {
+const positions = refusedAs<Sent>([400, 'precondition_invalid'], {
   ...each(
     'list',
     'If-Min-Position',
@@ -96,7 +96,7 @@ const positions = told<Sent>([400, 'precondition_invalid'], {
   'If-Min-Position: twice the same': ['list', ['If-Min-Position', '1'], ['If-Min-Position', '1']],
 })
 
-const accepted = told<Sent>([406, 'not_acceptable'], {
+const accepted = refusedAs<Sent>([406, 'not_acceptable'], {
   ...each(
     'list',
     'Accept',
@@ -121,7 +121,7 @@ const accepted = told<Sent>([406, 'not_acceptable'], {
   'Accept: of a request that would pay': ['pay', ['Accept', 'text/csv']],
 })
 
-const types = told<Sent>([415, 'unsupported_media_type'], {
+const types = refusedAs<Sent>([415, 'unsupported_media_type'], {
   'Content-Type: none': ['create', ['Content-Type', NO_LINE]],
   ...each(
     'create',
@@ -198,20 +198,20 @@ const types = told<Sent>([415, 'unsupported_media_type'], {
 })
 
 const credentials = [
-  ...told<Sent>([400, 'multiple_credentials'], {
+  ...refusedAs<Sent>([400, 'multiple_credentials'], {
     'a token and an API key': ['read', ['X-API-Key', 'lk_test_x_y_z']],
     'a token and an empty API key': ['read', ['X-API-Key', '']],
     'two tokens': ['read', ['Authorization', 'Bearer x.y.z']],
     'a token and a password': ['read', ['Authorization', 'Basic YTpi']],
   }),
-  ...told<Sent>([400, 'bad_request_framing'], {
+  ...refusedAs<Sent>([400, 'bad_request_framing'], {
     'Content-Type twice': ['create', JSON_TYPE, JSON_TYPE],
     'Content-Type twice, the second another': ['create', JSON_TYPE, ['Content-Type', 'text/plain']],
   }),
 ]
 
-/** Who asks for what is another tenant’s gets no nearer to it with any of these. */
-const smuggled = told<Sent>([404, 'resource_not_found'], {
+/** Headers that must not give access to resources of another tenant. */
+const smuggled = refusedAs<Sent>([404, 'resource_not_found'], {
   ...each('theirs', 'X-Tenant', asIs([`${TENANT}-2`, '*', ''])),
   ...each('theirs', 'X-Tenant-ID', asIs([`${TENANT}-2`, `${TENANT}, ${TENANT}-2`])),
   ...each('theirs', 'Tenant', asIs([`${TENANT}-2`])),
@@ -234,7 +234,7 @@ const smuggled = told<Sent>([404, 'resource_not_found'], {
 })
 
 /** The answer has a correlation id that is one, whatever came in: the kit looks. */
-const correlations = told<Sent>([404, 'resource_not_found'], {
+const correlations = refusedAs<Sent>([404, 'resource_not_found'], {
   ...each(
     'missing',
     'X-Correlation-ID',

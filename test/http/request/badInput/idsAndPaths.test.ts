@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type Answer, aPayment, approvedInvoice, anOrder, newKey, pay } from '../../../support/client.ts'
 import { exchange, send } from '../../../support/wire.ts'
-import { type BadInputStage, type Case, refusesAll, type Told, takesAll } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import {
   BY_OTHER_IDS,
   NO_ACTIONS,
@@ -13,14 +13,14 @@ import {
   UNDECODABLE,
 } from './pathTables.ts'
 
-/** Ids and paths: matched to the letter (contract.md §1). What goes out here is what fetch would put right. */
+/** Ids and paths are matched exactly (contract.md §1). The requests are sent over a socket, since fetch would normalize them. */
 
 const TENANT = 'bad-paths'
 
 const ids: Record<string, string> = {}
 let token = ''
 
-const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => {
   const { orderId, invoiceId } = await approvedInvoice(client)
   const paid = await pay(client, aPayment(invoiceId))
   const open = await client.post('/orders', anOrder())
@@ -47,7 +47,7 @@ const filled = (path: string): string =>
 /** With all that any method could need, so that nothing but the path is wrong. */
 const sending =
   (method: string, path: string) =>
-  ({ service }: BadInputStage): Promise<Answer> => {
+  ({ service }: BadInputFixtures): Promise<Answer> => {
     const hasBody = method === 'POST' || method === 'PATCH'
     return send(service.api, {
       method,
@@ -62,13 +62,13 @@ const sending =
     })
   }
 
-const NO_RESOURCE: Told = [404, 'resource_not_found']
-const NO_TARGET: Told = [400, 'bad_request_framing']
-const NO_ROUTE: Told = [404, 'route_not_found']
+const NO_RESOURCE: Refusal = [404, 'resource_not_found']
+const NO_TARGET: Refusal = [400, 'bad_request_framing']
+const NO_ROUTE: Refusal = [404, 'route_not_found']
 
-const one = (told: Told, method: string, path: string, name: string): Case => ({
+const one = (refusal: Refusal, method: string, path: string, name: string): Case => ({
   name,
-  told,
+  refusal,
   send: sending(method, path),
 })
 
@@ -93,7 +93,7 @@ const unknown: readonly Case[] = [
   ),
 ]
 
-/** Who has which methods. */
+/** The methods of each path. */
 const COLLECTION = 'POST, GET, HEAD'
 const READING = 'GET, HEAD'
 const ACTION = 'POST'
@@ -137,16 +137,16 @@ const METHODS = ['PUT', 'PATCH', 'DELETE', 'POST', 'GET', 'OPTIONS', 'TRACE', 'P
 const notAllowed: readonly Case[] = Object.entries(ALLOWED).flatMap(([path, allow]) =>
   METHODS.filter(method => !allow.split(', ').includes(method)).map(method => ({
     name: `${method} ${path}`,
-    told: [405, 'method_not_allowed'] as const,
-    send: async (stage: BadInputStage) => {
-      const answer = await sending(method, path)(stage)
+    refusal: [405, 'method_not_allowed'] as const,
+    send: async (fixtures: BadInputFixtures) => {
+      const answer = await sending(method, path)(fixtures)
       expect(answer.headers.get('allow')?.split(', ')).to.have.members(allow.split(', '))
       return answer
     },
   })),
 )
 
-const STATE: Told = [409, 'invoice_state_conflict']
+const STATE: Refusal = [409, 'invoice_state_conflict']
 /** The encoded colon is the colon: these reach the operation, which has another reason to say no. */
 const reached: readonly Case[] = [
   one(STATE, 'POST', '/invoices/<approved>%3Aapprove', 'POST an approval with an encoded colon: it was approved'),
@@ -193,12 +193,12 @@ takesAll(
     {
       name: 'an order by an id that is encoded from end to end',
       status: 200,
-      send: (stage: BadInputStage) => sending('GET', `/orders/${encodedWhole(ids['ord'] ?? '')}`)(stage),
+      send: (fixtures: BadInputFixtures) => sending('GET', `/orders/${encodedWhole(ids['ord'] ?? '')}`)(fixtures),
     },
     {
       name: 'a whole URL as the target (RFC 9112 §3.2.2)',
       status: 200,
-      send: async ({ service: { api } }: BadInputStage) => {
+      send: async ({ service: { api } }: BadInputFixtures) => {
         const lines = [`Host: ${new URL(api).host}`, `Authorization: Bearer ${token}`]
         const bytes = [`GET ${api}/orders/${ids['ord']} HTTP/1.1`, ...lines, '', ''].join('\r\n')
         const [answer] = (await exchange(api, bytes, { answers: 1 })).answers
@@ -209,10 +209,10 @@ takesAll(
     {
       name: 'an approval with an encoded colon, and then a voiding with one in lower case',
       status: 200,
-      send: async (stage: BadInputStage) => {
-        const approved = await sending('POST', '/invoices/<inv>%3Aapprove')(stage)
+      send: async (fixtures: BadInputFixtures) => {
+        const approved = await sending('POST', '/invoices/<inv>%3Aapprove')(fixtures)
         expect(approved.body).to.include({ state: 'approved', id: ids['inv'] })
-        const voided = await sending('POST', '/invoices/<inv>%3avoid')(stage)
+        const voided = await sending('POST', '/invoices/<inv>%3avoid')(fixtures)
         expect(voided.body).to.include({ state: 'voided', id: ids['inv'] })
         return voided
       },
@@ -220,8 +220,8 @@ takesAll(
     {
       name: 'a cancellation with an encoded colon, and a query of nothing',
       status: 200,
-      send: async (stage: BadInputStage) => {
-        const cancelled = await sending('POST', '/orders/<ord>%3Acancel?')(stage)
+      send: async (fixtures: BadInputFixtures) => {
+        const cancelled = await sending('POST', '/orders/<ord>%3Acancel?')(fixtures)
         expect(cancelled.body).to.include({ state: 'cancelled', id: ids['ord'] })
         return cancelled
       },

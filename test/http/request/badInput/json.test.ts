@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { parseJson } from '../../../../src/http/request/json.ts'
-import { type Asking, badInput, JSON_TYPE, plain, told } from './harness.ts'
+import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
-/** What is sent as JSON to POST /orders: a text goes as UTF-8. */
+/** Bodies of POST /orders; a text is sent as UTF-8. */
 type Body = string | Uint8Array
 
 const LINES = '"lines":[{"sku":"a","quantity":1,"unit_amount":1}]'
@@ -24,14 +24,14 @@ const items = (count: number): string => `{"lines":[${Array.from({ length: count
 const each = (make: (input: string) => string, inputs: readonly string[], where: string): Record<string, Body> =>
   Object.fromEntries(Object.entries(plain(inputs, where)).map(([name, input]) => [name, make(input)]))
 
-const request = (body: Body): Asking => ({ method: 'POST', path: '/orders', headers: [JSON_TYPE], body })
+const request = (body: Body): BadRequest => ({ method: 'POST', path: '/orders', headers: [JSON_TYPE], body })
 
 const NO_JSON = [400, 'invalid_json'] as const
 const TWICE = [400, 'duplicate_json_key'] as const
 const TOO_MUCH = [400, 'json_limits_exceeded'] as const
 const UNFIT = [400, 'validation_failed'] as const
 
-const grammar = told<Body>(NO_JSON, {
+const grammar = refusedAs<Body>(NO_JSON, {
   ...each(
     text => text,
     ['', ' ', '\n', '{', '}', '[', ']', '"', '{}{}', '{} {}', '[] 1', 'null null', '{}x', '{},', ','],
@@ -61,7 +61,7 @@ const grammar = told<Body>(NO_JSON, {
   'a record separator before': `\u001e${ORDER}`,
 })
 
-const numbers = told<Body>(NO_JSON, {
+const numbers = refusedAs<Body>(NO_JSON, {
   ...each(
     withQuantity,
     ['01', '-', '+1', '.1', '1.', '1.e1', '1e', '1e+', '1E-', '0x1', '1n', '1_0', 'NaN', 'Infinity'],
@@ -70,7 +70,7 @@ const numbers = told<Body>(NO_JSON, {
   ...each(withQuantity, ['-Infinity', '--1', '1..0', '1e1.5', '１', '1,5', '1 000', '(1)', '1/1'], 'quantity '),
 })
 
-const texts = told<Body>(NO_JSON, {
+const texts = refusedAs<Body>(NO_JSON, {
   ...each(
     withText,
     ['"', '"a', '"a\\"', '"\\x41"', '"\\u00"', '"\\u00zz"', '"\\u{41}"', '"\\U00000041"', '"\\0"'],
@@ -83,7 +83,7 @@ const texts = told<Body>(NO_JSON, {
   ),
 })
 
-const unstorable = told<Body>(UNFIT, {
+const unstorable = refusedAs<Body>(UNFIT, {
   ...each(
     withText,
     ['"\\u0000"', '"a\\u0000"', '"\\ud800"', '"\\udc00"', '"\\udc00\\ud800"', '"\\ud83d\\ud83d"'],
@@ -96,7 +96,7 @@ const unstorable = told<Body>(UNFIT, {
   'a lone surrogate as a name deep inside': withMember('"metadata":{"\\udfff":"a"}'),
 })
 
-const encodings = told<Body>(NO_JSON, {
+const encodings = refusedAs<Body>(NO_JSON, {
   'a byte order mark': `\ufeff${ORDER}`,
   'two byte order marks': `\ufeff\ufeff${ORDER}`,
   'a byte order mark behind': `${ORDER}\ufeff`,
@@ -126,7 +126,7 @@ const encodings = told<Body>(NO_JSON, {
   'nothing but zeros': new Uint8Array(64),
 })
 
-const twice = told<Body>(TWICE, {
+const twice = refusedAs<Body>(TWICE, {
   'the same value': `{"currency":"USD","currency":"USD",${LINES}}`,
   'another value': `{"currency":"USD","currency":"EUR",${LINES}}`,
   'one of them null': `{"currency":null,"currency":"USD",${LINES}}`,
@@ -146,7 +146,7 @@ const twice = told<Body>(TWICE, {
   'at the deepest place': nested(15).replace('{}', '{"b":1,"b":2}'),
 })
 
-const limits = told<Body>(TOO_MUCH, {
+const limits = refusedAs<Body>(TOO_MUCH, {
   'seventeen levels of objects': nested(17),
   'seventeen levels of lists': nested(17, '[', '[]', ']'),
   'seventeen levels of both': nested(17, '[{"a":', '', '}]').slice(0, 200),
@@ -162,7 +162,7 @@ const limits = told<Body>(TOO_MUCH, {
   '600 members and 600 items': `{"b":[${Array.from({ length: 600 }, () => '0').join(',')}],${members(600).slice(1)}`,
 })
 
-const unfit = told<Body>(UNFIT, {
+const unfit = refusedAs<Body>(UNFIT, {
   ...each(
     text => text,
     ['null', 'true', 'false', '0', '-0', '1e400', '""', '"{}"', '[]', '[{}]', '{}', `[${ORDER}]`],

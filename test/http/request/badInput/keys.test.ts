@@ -1,12 +1,12 @@
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
-import { type Asking, badInput, JSON_TYPE, plain, told } from './harness.ts'
+import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
 /** The lines of Idempotency-Key, or what stands for the key at /idempotency-keys. */
 type Key = readonly [where: 'payment' | 'order' | 'refund' | 'path', ...lines: readonly string[]]
 type On = {
   readonly invoiceId: string
   readonly paymentId: string
-  /** What was created under the key KEPT. */
+  /** The resource that was created with the key KEPT. */
   readonly orderId: string
   readonly watched: readonly string[]
 }
@@ -17,8 +17,8 @@ const LONG = 'k'.repeat(255)
 /** As the bytes of UTF-8 go over the wire. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
-const request = ([where, ...lines]: Key, { invoiceId, paymentId }: On): Asking => {
-  const post = (path: string, body: object): Asking => ({
+const request = ([where, ...lines]: Key, { invoiceId, paymentId }: On): BadRequest => {
+  const post = (path: string, body: object): BadRequest => ({
     method: 'POST',
     path,
     headers: [JSON_TYPE, ...lines.map(line => ['Idempotency-Key', line] as const)],
@@ -54,11 +54,11 @@ badInput<Key, On>({
   },
   request,
   refused: [
-    ...told<Key>([400, 'idempotency_key_missing'], {
+    ...refusedAs<Key>([400, 'idempotency_key_missing'], {
       'a payment without a key': ['payment'],
       'a refund without a key': ['refund'],
     }),
-    ...told<Key>(INVALID, {
+    ...refusedAs<Key>(INVALID, {
       ...of('payment', {
         'an empty line': '',
         'nothing in quotes': '""',
@@ -137,8 +137,8 @@ badInput<Key, On>({
         '256 characters in quotes': `%22${LONG}k%22`,
       }),
     }),
-    ...told<Key>([404, 'resource_not_found'], of('path', { 'longer than a key can be written': 'k'.repeat(513) })),
-    ...told<Key>(NO_VALUE, {
+    ...refusedAs<Key>([404, 'resource_not_found'], of('path', { 'longer than a key can be written': 'k'.repeat(513) })),
+    ...refusedAs<Key>(NO_VALUE, {
       ...of(
         'path',
         plain(['key?operation=', 'key?operation=pay', 'key?operation=read_order', 'key?operation=toString']),
@@ -148,7 +148,7 @@ badInput<Key, On>({
         plain(['key?operation=CREATE_PAYMENT', 'key?operation=create_payment%00', 'key?operation=__proto__']),
       ),
     }),
-    ...told<Key>(
+    ...refusedAs<Key>(
       [400, 'unknown_parameter'],
       of('path', plain(['key?op=x', 'key?tenant=x', 'key?operation=create_order&operation=create_order'])),
     ),

@@ -1,4 +1,4 @@
-import type { Told } from './cases.ts'
+import type { Refusal } from './cases.ts'
 
 /** Merge patches of an open order, of one that was invoiced and of one that was cancelled. */
 
@@ -7,8 +7,8 @@ export type Refused = {
   readonly name: string
   /** As JSON, or as the text that is sent. */
   readonly patch: unknown
-  readonly told: Told
-  /** What the first violation must point at. */
+  readonly refusal: Refusal
+  /** The pointer of the first violation. */
   readonly pointer?: string
   readonly headers?: Headers
   readonly of?: 'invoiced' | 'cancelled' | 'deleted' | 'another’s'
@@ -16,22 +16,22 @@ export type Refused = {
 
 export const LINE = { sku: 'tea', quantity: 1, unit_amount: 900 }
 
-const INVALID: Told = [400, 'validation_failed']
-const WRONG_TYPE: Told = [415, 'unsupported_media_type']
-const WRONG_STATE: Told = [409, 'order_state_conflict']
-const GONE: Told = [404, 'resource_not_found']
+const INVALID: Refusal = [400, 'validation_failed']
+const WRONG_TYPE: Refusal = [415, 'unsupported_media_type']
+const WRONG_STATE: Refusal = [409, 'order_state_conflict']
+const GONE: Refusal = [404, 'resource_not_found']
 
-const invalid = (name: string, patch: unknown): Refused => ({ name, patch, told: INVALID })
+const invalid = (name: string, patch: unknown): Refused => ({ name, patch, refusal: INVALID })
 const typed = (name: string, type: string, patch: unknown = { description: 'never' }): Refused => ({
   name,
   patch,
-  told: WRONG_TYPE,
+  refusal: WRONG_TYPE,
   headers: { 'content-type': type },
 })
 const keys = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'x']))
 
-/** What an order has and nobody may change, each with the value that it has, or might have. */
+/** The read-only members of an order, each with a possible value. */
 const FORBIDDEN: Readonly<Record<string, unknown>> = {
   id: 'ord_00000000000000000000000000',
   state: 'completed',
@@ -137,17 +137,17 @@ const documents: readonly Refused[] = [
   invalid('text', '"description"'),
   invalid('a number', 1),
   invalid('a truth', true),
-  { name: 'nothing at all', patch: '', told: [400, 'invalid_json'] },
-  { name: 'a space', patch: ' ', told: [400, 'invalid_json'] },
-  { name: 'half a patch', patch: '{"description":', told: [400, 'invalid_json'] },
-  { name: 'two patches', patch: '{}{}', told: [400, 'invalid_json'] },
-  { name: 'undefined', patch: '{"description":undefined}', told: [400, 'invalid_json'] },
+  { name: 'nothing at all', patch: '', refusal: [400, 'invalid_json'] },
+  { name: 'a space', patch: ' ', refusal: [400, 'invalid_json'] },
+  { name: 'half a patch', patch: '{"description":', refusal: [400, 'invalid_json'] },
+  { name: 'two patches', patch: '{}{}', refusal: [400, 'invalid_json'] },
+  { name: 'undefined', patch: '{"description":undefined}', refusal: [400, 'invalid_json'] },
   {
     name: 'a member twice',
     patch: '{"description":"a","description":null}',
-    told: [400, 'duplicate_json_key'],
+    refusal: [400, 'duplicate_json_key'],
   },
-  { name: 'a form', patch: 'description=never', told: [400, 'invalid_json'] },
+  { name: 'a form', patch: 'description=never', refusal: [400, 'invalid_json'] },
 ]
 
 const types: readonly Refused[] = [
@@ -167,7 +167,7 @@ const types: readonly Refused[] = [
   {
     name: 'said to be compressed',
     patch: {},
-    told: WRONG_TYPE,
+    refusal: WRONG_TYPE,
     headers: { 'content-encoding': 'gzip' },
   },
 ]
@@ -176,36 +176,41 @@ const otherOrders: readonly Refused[] = [
   {
     name: 'other lines of an invoiced order',
     patch: { lines: [{ ...LINE, quantity: 2 }] },
-    told: WRONG_STATE,
+    refusal: WRONG_STATE,
     of: 'invoiced',
   },
   {
     name: 'other lines of an invoiced order, and a new description',
     patch: { description: 'never', lines: [LINE, LINE] },
-    told: WRONG_STATE,
+    refusal: WRONG_STATE,
     of: 'invoiced',
   },
   {
     name: 'lines of another sku of an invoiced order',
     patch: { lines: [{ ...LINE, sku: 'mug' }] },
-    told: WRONG_STATE,
+    refusal: WRONG_STATE,
     of: 'invoiced',
   },
-  { name: 'the removal of the lines of an invoiced order', patch: { lines: null }, told: INVALID, of: 'invoiced' },
-  { name: 'the state of an invoiced order', patch: { state: 'open' }, told: INVALID, of: 'invoiced' },
-  { name: 'a description of a cancelled order', patch: { description: 'never' }, told: WRONG_STATE, of: 'cancelled' },
-  { name: 'metadata of a cancelled order', patch: { metadata: { a: 'b' } }, told: WRONG_STATE, of: 'cancelled' },
+  { name: 'the removal of the lines of an invoiced order', patch: { lines: null }, refusal: INVALID, of: 'invoiced' },
+  { name: 'the state of an invoiced order', patch: { state: 'open' }, refusal: INVALID, of: 'invoiced' },
+  {
+    name: 'a description of a cancelled order',
+    patch: { description: 'never' },
+    refusal: WRONG_STATE,
+    of: 'cancelled',
+  },
+  { name: 'metadata of a cancelled order', patch: { metadata: { a: 'b' } }, refusal: WRONG_STATE, of: 'cancelled' },
   {
     name: 'the removal of what a cancelled order has',
     patch: { customer_reference: null },
-    told: WRONG_STATE,
+    refusal: WRONG_STATE,
     of: 'cancelled',
   },
-  { name: 'the state of a cancelled order', patch: { state: 'open' }, told: INVALID, of: 'cancelled' },
-  { name: 'a deleted order', patch: { description: 'never' }, told: GONE, of: 'deleted' },
-  { name: 'nothing, of a deleted order', patch: {}, told: GONE, of: 'deleted' },
-  { name: 'an order of another tenant', patch: { description: 'never' }, told: GONE, of: 'another’s' },
-  { name: 'nothing, of an order of another tenant', patch: {}, told: GONE, of: 'another’s' },
+  { name: 'the state of a cancelled order', patch: { state: 'open' }, refusal: INVALID, of: 'cancelled' },
+  { name: 'a deleted order', patch: { description: 'never' }, refusal: GONE, of: 'deleted' },
+  { name: 'nothing, of a deleted order', patch: {}, refusal: GONE, of: 'deleted' },
+  { name: 'an order of another tenant', patch: { description: 'never' }, refusal: GONE, of: 'another’s' },
+  { name: 'nothing, of an order of another tenant', patch: {}, refusal: GONE, of: 'another’s' },
 ]
 
 export const REFUSED: readonly Refused[] = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
 import { type Answer, anOrder, type Client, clientOf } from '../../../support/client.ts'
-import { type BadInputStage, refusesAll, takesAll } from './cases.ts'
+import { type BadInputFixtures, refusesAll, takesAll } from './cases.ts'
 import { type Refused, REFUSED } from './mergePatchTables.ts'
 import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Taken } from './mergePatchExamples.ts'
 
@@ -10,7 +10,7 @@ import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Taken } from './mergePatchEx
 const TENANT = 'bad-merge-patches'
 const TYPE = 'application/merge-patch+json'
 
-describe('the examples of RFC 7396, appendix A, and others in their manner', () => {
+describe('the examples of RFC 7396, appendix A, and similar ones', () => {
   for (const [original, patch, result] of RFC_EXAMPLES)
     it(`${original} patched with ${patch} is ${result}`, () => {
       const target: unknown = JSON.parse(original)
@@ -33,7 +33,7 @@ const patching = (
     headers: { 'if-match': '*', 'content-type': TYPE, ...headers },
   })
 
-const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => {
   const stranger = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
   const created = async (who = client): Promise<string> =>
     (await who.post('/orders', { ...anOrder(), customer_reference: 'mine', metadata: { kept: 'yes' } })).body.id
@@ -51,12 +51,12 @@ const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
 
 refusesAll(
   { set: 'merge patches', tenant: TENANT, least: 130 },
-  REFUSED.map(({ name, told, patch, headers, of, pointer }) => ({
+  REFUSED.map(({ name, refusal, patch, headers, of, pointer }) => ({
     name,
-    told,
+    refusal,
     send: async ({ client }) => {
       const answer = await patching(client, (of && paths[of]) ?? open, patch, headers)
-      expect(answer.headers.get('accept-patch')).to.equal(told[0] === 415 ? TYPE : null)
+      expect(answer.headers.get('accept-patch')).to.equal(refusal[0] === 415 ? TYPE : null)
       if (pointer !== undefined) expect(answer.body.errors[0].pointer).to.equal(pointer)
       return answer
     },
@@ -67,7 +67,7 @@ refusesAll(
 /** A new order, patched: what the patch does not name stays as it was. */
 const taking =
   ({ before = {}, patch, after = {}, version, type = TYPE }: Taken) =>
-  async ({ client }: BadInputStage): Promise<Answer> => {
+  async ({ client }: BadInputFixtures): Promise<Answer> => {
     const order = await client.post('/orders', { ...anOrder(), ...before })
     const path = `/orders/${order.body.id}`
     const patched = await patching(client, path, patch, { 'content-type': type })
@@ -78,7 +78,7 @@ const taking =
     return patched
   }
 
-/** What a finished order lets one do: leave everything as it is, or say something about it. */
+/** Patches of a completed order that are accepted: those that change nothing, or annotations only. */
 const FINISHED: readonly { readonly name: string; readonly of: 'invoiced' | 'cancelled'; readonly patch: object }[] = [
   { name: 'nothing, of an invoiced order', of: 'invoiced', patch: {} },
   { name: 'the same lines, of an invoiced order', of: 'invoiced', patch: { lines: anOrder().lines } },
@@ -112,7 +112,7 @@ takesAll(
     ...FINISHED.map(({ name, of, patch }) => ({
       name,
       status: 200,
-      send: ({ client }: BadInputStage) => patching(client, paths[of] ?? '', patch),
+      send: ({ client }: BadInputFixtures) => patching(client, paths[of] ?? '', patch),
     })),
   ],
   prepare,

@@ -1,9 +1,9 @@
 import { anOrder, approvedInvoice, aPayment, type Answer, newKey, pay } from '../../../support/client.ts'
 import { send } from '../../../support/wire.ts'
-import { type BadInputStage, type Case, refusesAll, type Told } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal } from './cases.ts'
 
 /**
- * Requests with more than one thing wrong: what is told is what the contract checks first. Framing, route, 401,
+ * Requests with several faults: the response names the one that the contract checks first. Framing, route, 401,
  * 429, 403 and 404, 413 and 415, 400, the key's replay, 428 and 412, 409.
  */
 
@@ -41,7 +41,7 @@ const ORDER = JSON.stringify(anOrder())
 
 const sending =
   ({ who = 'all', to = '/orders', method = 'POST', lines = [JSON_TYPE], body }: Sent) =>
-  ({ service }: BadInputStage): Promise<Answer> => {
+  ({ service }: BadInputFixtures): Promise<Answer> => {
     const filled = (text: string): string =>
       text
         .replaceAll('<order>', things.order)
@@ -59,8 +59,8 @@ const sending =
     })
   }
 
-const rows = (told: Told, all: Readonly<Record<string, Sent>>): Case[] =>
-  Object.entries(all).map(([name, sent]) => ({ name, told, send: sending(sent) }))
+const rows = (refusal: Refusal, all: Readonly<Record<string, Sent>>): Case[] =>
+  Object.entries(all).map(([name, sent]) => ({ name, refusal, send: sending(sent) }))
 
 const PAYMENT = '{"invoice_id":"<invoice>","amount":100,"currency":"USD"}'
 const missingPayment = PAYMENT.replace('<invoice>', `inv_${MISSING}`)
@@ -204,7 +204,7 @@ const states = [
   }),
 ]
 
-const prepare = async ({ client, service }: BadInputStage): Promise<void> => {
+const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => {
   const { invoiceId } = await approvedInvoice(client)
   const order = await client.post('/orders', anOrder())
   const usedKey = newKey()

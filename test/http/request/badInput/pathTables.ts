@@ -7,7 +7,7 @@ const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 const each = <T extends string>(names: readonly T[], of: (name: T) => readonly [string, string]): Texts =>
   Object.fromEntries(names.map(of))
 
-/** What stands in the place of an order's id, and cannot be one. */
+/** Malformed ids of orders. */
 export const NO_IDS: Texts = {
   'in lower case': 'ord_0123456789abcdefghjkmnpqrs',
   'with its prefix in capitals': 'ORD_<ord.>',
@@ -116,7 +116,7 @@ export const NO_IDS: Texts = {
   'with a colon before it': ':<ord>',
 }
 
-/** What does not decode is no id. */
+/** Ids that do not decode. */
 export const UNDECODABLE: Texts = {
   'a percent sign alone': '%',
   'a percent sign behind the id': '<ord>%',
@@ -135,7 +135,7 @@ export const UNDECODABLE: Texts = {
   'a character beyond Unicode': '%F5%80%80%80',
 }
 
-/** Whatever the method: there is no such path. */
+/** Paths that do not exist for any method. */
 export const NO_ROUTES: Texts = {
   ...each(['/', '//', '///', '/.', '/..', '/*', '/?', '/:', '/%20', '/%00', '/%2F'], path => [
     `the path ${path}`,

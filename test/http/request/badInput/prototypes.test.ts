@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
-import { ANY_VERSION, type Asking, badInput, JSON_TYPE, plain, told } from './harness.ts'
+import { ANY_VERSION, type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
-/** What would change every object there is, if it were copied without thought. The pollution is called `polluted`. */
+/** Bodies that would pollute the prototypes of all objects, if they were copied naively. The pollution is called `polluted`. */
 type Attack = readonly [where: keyof typeof WHERE, text: string]
 type On = {
   readonly orderId: string
@@ -19,7 +19,7 @@ const MERGE = ['Content-Type', 'application/merge-patch+json'] as const
 
 const posting =
   (path: (on: On) => string, body: (text: string, on: On) => string) =>
-  (text: string, on: On): Asking => ({
+  (text: string, on: On): BadRequest => ({
     method: 'POST',
     path: path(on),
     headers: [JSON_TYPE, ANY_VERSION, ['Idempotency-Key', newKey()]],
@@ -83,14 +83,14 @@ const WHERE = {
     () => '/api-keys',
     text => `{"name":"x","scopes":["orders:read"],"quota":{"requests":1,"window_seconds":1,${text}}}`,
   ),
-  patch: (text: string, { orderId }: On): Asking => ({
+  patch: (text: string, { orderId }: On): BadRequest => ({
     method: 'PATCH',
     path: `/orders/${orderId}`,
     headers: [MERGE, ANY_VERSION],
     body: text,
   }),
-  query: (text: string): Asking => ({ path: `/orders?${text}`, headers: [] }),
-  path: (text: string): Asking => ({ path: text, headers: [] }),
+  query: (text: string): BadRequest => ({ path: `/orders?${text}`, headers: [] }),
+  path: (text: string): BadRequest => ({ path: text, headers: [] }),
 } as const
 
 const of = (where: Attack[0], texts: readonly string[]): Record<string, Attack> =>
@@ -112,7 +112,7 @@ badInput<Attack, On>({
   },
   request: ([where, text], on) => WHERE[where](text, on),
   refused: [
-    ...told<Attack>(UNFIT, {
+    ...refusedAs<Attack>(UNFIT, {
       ...of('order', [
         PROTO,
         CONSTRUCTOR,
@@ -160,7 +160,7 @@ badInput<Attack, On>({
       ...of('patch', [`{"description":{${PROTO}}}`, '{"constructor":null}', '{"toString":null}', `[{${PROTO}}]`]),
       ...of('query', ['state=__proto__', 'currency=constructor', 'limit=__proto__', 'created_after=__proto__']),
     }),
-    ...told<Attack>([400, 'unknown_parameter'], {
+    ...refusedAs<Attack>([400, 'unknown_parameter'], {
       ...of('query', [
         '__proto__=x',
         '__proto__[polluted]=yes',
@@ -171,11 +171,11 @@ badInput<Attack, On>({
       ...of('query', ['constructor[prototype][polluted]=yes', '%5F%5Fproto%5F%5F=x', 'hasOwnProperty=x', 'valueOf=x']),
       ...of('query', ['__proto__=x&__proto__=y', 'polluted=yes', 'state[__proto__]=open', 'limit=1&prototype=x']),
     }),
-    ...told<Attack>(
+    ...refusedAs<Attack>(
       [404, 'resource_not_found'],
       of('path', ['/orders/__proto__', '/problems/__proto__', '/problems/hasOwnProperty', '/schemas/__proto__']),
     ),
-    ...told<Attack>(
+    ...refusedAs<Attack>(
       [404, 'route_not_found'],
       of('path', ['/__proto__', '/constructor/prototype', '/orders/x/__proto__']),
     ),

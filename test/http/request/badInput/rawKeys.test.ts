@@ -16,7 +16,7 @@ const TAB = 0x09
 const controls = [...Array.from({ length: 0x20 }, (_, code) => code), 0x7f].filter(code => code !== TAB)
 const hex = (code: number): string => `0x${code.toString(16).padStart(2, '0')}`
 
-type Row = readonly [name: string, line: string, told: string]
+type Row = readonly [name: string, line: string, refusal: string]
 const rows: readonly Row[] = [
   ...controls.map((code): Row => [`${hex(code)} within`, `a${String.fromCharCode(code)}b`, BAD]),
   ...[0x00, 0x0a, 0x0d, 0x1b, 0x7f].map(
@@ -60,8 +60,9 @@ describe('bad input: idempotency keys, byte by byte', function () {
     return answers.map(({ status, body }) => (status < 400 ? `${status}` : `${status} ${body.code}`)).join()
   }
 
-  for (const [name, line, told] of rows) it(`${told}: ${name}`, async () => expect(await codeOf(line)).to.equal(told))
-  it('writes nothing into the books', async () => expect(await writtenSince(store, untouched)).to.deep.equal([]))
+  for (const [name, line, refusal] of rows)
+    it(`${refusal}: ${name}`, async () => expect(await codeOf(line)).to.equal(refusal))
+  it('appends no event', async () => expect(await writtenSince(store, untouched)).to.deep.equal([]))
   it('201: white space around a key, or none before it', async () => {
     for (const line of [newKey(), ` \t ${newKey()} \t `, `"${newKey()}"\t`]) expect(await codeOf(line)).to.equal('201')
   })

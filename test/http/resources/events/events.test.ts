@@ -29,7 +29,7 @@ describe('GET /events', function () {
 
   const all = async (path = '/events?limit=100'): Promise<Fact[]> => (await client.get(path)).body.items
 
-  /** The events of the stream, as they come, until the count is reached. Whatever else may come is cut off. */
+  /** The events of the stream, as they come, until the count is reached. Later events are cut off. */
   const listen = async (
     { query = '', count, headers = {} }: { query?: string; count: number; headers?: Record<string, string> },
     meanwhile: () => Promise<unknown> = async () => undefined,
@@ -58,7 +58,7 @@ describe('GET /events', function () {
     return sent
   }
 
-  it('tells the facts in the order of the log, each once, with the ids of the store', async () => {
+  it('lists the facts in the order of the log, each once, with the ids of their events', async () => {
     const facts = await all()
     expect(new Set(facts.map(({ id }) => id)).size).to.equal(facts.length)
     const types = facts.map(({ type }) => type)
@@ -95,7 +95,7 @@ describe('GET /events', function () {
     expect(next.map(({ subject }: Fact) => subject)).to.deep.equal([order.body.id])
   })
 
-  it('tells only what was asked for: type, subject, position, time', async () => {
+  it('filters by type, subject, position and time', async () => {
     const facts = await all()
     const paid = facts.filter(({ type }) => type === 'invoice.paid')
     expect(await all('/events?type=invoice.paid')).to.deep.equal(paid)
@@ -107,13 +107,13 @@ describe('GET /events', function () {
     expect(await all(`/events?from_position=${BigInt(as_of_position) + 1n}`)).to.deep.equal([])
   })
 
-  it('tells nothing of another tenant', async () => {
+  it('has no facts of another tenant', async () => {
     const stranger = clientOf(service.api, await service.token({ tenant: 'events-stranger' }))
     const [mine] = await all()
     expect((await stranger.get(`/events?subject=${mine?.subject}`)).body.items).to.deep.equal([])
   })
 
-  it('streams the history, then what comes, with the same facts and ids as the pages', async () => {
+  it('streams the history, then new facts, with the same facts and ids as the pages', async () => {
     const before = await all()
     let order = ''
     const sent = await listen({ count: before.length + 1 }, async () => {

@@ -97,7 +97,7 @@ describe('GET /events/manifest', function () {
     }
   })
 
-  it(`says of any range what a reader of GET /events counts and hashes itself, ${RANGES} times for each tenant`, async () => {
+  it(`equals for any range the count and hash of a reader of GET /events, ${RANGES} times for each tenant`, async () => {
     const random = randomOf(7)
     for (const client of clients) {
       const facts = factsOf.get(client) ?? []
@@ -155,7 +155,7 @@ describe('GET /events/manifest', function () {
     ])
   })
 
-  it('refuses what is no position, no topic, no parameter', async () => {
+  it('refuses malformed positions, topics and parameters', async () => {
     const [client] = clients
     const codes = {
       '?from=-1': 'validation_failed',
@@ -214,7 +214,7 @@ describe('GET /events/manifest', function () {
     }
   })
 
-  it('leaves the facts of the house to the house: its tenant has no token, its type no items', async () => {
+  it('has no facts of the system tenant, which no token can name', async () => {
     const [client] = clients
     const refusal = await service.token({ tenant: 'ledger' }).catch((error: unknown) => error)
     expect(refusal).to.be.instanceOf(Error).and.to.have.property('message').that.includes('reserved')

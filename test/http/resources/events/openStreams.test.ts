@@ -83,7 +83,7 @@ describe('event streams and waiting requests', function () {
     }
   })
 
-  it('that wait for a position are limited for each caller too, and those of others wait', async () => {
+  it('that wait for a position are limited for each caller too, without effect on others', async () => {
     const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
     const ask = async (subject: string): Promise<number> =>
       (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...(await bearer(subject)) } })).status

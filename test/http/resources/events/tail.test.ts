@@ -125,7 +125,7 @@ describe('the tail of the feed of facts', function () {
     expect(statements).to.deep.equal([])
   })
 
-  it('begins where the feed is when the first follower comes, also after others have gone', async () => {
+  it('begins at the newest fact when the first follower comes, also after others have gone', async () => {
     await project('acme', 'acme')
     const first = await tail.follow('acme')
     first.close()
@@ -144,7 +144,7 @@ describe('the tail of the feed of facts', function () {
     followed.close()
   })
 
-  it('tells a follower that takes nothing that it is behind, and keeps nothing more for it', async () => {
+  it('marks a follower that reads nothing as behind, and queues nothing more for it', async () => {
     const followed = await tail.follow('acme')
     statements = []
     await project(...Array.from({ length: 400 }, () => 'acme'))

@@ -79,7 +79,7 @@ describe('the secrets of API keys', function () {
     expect(looked, 'files that speak of the key at all').to.be.above(0)
   })
 
-  it('cannot be made of a dump: its hashes and nonces open nothing', async () => {
+  it('cannot be derived from a dump: its hashes and nonces authenticate nothing', async () => {
     const { id, secret } = await issue()
     const kept: JsonObject[] = []
     for await (const { data } of store.readStream(`apiKey-${id}`)) kept.push(data)

@@ -100,7 +100,7 @@ describe('API keys', function () {
       })
     })
 
-    it('and shown without the secret ever after, by id and in the list', async () => {
+    it('and shown without the secret afterwards, by id and in the list', async () => {
       const { body, headers } = await issue()
       const { secret, ...shown } = body
       const read = await client.get(`/api-keys/${body.id}`)
@@ -111,7 +111,7 @@ describe('API keys', function () {
       expect(secretIn(secret)).to.have.length(43)
     })
 
-    it('once per Idempotency-Key: a repetition is shown the same bytes, also when the key is another by now', async () => {
+    it('once per Idempotency-Key: a replay has the same bytes, also after a rotation', async () => {
       const key = { 'idempotency-key': newKey() }
       const first = await issue({ scopes: ['payments:read', 'orders:read'] }, key)
       await rotate(first.body.id)
@@ -139,7 +139,7 @@ describe('API keys', function () {
       expect(new Set(answers.map(({ text }) => text)).size).to.equal(1)
     })
 
-    it('with nothing that whoever asks may not read themselves', async () => {
+    it('only with scopes that the caller holds', async () => {
       const poor = await as({ scopes: ['keys:manage', 'orders:read'] })
       expect((await poor.post('/api-keys', aKey())).status).to.equal(201)
       const more = await poor.post('/api-keys', aKey({ scopes: ['orders:read', 'audit:read', 'ledger:read'] }))
@@ -197,7 +197,7 @@ describe('API keys', function () {
       for (const answer of asked) expect(refused(answer)).to.deep.equal([403, 'credential_not_permitted'])
     })
 
-    it('alone: with a token beside them nobody knows who is meant', async () => {
+    it('alone: 400 together with a token', async () => {
       const { secret } = (await issue()).body
       expect(refused(await client.get('/orders', { 'x-api-key': secret }))).to.deep.equal([400, 'multiple_credentials'])
     })
@@ -225,7 +225,7 @@ describe('API keys', function () {
       expect((await use(one.secret)).status).to.equal(200)
     })
 
-    it('and told no more than that they are refused, whatever the reason; the reason is in the log', async () => {
+    it('and refused without a reason, which is in the log', async () => {
       const { id, secret } = (await issue()).body
       const wrong = createApiKeySecrets('dev', 'a pepper that is not that of the service').keyOf(id, 'x')
       const answers = [await use(`${secret}0`), await use(wrong)]
@@ -285,7 +285,7 @@ describe('API keys', function () {
         expect(refused(await rotate(id, { overlap_seconds }))).to.deep.equal([400, 'validation_failed'])
     })
 
-    it('again, which ends the oldest of what would be three', async () => {
+    it('again, which ends the oldest of three secrets', async () => {
       const { id, secret: first } = (await issue()).body
       const second = (await rotate(id)).body.secret
       const third = (await rotate(id)).body.secret
@@ -303,7 +303,7 @@ describe('API keys', function () {
       expect((await client.get(`/api-keys/${ids[lost]}`)).body.rotated_at).to.equal(null)
     })
 
-    it('once per Idempotency-Key: whoever lost the answer gets it again, and the secret in use goes on', async () => {
+    it('once per Idempotency-Key: a repeated request gets the same response, and the secret in use stays valid', async () => {
       const { id, secret } = (await issue()).body
       const key = { 'idempotency-key': newKey() }
       const again = (body: object = {}) => client.post(`/api-keys/${id}:rotate`, body, key)
@@ -339,7 +339,7 @@ describe('API keys', function () {
   })
 
   describe('are revoked', () => {
-    it('on every instance within seconds, and stay in sight', async () => {
+    it('on every instance within seconds, and are still shown', async () => {
       const { id, secret } = (await issue()).body
       const elsewhere = await anotherInstance()
       const apis = [service.api, elsewhere]
@@ -354,7 +354,7 @@ describe('API keys', function () {
       expect((await revoke(id)).status).to.equal(404)
     })
 
-    it('not by another tenant: their id is as missing as any', async () => {
+    it('not by another tenant: 404 as for a missing key', async () => {
       const { id, secret } = (await issue()).body
       const stranger = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
       for (const answer of [await stranger.get(`/api-keys/${id}`), await stranger.request('DELETE', `/api-keys/${id}`)])
@@ -365,7 +365,7 @@ describe('API keys', function () {
   })
 
   describe('expire', () => {
-    it('without an event: then they open nothing, and are shown so, under another tag', async () => {
+    it('without an event: they are refused, and shown as expired under another tag', async () => {
       const { id, secret } = (await issue({ expires_in_days: 1 })).body
       const later = await anotherInstance(DAY_MS + 1)
       expect(refused(await use(secret, '/orders', later))).to.deep.equal(INVALID)
@@ -377,7 +377,7 @@ describe('API keys', function () {
       expect((await clientOf(later, 'any').get(`/api-keys/${id}`, known)).status).to.equal(200)
     })
 
-    it('and a repetition of the request that made them says what it said then', async () => {
+    it('and a replay of the request that issued them has the same response', async () => {
       const key = { 'idempotency-key': newKey() }
       const first = await issue({ expires_in_days: 1 }, key)
       const later = clientOf(await anotherInstance(2 * DAY_MS), 'any')
@@ -426,7 +426,7 @@ describe('API keys', function () {
   })
 
   describe('need a pepper', () => {
-    it('without which every request about them, and with them, says what is missing', async () => {
+    it('without which every request about or with them names the missing setting', async () => {
       const { id, secret } = (await issue()).body
       const tokens = { verify: async () => ({ ...caller, tenant: TENANT }), close: () => undefined }
       const variant = await startVariant(service, {

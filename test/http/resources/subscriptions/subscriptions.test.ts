@@ -135,7 +135,7 @@ describe('subscriptions', function () {
       })
     }
 
-    it('of the one who resumes or replays it, too', async () => {
+    it('of the caller who resumes or replays it, too', async () => {
       const path = await subscribe()
       const other = await as({ scopes: ['events:subscribe', 'invoices:read'], subject: 'other' })
       expect((await other.post(`${path}:pause`, {})).status).to.equal(200)
@@ -144,7 +144,7 @@ describe('subscriptions', function () {
       expect((await client.get(path)).body.state).to.equal('paused')
     })
 
-    it('and of its creator still, whoever goes on with it', async () => {
+    it('and of its creator still, when another caller resumes it', async () => {
       const tenant = 'subscribers-revoked'
       const [creator, other] = [await as({ tenant, subject: 'creator' }), await as({ tenant, subject: 'other' })]
       const { id } = (await creator.post('/subscriptions', aSubscription())).body
@@ -240,7 +240,7 @@ describe('subscriptions', function () {
         'validation_failed',
       ]))
 
-    it('with an operation that nobody else sees, and no other number has', async () => {
+    it('with an operation that is 404 for other tenants and other numbers', async () => {
       const { body } = await client.post(`${await subscribe()}:replay`, { from: 'beginning' })
       const stranger = await as({ tenant: 'subscribers-strangers' })
       expect(told(await stranger.get(`/operations/${body.id}`))).to.deep.equal([404, 'resource_not_found'])
