@@ -52,7 +52,7 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
   const { secrets, load, now, monotonicNow = () => performance.now() } = options
   const lookup = createKeyLookup(load, monotonicNow)
 
-  const judge = ({ issued }: Reading, { id, secret }: ParsedKey): Principal | KeyFault => {
+  const decide = ({ issued }: Reading, { id, secret }: ParsedKey): Principal | KeyFault => {
     if (issued === undefined || issued.key.status === 'none') return 'key_unissued'
     const { key } = issued
     return faultOf(key, secrets.hashOfSent(id, secret), now()) ?? principalOf(issued, id, key)
@@ -62,10 +62,10 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
     if (sent.environment !== secrets.environment) return 'key_environment_wrong'
     const since = monotonicNow()
     const reading = await lookup.recentReading(sent.id)
-    const judged = judge(reading, sent)
+    const decided = decide(reading, sent)
     // An unknown secret may be from a rotation on another instance after the reading: a new secret is valid at once.
-    if (judged !== 'key_secret_wrong' || reading.at >= since) return judged
-    return judge(await lookup.newReading(sent.id), sent)
+    if (decided !== 'key_secret_wrong' || reading.at >= since) return decided
+    return decide(await lookup.newReading(sent.id), sent)
   }
 
   const verify = async (text: string): Promise<Principal | KeyRefused> => {

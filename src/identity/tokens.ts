@@ -110,7 +110,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   const verified = new LRUCache<string, Verified>({ max: MAX_CACHED_TOKENS, maxSize: CACHED_CHARACTERS_MAX })
   const nowSeconds = (): number => Math.floor(now() / 1000)
 
-  const verifyAnew = async (token: string, since: number): Promise<Verified | TokenFault> => {
+  const verifyNew = async (token: string, since: number): Promise<Verified | TokenFault> => {
     const read = readCompactToken(token)
     if (typeof read === 'string') return read
     const claims = readClaims(read.claims, options)
@@ -122,7 +122,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   }
 
   /** The cached verification of a token, as long as its key is in the set. */
-  const recall = (digest: string): Verified | undefined => {
+  const cachedVerification = (digest: string): Verified | undefined => {
     const known = verified.get(digest)
     if (!known || keys.isCurrent(known.header.alg, known.header.kid, known.key)) return known
     verified.delete(digest)
@@ -136,8 +136,8 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     const settling = keys.settle()
     if (settling) await settling
     const digest = hash('sha256', token, 'base64')
-    const known = recall(digest)
-    const outcome = known ?? (await verifyAnew(token, since))
+    const known = cachedVerification(digest)
+    const outcome = known ?? (await verifyNew(token, since))
     if (typeof outcome === 'string') return refuse(outcome)
     const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
     if (fault) return refuse(fault)

@@ -41,7 +41,7 @@ describe('identity: the form of an API key', () => {
     expect(formatKey('live', ID, new Uint8Array(32).fill(255))).to.equal(WRITTEN.ones)
   })
 
-  it('shows any one wrong character, and any two neighbours in the other order, without a look-up', () => {
+  it('detects one wrong character or two swapped neighbours without a lookup', () => {
     const key = formatKey(
       'dev',
       ID,
@@ -111,7 +111,7 @@ describe('identity: the secrets of API keys', () => {
     expect(createApiKeySecrets('dev', `${PEPPER}!`).hashOfSent(ID, keyOf(key).secret)).to.not.equal(hash)
   })
 
-  it('cannot be had by asking for the hash of a nonce', () => {
+  it('cannot be derived from the hash of a nonce', () => {
     const bits = BigInt(`0x${secrets.hashOfSent(ID, 'n1')}`)
     const asKey = formatKey('dev', ID, Buffer.from(bits.toString(16).padStart(64, '0'), 'hex'))
     expect(asKey).to.not.equal(secrets.keyOf(ID, 'n1'))

@@ -19,7 +19,7 @@ const PRODUCTION = {
 }
 
 describe('OIDC_ISSUER in production', () => {
-  it('is refused over plain http, and taken over https', () => {
+  it('is refused over plain http, and accepted over https', () => {
     for (const issuer of ['http://issuer.example', 'HTTP://issuer.example/x', 'http://localhost:9000'])
       expect(() => readConfig({ ...PRODUCTION, OIDC_ISSUER: issuer })).to.throw(
         StartupError,
@@ -41,7 +41,7 @@ describe('identity: the pepper of API keys', () => {
   const secretsOf = (env: Readonly<Record<string, string>>) =>
     openKeySecrets(readConfig({ LEDGER_DATA_DIR: dataDir, ...env }))
 
-  it('is made at first use and the same ever after, in a file of its owner’s alone', async () => {
+  it('is created at first use and kept, in a file that only its owner can read', async () => {
     const peppers = await Promise.all(Array.from({ length: 8 }, () => loadApiKeyPepper(dataDir)))
     expect(new Set(peppers).size).to.equal(1)
     expect(peppers[0]).to.match(/^[\w-]{43}$/)
@@ -53,7 +53,7 @@ describe('identity: the pepper of API keys', () => {
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
   })
 
-  it('is not believed when its file was cut short', async () => {
+  it('is refused when its file was truncated', async () => {
     await loadApiKeyPepper(dataDir)
     for (const content of ['', '\n', 'short\n']) {
       await writeFile(join(dataDir, 'api-keys', 'pepper'), content)
@@ -65,7 +65,7 @@ describe('identity: the pepper of API keys', () => {
     }
   })
 
-  it('is that of the setting, where there is one, and then no file is made', async () => {
+  it('is that of the setting, if set, and then no file is created', async () => {
     const [one, other] = [
       await secretsOf({ API_KEY_PEPPER: PEPPER }),
       await secretsOf({ API_KEY_PEPPER: `${PEPPER}y` }),
@@ -75,7 +75,7 @@ describe('identity: the pepper of API keys', () => {
     expect(one?.environment).to.equal('dev')
   })
 
-  it('is a refusal to start that names the setting, when it is too short', () => {
+  it('that is too short prevents the start, with the name of the setting', () => {
     for (const pepper of ['x', 'x'.repeat(31)])
       expect(() => readConfig({ API_KEY_PEPPER: pepper })).to.throw(
         StartupError,
@@ -83,7 +83,7 @@ describe('identity: the pepper of API keys', () => {
       )
   })
 
-  it('is never made up in production: without it there are no keys, and with it they are live', async () => {
+  it('is never generated in production: without it there are no keys, with it they are live keys', async () => {
     expect(await secretsOf(PRODUCTION)).to.equal(undefined)
     expect(await secretsOf({ ...PRODUCTION, API_KEY_PEPPER: '' })).to.equal(undefined)
     const live = await secretsOf({ ...PRODUCTION, API_KEY_PEPPER: PEPPER })

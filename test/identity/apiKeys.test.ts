@@ -102,10 +102,9 @@ describe('identity: API keys', () => {
     })
   })
 
-  it('have no quota where none was asked for', async () =>
-    expect(await openBench().verify(key)).to.not.have.property('quota'))
+  it('have no quota by default', async () => expect(await openBench().verify(key)).to.not.have.property('quota'))
 
-  it('are refused before anything is looked up when they can be none', async () => {
+  it('are refused without a lookup when malformed', async () => {
     const bench = openBench()
     const live = createApiKeySecrets('live', 'a pepper for the tests of the verifier').keyOf(ID, 'n1')
     const last = key.endsWith('0') ? '1' : '0'
@@ -162,7 +161,7 @@ describe('identity: API keys', () => {
     expect(bench.asked.length).to.be.within(2, 3)
   })
 
-  it('are read once in a while, not with every request; a revoked one goes when that is over', async () => {
+  it('are read every two seconds at most; a revoked one is refused after that', async () => {
     const bench = openBench()
     await Promise.all(Array.from({ length: 50 }, () => bench.verify(key)))
     expect(bench.asked).to.have.length(1)
@@ -194,7 +193,7 @@ describe('identity: API keys', () => {
     expect(bench.asked).to.have.length(2)
   })
 
-  it('that are made up wait in a line of their own: a known one does not stand behind them', async () => {
+  it('that are invented have a concurrency limit of their own, so that known ones are not delayed', async () => {
     const bench = openBench()
     await bench.verify(key)
     bench.pass(BELIEVED_MS)

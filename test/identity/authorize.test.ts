@@ -32,7 +32,7 @@ describe('identity: authorize', () => {
     expect(decision).to.deep.equal({ refused: 'resource_not_found', check: 'tenant' })
   })
 
-  it('lets an API key read and do nothing else, whatever scopes it carries', () => {
+  it('permits API keys to read only, whatever their scopes', () => {
     for (const scope of SCOPES) {
       const decision = authorize(principal({ kind: 'api_key' }), { scope })
       const expected = scope.endsWith(':read')
@@ -42,7 +42,7 @@ describe('identity: authorize', () => {
     }
   })
 
-  it('refuses a kind of credential that the operation does not take', () => {
+  it('refuses a kind of credential that the operation does not permit', () => {
     const demand: Demand = { scope: 'payments:settle', kinds: ['workload'] }
     expect(authorize(principal(), demand)).to.have.property('refused', 'credential_not_permitted')
     expect(authorize(principal({ kind: 'workload' }), demand)).to.have.property('granted', true)
@@ -64,7 +64,7 @@ describe('identity: authorize', () => {
     expect(authorize(principal({ subject: 'bob' }), demand)).to.have.property('granted', true)
   })
 
-  it('says 404 and not the rule to a caller of another tenant, and nothing of either to one without scope', () => {
+  it('is 404 for a caller of another tenant, and insufficient_scope before that', () => {
     const demand: Demand = { scope: 'invoice:approve', tenant: 'globex', otherThan: 'alice' }
     expect(authorize(principal(), demand)).to.have.property('check', 'tenant')
     expect(authorize(principal({ scopes: new Set() }), demand)).to.have.property('check', 'scope')

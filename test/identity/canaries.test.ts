@@ -157,7 +157,7 @@ describe('secrets', function () {
     })
   }
 
-  it('are found nowhere: not in logs, traces, metrics, events, audit records or tables', async () => {
+  it('are in no log, trace, metric, event, audit record or table', async () => {
     const client = clientOf(service.api, token)
     const { invoiceId } = await approvedInvoice(client)
     const paid = await client.post('/payments', aPayment(invoiceId), { 'idempotency-key': plant('idempotency key') })

@@ -67,7 +67,7 @@ describe('identity: the embedded issuer', () => {
     await rm(dataDir, { recursive: true })
   })
 
-  it('gives a workload a token that the verifier takes, by either way to send the secret', async () => {
+  it('gives a workload a token that the verifier accepts, by both ways to send the secret', async () => {
     const { client_id, client_secret } = client
     const ways = [
       await ask({ scope: 'orders:read payments:write' }, { authorization: basic(client) }),
@@ -127,7 +127,7 @@ describe('identity: the embedded issuer', () => {
     expect(named.status).to.equal(200)
   })
 
-  it('takes an assertion signed with the key of the client, once', async () => {
+  it('accepts an assertion signed with the client’s key, once', async () => {
     const key = await generateTestKey()
     const registered = { client_id: 'keyed', tenant: 'globex', scope: 'orders:read', jwks: { keys: [key.publicJwk] } }
     await writeFile(clientsFile(dataDir), JSON.stringify({ clients: [registered] }))

@@ -69,7 +69,7 @@ describe('identity: the issuer when its database fails', () => {
     return { status: response.status, code, retryAfter: response.headers.get('retry-after'), reported }
   }
 
-  it('says that it may be asked again while the database does not answer', async () => {
+  it('answers 503 with Retry-After while the database does not answer', async () => {
     const planted = new Unavailable('database', 'none', new Error('planted'))
     const { reported, ...answer } = await redeem(planted)
     expect(answer).to.deep.equal({ status: 503, code: 'temporarily_unavailable', retryAfter: '1' })

@@ -26,7 +26,7 @@ describe('identity: the files of the embedded issuer', () => {
     await writeFile(join(dataDir, 'issuer', name), content)
   }
 
-  it('gives two processes that both find nothing the content of the one that was first', async () => {
+  it('gives two processes that create it at once the content of the first', async () => {
     const { promise: otherIsDone, resolve } = Promise.withResolvers<void>()
     const slow = readOrCreatePrivate(dataDir, 'secret', async () => {
       await otherIsDone
@@ -38,7 +38,7 @@ describe('identity: the files of the embedded issuer', () => {
     expect(await readdir(dataDir)).to.deep.equal(['secret'])
   })
 
-  it('makes one key for all, and narrows a mode that is too wide', async () => {
+  it('has one key for all processes, and restricts a mode that is too wide', async () => {
     const keys = await Promise.all(Array.from({ length: 8 }, async () => await loadSigningKey(dataDir)))
     expect(new Set(keys.map(({ kid }) => kid))).to.have.property('size', 1)
     const path = join(dataDir, 'issuer', 'signing-key.json')
@@ -48,7 +48,7 @@ describe('identity: the files of the embedded issuer', () => {
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
   })
 
-  it('says which file is damaged, and quotes nothing of it', async () => {
+  it('names a damaged file, and quotes nothing of it', async () => {
     await loadSigningKey(dataDir)
     await loadClients(dataDir)
     for (const content of ['{"kty":"EC","d":"c2VjcmV0"}', '{c2VjcmV0', '', '[]']) {
@@ -66,7 +66,7 @@ describe('identity: the files of the embedded issuer', () => {
     }
   })
 
-  it('says in one sentence that the folder cannot be made', async () => {
+  it('names in one sentence the folder that cannot be created', async () => {
     const file = join(dataDir, 'file')
     await writeFile(file, '')
     expect(await sentence(loadSigningKey(file)))

@@ -24,10 +24,10 @@ const rsa = (modulusLength: number) => {
   return { ...jwk, kid: `rsa-${modulusLength}`, use: 'sig', alg: 'RS256' }
 }
 
-describe('identity: the start with an untrustworthy issuer', () => {
+describe('identity: the start is refused', () => {
   const publishing = (...keys: readonly object[]): Promise<string> => refusal({ fetchJwks: async () => ({ keys }) })
 
-  it('or an audience, by an empty name', async () => {
+  it('with an empty issuer or audience', async () => {
     for (const empty of ['', ' ']) {
       expect(await refusal({ issuer: empty })).to.equal('OIDC_ISSUER must not be empty.')
       expect(await refusal({ audience: empty })).to.equal('OIDC_AUDIENCE must not be empty.')
@@ -42,13 +42,13 @@ describe('identity: the start with an untrustworthy issuer', () => {
       expect(await refusal({ issuer: odd }), odd).to.match(/^OIDC_ISSUER must be an http or https URL/)
   })
 
-  it('for its empty key set, or one without a fit key', async () => {
+  it('with an issuer whose key set is empty or has no usable key', async () => {
     const { publicJwk } = await generateTestKey('ES384')
     for (const keys of [[], [publicJwk], [{ ...publicJwk, use: 'enc' }]])
       expect(await publishing(...keys)).to.equal('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
   })
 
-  it('for a shared secret among its keys, under whatever name', async () => {
+  it('with an issuer that publishes a shared secret, under any name', async () => {
     const { publicJwk } = await generateTestKey()
     const secret = { kty: 'oct', k: Buffer.alloc(32, 1).toString('base64url'), kid: 'shared' }
     for (const odd of [secret, { ...secret, alg: 'HS256', use: 'sig' }, { ...publicJwk, alg: 'HS512', kid: 'shared' }])
@@ -57,7 +57,7 @@ describe('identity: the start with an untrustworthy issuer', () => {
       )
   })
 
-  it('for an RSA key that is too short, beside good ones', async () => {
+  it('with an issuer that publishes a short RSA key, beside good ones', async () => {
     const { publicJwk } = await generateTestKey()
     for (const bits of [1024, 2040])
       expect(await publishing(publicJwk, rsa(bits))).to.equal(
@@ -66,11 +66,11 @@ describe('identity: the start with an untrustworthy issuer', () => {
     for (const bits of [2048, 3072]) expect(await publishing(rsa(bits))).to.equal('opened')
   })
 
-  it('unless it is only out of reach: then tokens are refused until it answers', async () => {
+  it('but not with an unreachable issuer: then tokens are refused until it answers', async () => {
     expect(await refusal({ fetchJwks: () => Promise.reject(new Error('connection refused')) })).to.equal('opened')
   })
 
-  it('stops the service with one sentence that names the setting', async function () {
+  it('with one sentence that names the setting', async function () {
     this.timeout(60_000)
     const issuer = await startTestIssuer(await generateTestKey('RS256', { modulusLength: 1024 }))
     const env = {

@@ -26,7 +26,7 @@ const issuerThatAnswers = async (first: readonly Answer[]) => {
 }
 
 describe('reading the keys of an issuer', () => {
-  it('asks an issuer again that is overloaded, after the pause that it names', async () => {
+  it('retries an overloaded issuer after its Retry-After', async () => {
     using overloaded = await issuerThatAnswers([
       { status: 503, retryAfter: '0' },
       { status: 503, retryAfter: '1' },
@@ -39,7 +39,7 @@ describe('reading the keys of an issuer', () => {
     ['a 503 whose pause is longer than a reading may take', { status: 503, retryAfter: '60' }],
     ['another failure', { status: 500, retryAfter: '0' }],
   ] as const)
-    it(`does not ask again after ${title}`, async () => {
+    it(`does not retry after ${title}`, async () => {
       using failing = await issuerThatAnswers([answer])
       const failure = await jwksOverHttp(failing.issuer)().catch((error: unknown) => error)
       expect(failure).to.be.an('error').with.property('message', `The issuer answered ${answer.status}.`)

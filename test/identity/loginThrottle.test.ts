@@ -70,7 +70,7 @@ const behaves = (stage: () => Stage): void => {
     expect(await throttle.begin({ username, address: newName() })).to.be.within(1, 300)
   })
 
-  it('takes attempts again when the five minutes are over', async () => {
+  it('accepts attempts again after five minutes', async () => {
     const { open, pass } = stage()
     const throttle = await open()
     const attempt = { username: newName(), address: newName() }
@@ -111,7 +111,7 @@ describe('identity: failed logins, in Postgres', function () {
     others: 200,
   }))
 
-  it('are counted for all instances together, and no name is written down', async () => {
+  it('are counted across all instances, and no name is stored', async () => {
     const [one, other] = [await openDatabaseLoginThrottle(database), await openDatabaseLoginThrottle(database)]
     const username = `user-${randomUUID()}`
     for (let n = 0; n < 10; n++)

@@ -166,7 +166,7 @@ describe('identity: third-party client libraries', function () {
         expect((await openid.refreshTokenGrant(config, second.refresh_token ?? '')).access_token).to.be.a('string')
       })
 
-    it('gets a token for a workload, and is told that another resource is not one of this issuer', async () => {
+    it('gets a token for a workload, and invalid_target for an unknown resource', async () => {
       const config = await openid.discovery(
         new URL(d.issuer),
         d.clients.workload,

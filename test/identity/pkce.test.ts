@@ -344,7 +344,7 @@ describe('identity: misuse of the authorization code', function () {
     })
   })
 
-  it('believes no id token at the API', async () => {
+  it('is not replaced by an id token at the API', async () => {
     const { body } = await d.token(d.redemption(await d.grant({ scope: 'openid orders:read', nonce: 'n-1' })))
     expect(body['scope']).to.equal('orders:read')
     expect(await d.api(String(body['id_token']))).to.equal('token_invalid')

@@ -31,7 +31,7 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       expect(await records.get(one)).to.equal(undefined)
     })
 
-    it('let one of twenty consume, and say that it is', async () => {
+    it('are consumed by one of twenty, and then consumed', async () => {
       const one = record()
       await records.put(one)
       const won = await Promise.all(Array.from({ length: 20 }, () => records.consume(one)))
@@ -41,13 +41,13 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       expect(await records.consume(nameOf())).to.equal(false)
     })
 
-    it('take one of twenty that must be new', async () => {
+    it('accept one of twenty with the same new id', async () => {
       const one = record()
       const taken = await Promise.all(Array.from({ length: 20 }, () => records.putIfNew(one)))
       expect(taken.filter(Boolean)).to.have.length(1)
     })
 
-    it('are not there any more when their time is over', async () => {
+    it('are gone after their expiry', async () => {
       const one = { ...record(), lifetimeSeconds: 0 }
       await records.put(one)
       expect(await records.get(one)).to.equal(undefined)

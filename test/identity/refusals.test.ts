@@ -18,13 +18,13 @@ describe('identity: tokens refused for their form, header and signature', () => 
     expect(await forge.verifier.verify(undefined)).to.deep.equal({ refused: 'unauthenticated', fault: 'missing' })
   })
 
-  it('says nothing of the expiry of a token whose signature is wrong', async () => {
+  it('does not reveal the expiry of a token with a wrong signature', async () => {
     const { keys, claims, verifier } = forge
     const forged = signToken({ ...keys.stranger, kid: keys.good.kid }, claims({ iat: NOW - 300, exp: NOW - 30 }))
     expect(await verifier.verify(forged)).to.deep.equal({ refused: 'token_invalid', fault: 'signature_invalid' })
   })
 
-  it('refuses a forged token also when the good one with the same claims is known already', async () => {
+  it('refuses a forged token also when a valid one with the same claims is cached', async () => {
     const { good, verifier } = forge
     const token = good()
     const forged = withSegment(token, 2, () => good().split('.')[2] ?? '')

@@ -35,7 +35,7 @@ describe('identity: tokens refused for their claims', () => {
     })
   }
 
-  it('makes a workload of a client that speaks for itself', async () => {
+  it('takes a client whose id is the subject for a workload', async () => {
     expect(await forge.verifier.verify(forge.good())).to.deep.equal({
       tenant: 'acme',
       subject: 'client-1',
@@ -45,7 +45,7 @@ describe('identity: tokens refused for their claims', () => {
     })
   })
 
-  it('makes a user of another subject, and drops the scopes that mean nothing here', async () => {
+  it('takes any other subject for a user, and drops unknown scopes', async () => {
     const token = signToken(forge.keys.good, forge.user({ scope: 'openid orders:read admin', role: 'owner' }))
     expect(await forge.verifier.verify(token)).to.deep.equal({
       tenant: 'acme',

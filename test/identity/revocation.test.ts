@@ -33,7 +33,7 @@ describe('identity: revocation', function () {
 
   after(() => database.close())
 
-  it('a refresh token takes its grant along: the API refuses its access tokens at once', async () => {
+  it('a revoked refresh token revokes its grant: the API refuses its access tokens at once', async () => {
     const [mine, other] = [await d.tokens(), await d.tokens()]
     expect(
       await d.revoke({ client_id: d.clients.web, token: mine.refresh, token_type_hint: 'refresh_token' }),
@@ -43,7 +43,7 @@ describe('identity: revocation', function () {
     expect(await d.api(other.access)).to.equal('ok')
   })
 
-  it('an access token goes alone', async () => {
+  it('an access token is revoked alone', async () => {
     const { access, refresh } = await d.tokens()
     expect(await d.revoke({ client_id: d.clients.web, token: access })).to.equal(200)
     expect(await d.api(access)).to.equal('token_invalid')
@@ -51,7 +51,7 @@ describe('identity: revocation', function () {
     expect(await d.api(String(next.body['access_token']))).to.equal('ok')
   })
 
-  it('a workload takes its own token back', async () => {
+  it('a workload revokes its own token', async () => {
     const { workload } = d.clients
     const { body } = await d.token({ grant_type: 'client_credentials', scope: 'orders:read' }, d.basic(workload))
     const token = String(body['access_token'])
@@ -73,7 +73,7 @@ describe('identity: revocation', function () {
     expect((await d.refresh(refresh)).status).to.equal(200)
   })
 
-  it('another instance refuses it within 5 s, also one that was asked just before', async () => {
+  it('another instance refuses it within 5 s, also one that accepted it just before', async () => {
     const elsewhere = await openRevocations({ database, onUnread: () => undefined })
     const { access, refresh } = await d.tokens()
     expect(await elsewhere.isRevoked(named(access))).to.equal(false)

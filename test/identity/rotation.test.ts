@@ -45,7 +45,7 @@ describe('identity: key rotation', () => {
     ;[first, second, stranger] = await Promise.all([generateTestKey(), generateTestKey('RS256'), generateTestKey()])
   })
 
-  it('takes tokens of the old and of the new key while both are published', async () => {
+  it('accepts tokens of both keys while both are published', async () => {
     const { state, token, outcome } = await openWorld([first])
     const old = token(first)
     expect(await outcome(old)).to.equal('ok')
@@ -133,7 +133,7 @@ describe('identity: key rotation', () => {
     expect(state.fetches).to.be.at.most(keys.length + 1)
   })
 
-  it('goes on with the keys that it has while the issuer is down, for 15 minutes', async () => {
+  it('uses the last keys while the issuer is down, for 15 minutes', async () => {
     const { state, token, outcome, pass } = await openWorld([first])
     state.down = true
     for (let minute = 0; minute < 14; minute += 1) {
@@ -149,7 +149,7 @@ describe('identity: key rotation', () => {
     expect(state.failures).to.be.above(1)
   })
 
-  it('says that the keys cannot be had, and not that the token is wrong, for a new key while the issuer is down', async () => {
+  it('answers keys_unavailable, not token_invalid, for a new key while the issuer is down', async () => {
     const { state, verifier, token, outcome } = await openWorld([first])
     state.down = true
     expect(await verifier.verify(token(second))).to.deep.equal({

@@ -8,7 +8,7 @@ const WRONG = 'That did not work. Check the user name and the password.'
 const claimsOf = (token: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
-describe('identity: users who log in and decide', function () {
+describe('identity: users who log in and consent', function () {
   this.timeout(60_000)
   let d: Delegation
 
@@ -56,7 +56,7 @@ describe('identity: users who log in and decide', function () {
       expect(page.text).to.include(words)
   })
 
-  it('read that it wants to know who they are, or asks for nothing that there is', async () => {
+  it('see requests for their identity alone, and for no known scope', async () => {
     const { page } = await d.toConsent({ scope: 'openid orders:read' })
     expect(page.text).to.include('<li>Know your user name</li><li>See your orders</li>')
     const odd = await d.toConsent({ scope: 'everything' })
@@ -85,7 +85,7 @@ describe('identity: users who log in and decide', function () {
     for (const { status, left } of attempts) expect([status, left]).to.deep.equal([403, undefined])
   })
 
-  it('can correct themselves, and write their name as they like', async () => {
+  it('can retry, with their name in any case', async () => {
     const { on, page } = await loginPage()
     const again = await logIn(on, page, d.users.user, 'not the password')
     expect(again.text).to.include(`value="${d.users.user}"`)
@@ -93,7 +93,7 @@ describe('identity: users who log in and decide', function () {
     expect(consent.text).to.include('to act for you?')
   })
 
-  it('give no more than they have', async () => {
+  it('consent to their own scopes only', async () => {
     const { page } = await d.toConsent({}, d.users.narrow)
     expect(page.text).to.match(/but you may not do this yourself[^]*Create, change and cancel orders/)
     const { access, scope, refresh } = await d.tokens({}, d.users.narrow)
@@ -110,7 +110,7 @@ describe('identity: users who log in and decide', function () {
     expect(left?.searchParams.get('error')).to.equal('access_denied')
   })
 
-  it('of another tenant do not get in by a session of their own', async () => {
+  it('of another tenant are not logged in by their session', async () => {
     const theirs = await d.client({ client_id: 'theirs', public: true, tenant: `o-${d.mark}` })
     await d.settle()
     const on = d.browser()
@@ -126,7 +126,7 @@ describe('identity: users who log in and decide', function () {
     expect(left?.searchParams.get('code')).to.be.a('string')
   })
 
-  it('whose name is the id of the application cannot speak for it', async () => {
+  it('whose name is the id of the application are not taken for it', async () => {
     const id = await d.client({ client_id: 'namesake', public: true })
     await addUser(d.dataDir, { username: id, tenant: d.tenant, scope: 'orders:read' }, d.password)
     await d.settle()
@@ -170,7 +170,7 @@ describe('identity: users who log in and decide', function () {
       expect(seen.text).to.include('did not come from our page')
     }
 
-    it('are believed from our own page alone', async () => {
+    it('are accepted from the issuer’s own pages only', async () => {
       const { on, page } = await loginPage()
       const other = formOf((await loginPage()).page)
       const { action, csrf } = formOf(page)
@@ -201,7 +201,7 @@ describe('identity: users who log in and decide', function () {
       expect(left?.searchParams.get('error')).to.equal('access_denied')
     })
 
-    it('do not come before their turn', async () => {
+    it('are refused before their step', async () => {
       const { on, page } = await loginPage()
       const { action, csrf } = formOf(page)
       const early = await on.post(action.replace(/login$/, 'consent'), { csrf, decision: 'allow' })

@@ -49,7 +49,7 @@ describe('identity: the token verifier', () => {
     verifier.close()
   })
 
-  it('does not take the keys of an issuer whose metadata name another one', async () => {
+  it('refuses the keys of an issuer whose metadata names another one', async () => {
     const elsewhere = issuer.issuer.replace('127.0.0.1', 'localhost')
     const faults: unknown[] = []
     const verifier = await open({ issuer: elsewhere, onKeysUnreachable: fault => faults.push(fault) })
@@ -58,7 +58,7 @@ describe('identity: the token verifier', () => {
     verifier.close()
   })
 
-  it('says again of a token that it knows that it has expired, once its time and the leeway are over', async () => {
+  it('refuses a cached token as expired after its time and the leeway', async () => {
     let nowMs = Date.now()
     const verifier = await open({ now: () => nowMs })
     const token = signToken(key, claimsFor(issuer.issuer, {}, nowMs))

@@ -68,9 +68,9 @@ const identification =
 
 /** The caller without the scopes that an operator revoked, whatever its credential says. */
 const withoutRevoked = (principal: Principal, { revoked }: TenantState): Principal => {
-  const taken = revoked.get(principal.subject)
-  if (taken === undefined || taken.size === 0) return principal
-  return { ...principal, scopes: new Set([...principal.scopes].filter(scope => !taken.has(scope))) }
+  const revokedScopes = revoked.get(principal.subject)
+  if (revokedScopes === undefined || revokedScopes.size === 0) return principal
+  return { ...principal, scopes: new Set([...principal.scopes].filter(scope => !revokedScopes.has(scope))) }
 }
 
 const checkPermission = (principal: Principal, { scope, orScopes = [], kinds }: AnyRoute): void => {

@@ -22,6 +22,6 @@ export const challengeOf = ({ code, extras }: Problem, publicUrl: string | undef
     error_description: error && PROBLEMS[code].title,
     scope: error === 'insufficient_scope' ? extras.scopes?.join(' ') : undefined,
   }
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-  return given.length === 0 ? 'Bearer' : `Bearer ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+  const present = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return present.length === 0 ? 'Bearer' : `Bearer ${present.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }

@@ -35,15 +35,15 @@ const responses = new Map<string, ZodOpenApiResponseObject>()
 
 /** The response of this status for exactly these codes; the same object for every endpoint that has them. */
 export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpenApiResponseObject => {
-  const told = inOrder(errors)
-  const id = told.every(isAlone) ? String(status) : [status, ...told].join('.')
+  const ordered = inOrder(errors)
+  const id = ordered.every(isAlone) ? String(status) : [status, ...ordered].join('.')
   const response = responses.get(id) ?? {
     id,
-    description: told.map(code => `${code}: ${PROBLEMS[code].title}`).join(' '),
+    description: ordered.map(code => `${code}: ${PROBLEMS[code].title}`).join(' '),
     headers: failureHeadersOf(status),
     content: { 'application/problem+json': { schema: problemSchema } },
-    'x-error-codes': told,
-    'x-retry': Object.fromEntries(told.map(code => [code, retryOf(code)])),
+    'x-error-codes': ordered,
+    'x-retry': Object.fromEntries(ordered.map(code => [code, retryOf(code)])),
     'x-status': status,
   }
   responses.set(id, response)

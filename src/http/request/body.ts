@@ -143,15 +143,15 @@ export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: Bo
   new Promise((resolve, reject) => {
     if (!isAnnounced(req)) return resolve()
     if (lengthOf(req) > maxBytes) return reject(tooLarge(maxBytes))
-    const look = (): void => {
+    const checkSize = (): void => {
       if (req.readableLength > maxBytes) end(tooLarge(maxBytes))
       else if (req.complete) end()
     }
-    const gone = (): void => end(new Problem('bad_request_framing'))
+    const onDisconnect = (): void => end(new Problem('bad_request_framing'))
     const end = awaitBody(awaiting, lengthOf(req) || maxBytes, problem => {
-      req.off('readable', look).off('close', gone).off('error', gone)
+      req.off('readable', checkSize).off('close', onDisconnect).off('error', onDisconnect)
       // The stream drops its 'readable' mode in the next turn; its reader must begin after that.
       setImmediate(() => (problem ? reject(problem) : resolve()))
     })
-    req.on('readable', look).on('close', gone).on('error', gone)
+    req.on('readable', checkSize).on('close', onDisconnect).on('error', onDisconnect)
   })

@@ -30,8 +30,8 @@ export type RequestToCheck = {
 export const checkedCall = async (services: Services, { req, res, declared, principal }: RequestToCheck) => {
   const params = checkedParams(req, declared)
   const accept = acceptedType(req, declared)
-  const asked = headerOf(req, 'api-version') ?? OLDEST_VERSION
-  if (isVersion(asked)) res.locals['apiVersion'] = asked
+  const requestedVersion = headerOf(req, 'api-version') ?? OLDEST_VERSION
+  if (isVersion(requestedVersion)) res.locals['apiVersion'] = requestedVersion
   const sent = await readBody(req, declared, {
     caller: principal ? callerOf(principal) : addressAccount(res),
     deadlineMs: services.bodyDeadlineMs,
@@ -39,7 +39,7 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
     sendContinue: () => sendContinueTo(req, res),
   })
   // After the body, since 413 and 415 come before any other 400.
-  const apiVersion = checkedVersion(asked)
+  const apiVersion = checkedVersion(requestedVersion)
   const body = declared.body && checked(declared.body, sent, '')
   const query = checkedQuery(req, declared)
   const keyLines = req.headersDistinct['idempotency-key']
@@ -77,9 +77,9 @@ const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute
   return accepted
 }
 
-const checkedVersion = (asked: string): string => {
-  if (!isVersion(asked)) throw new Problem('unsupported_api_version')
-  return asked
+const checkedVersion = (requestedVersion: string): string => {
+  if (!isVersion(requestedVersion)) throw new Problem('unsupported_api_version')
+  return requestedVersion
 }
 
 const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown => {
@@ -96,13 +96,13 @@ const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
 }
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
-  const given = new URL(req.url, 'http://localhost').searchParams
+  const parameters = new URL(req.url, 'http://localhost').searchParams
   // One pass over the parameters, since no limit applies before this check.
   const counts = new Map<string, number>()
-  for (const name of given.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  for (const name of parameters.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
   const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))
   if (wrong.length > 0) throw new Problem('unknown_parameter', { errors: wrong.map(wrongParameter) })
-  return query && checked(query, Object.fromEntries(given), '?')
+  return query && checked(query, Object.fromEntries(parameters), '?')
 }
 
 const wrongParameter = ([name, count]: readonly [name: string, count: number]): Violation => ({
@@ -120,6 +120,6 @@ const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, n
   const known = headerOf(req, 'if-none-match')
   if (known === undefined) return matches
   // RFC 9110 §13.1.2: a match of If-None-Match is 304 for GET, and a failed precondition for other methods.
-  const isKnownAlready = ifNoneMatch(known)
-  return etag => matches(etag) && !isKnownAlready(etag)
+  const isCurrent = ifNoneMatch(known)
+  return etag => matches(etag) && !isCurrent(etag)
 }

@@ -11,8 +11,8 @@ const SAMPLED = 1
 
 /** The caller's correlation id if it is well-formed, else a new one; malformed ids are never echoed. */
 export const correlationIdOf = ({ headers }: IncomingMessage): string => {
-  const given = headers['x-correlation-id']
-  return typeof given === 'string' && CORRELATION_ID.test(given) ? given : randomUUID()
+  const header = headers['x-correlation-id']
+  return typeof header === 'string' && CORRELATION_ID.test(header) ? header : randomUUID()
 }
 
 /**
@@ -20,10 +20,10 @@ export const correlationIdOf = ({ headers }: IncomingMessage): string => {
  * malformed header counts as absent.
  */
 export const traceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
-  const [given = '', ...others] = headersDistinct['traceparent'] ?? []
-  const [found, version, ids, flags = '', rest] = TRACEPARENT.exec(given) ?? []
+  const [header = '', ...others] = headersDistinct['traceparent'] ?? []
+  const [found, version, ids, flags = '', rest] = TRACEPARENT.exec(header) ?? []
   if (found === undefined || others.length > 0) return undefined
-  if (version === KNOWN_VERSION) return rest === undefined ? given : undefined
+  if (version === KNOWN_VERSION) return rest === undefined ? header : undefined
   const sampled = Number.parseInt(flags, 16) & SAMPLED
   return `${KNOWN_VERSION}-${ids}-0${sampled}`
 }

@@ -14,14 +14,14 @@ const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
  * of the request permits.
  */
 export const preferenceOf = (header: string | undefined, waitMaxMs: number): Preference => {
-  const asked = ((header ?? '').match(MEMBER) ?? []).map(
+  const preferences = ((header ?? '').match(MEMBER) ?? []).map(
     preference => preference.split(';', 1)[0]?.trim().toLowerCase() ?? '',
   )
-  const wait = asked
+  const wait = preferences
     .map(preference => /^wait="?(\d{1,6})"?$/.exec(preference)?.[1])
     .find(seconds => seconds !== undefined)
   return {
-    respondAsync: asked.includes('respond-async'),
+    respondAsync: preferences.includes('respond-async'),
     waitMs: wait === undefined ? undefined : Math.min(Number(wait) * MS_PER_SECOND, waitMaxMs),
   }
 }

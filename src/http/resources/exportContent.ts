@@ -103,22 +103,22 @@ export const readContent = route({
     const headers = { ...PRIVATE_CACHING, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
     if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
     const length = byte_count ?? 0n
-    const asked = rangeOf(call, { etag, length })
-    if (asked === 'not satisfiable')
+    const requested = rangeOf(call, { etag, length })
+    if (requested === 'not satisfiable')
       throw new Problem('range_not_satisfiable', {
         detail: `The file has ${length} bytes.`,
         headers: { 'Accept-Ranges': 'bytes', 'Content-Range': `bytes */${length}` },
       })
-    const range = asked ?? { first: 0n, end: length }
+    const range = requested ?? { first: 0n, end: length }
     await recordExportRead(call, 'read_export')
     return {
-      status: asked ? 206 : 200,
+      status: requested ? 206 : 200,
       stream: contentOf(call, row, range),
       contentType: `${CONTENT_TYPES[format]}${PARAMETERS[format]}`,
       headers: {
         ...headers,
         ...headersOf(row, range),
-        ...(asked ? { 'Content-Range': `bytes ${range.first}-${range.end - 1n}/${length}` } : {}),
+        ...(requested ? { 'Content-Range': `bytes ${range.first}-${range.end - 1n}/${length}` } : {}),
       },
     }
   },

@@ -28,9 +28,9 @@ const entrySchema = z
 
 const jsonOf = (data: object): Record<string, z.core.util.JSONType> => {
   // The idempotency record concerns one caller and is not shown.
-  const { claim: _, ...told } = data as { claim?: unknown }
+  const { claim: _, ...shown } = data as { claim?: unknown }
   return JSON.parse(
-    JSON.stringify(told, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
+    JSON.stringify(shown, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
   )
 }
 

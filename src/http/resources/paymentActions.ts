@@ -77,8 +77,8 @@ const refundPayment = route({
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount ?? null
     const claim = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
-    const asked = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
-    const refunded = await refund(ledger, { ...asked, amount: amount === null ? null : BigInt(amount) }, context)
+    const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
+    const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
     const { status: _, headers, ...rest } = replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}
     return { status: 200, headers: kept, ...rest }

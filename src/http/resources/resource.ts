@@ -67,9 +67,9 @@ type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
 
 export const problemOfRejection = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
   if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
-  const told = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
+  const params = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
   return new Problem(rejection.rejected, {
-    ...(told.length > 0 ? { detail: `See ${told.join(', ')}.` } : {}),
+    ...(params.length > 0 ? { detail: `See ${params.join(', ')}.` } : {}),
     ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
     ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
   })

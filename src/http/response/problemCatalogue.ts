@@ -188,9 +188,12 @@ export const statusOf = (code: ErrorCode): number => PROBLEMS[code].status
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(PROBLEMS, code)
 
-export const retryOf = (code: ErrorCode, { afterSeconds: known }: ProblemExtras = {}): ProblemDocument['retry'] => {
-  const { strategy, afterSeconds: usual }: Entry = PROBLEMS[code]
-  const afterSeconds = known ?? usual
+export const retryOf = (
+  code: ErrorCode,
+  { afterSeconds: knownSeconds }: ProblemExtras = {},
+): ProblemDocument['retry'] => {
+  const { strategy, afterSeconds: usualSeconds }: Entry = PROBLEMS[code]
+  const afterSeconds = knownSeconds ?? usualSeconds
   const retryable = !NOT_RETRYABLE.includes(strategy)
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
 }
@@ -199,7 +202,7 @@ const ERRORS_LISTED_MAX = 20
 const POINTER_CHARS_MAX = 256
 
 /** The first violations and how many there are in all, so that a response does not grow with its request. */
-const listed = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
+const firstViolations = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
   const first = errors.slice(0, ERRORS_LISTED_MAX).map(one => ({ ...one, pointer: shortened(one.pointer) }))
   if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }
   return { errors: first, total: `There are ${errors.length} violations; the first ${ERRORS_LISTED_MAX} are listed.` }
@@ -213,7 +216,7 @@ export const documentOf = (
   { instance, correlationId }: { instance: string; correlationId: string },
 ): ProblemDocument => {
   const { status, category, title } = PROBLEMS[code]
-  const { errors, total } = extras.errors ? listed(extras.errors) : {}
+  const { errors, total } = extras.errors ? firstViolations(extras.errors) : {}
   return {
     type: `/problems/${code}`,
     title,

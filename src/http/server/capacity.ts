@@ -30,7 +30,7 @@ export type RequestSlots = {
 export const createRequestSlots = (max = SLOTS_MAX): RequestSlots => {
   const byCaller = new Map<string, number>()
   let free = max
-  const give = (caller: string): void => {
+  const releaseSlot = (caller: string): void => {
     const rest = (byCaller.get(caller) ?? 1) - 1
     free++
     if (rest === 0) byCaller.delete(caller)
@@ -43,7 +43,7 @@ export const createRequestSlots = (max = SLOTS_MAX): RequestSlots => {
       if (held + 1 > free) return 'share_used'
       byCaller.set(caller, held + 1)
       free--
-      return once(() => give(caller))
+      return once(() => releaseSlot(caller))
     },
   }
 }
@@ -110,18 +110,18 @@ export type CapacityLease = {
   readonly close: () => void
 }
 
-export const createCapacityLease = ({ slots: places, bodies }: Capacity): CapacityLease => {
+export const createCapacityLease = ({ slots, bodies }: Capacity): CapacityLease => {
   let release: Release = () => undefined
   let isOver = false
   return {
     takeSlot: caller => {
       release()
       if (isOver) return
-      const taken = places.take(caller)
-      if (taken === 'none_left') throw new Problem('overloaded')
-      if (taken === 'share_used')
+      const slot = slots.take(caller)
+      if (slot === 'none_left') throw new Problem('overloaded')
+      if (slot === 'share_used')
         throw new Problem('rate_limited', { detail: 'Too many requests of this caller are at work at once.' })
-      release = taken
+      release = slot
     },
     release: () => release(),
     awaitBody: (caller, waiting) => {

@@ -81,11 +81,11 @@ export const createAddressOf = (trustedProxies: readonly string[]): AddressOf =>
     if (trustedProxies.length === 0 || isIP(peer) === 0 || !isTrusted(peer)) return peer
     const listed = textOf(headers['x-forwarded-for'])
     const standard = textOf(headers['forwarded'])
-    const said = [
+    const candidates = [
       ...(listed === undefined ? [] : [clientIn(forwardedFor(listed), peer)]),
       ...(standard === undefined ? [] : [clientIn(forwarded(standard), peer)]),
     ]
-    return new Set(said).size === 1 ? (said[0] ?? peer) : peer
+    return new Set(candidates).size === 1 ? (candidates[0] ?? peer) : peer
   }
 }
 

@@ -64,7 +64,7 @@ export const createMalformedRequestHandler = () => {
   const ended = new WeakSet<Duplex>()
 
   /** Registers a request. False when an error response has already closed its connection: then it is not executed. */
-  const begun = (req: IncomingMessage, res: ServerResponse): boolean => {
+  const register = (req: IncomingMessage, res: ServerResponse): boolean => {
     if (ended.has(req.socket)) return false
     const exchanges = connections.get(req.socket) ?? { open: new Set(), last: res }
     connections.set(req.socket, exchanges)
@@ -88,5 +88,5 @@ export const createMalformedRequestHandler = () => {
     else socket.destroy()
   }
 
-  return { begun, answer }
+  return { register, answer }
 }

@@ -35,7 +35,7 @@ export const listen = async (
   const malformedRequests = createMalformedRequestHandler()
   let underWay = 0
   server.on('request', (req, res) => {
-    if (!malformedRequests.begun(req, res)) return
+    if (!malformedRequests.register(req, res)) return
     underWay++
     res.once('close', () => underWay--)
     app(req, res)

@@ -19,7 +19,7 @@ type Play = (
   key: string,
 ) => Promise<{ orderId: string; paymentId: string; paid: number; listed: string[]; refusal: string | undefined }>
 
-const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const inRepository = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 
 /** The errors of the compiler; empty when there are none. */
 const compiled = (directory: string, project: string): Promise<string> =>

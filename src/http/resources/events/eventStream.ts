@@ -28,7 +28,7 @@ type Send = (chunk: string) => Promise<void>
 const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
   const { world } = call.ledger
   let place = from
-  let told = from
+  let knownToReader = from
   let quietSinceMs = world.monotonicMs()
   return {
     place: () => place,
@@ -37,7 +37,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
         const data = JSON.stringify(withFactBase(fact.event, call.factBase))
         await send(`id: ${sealPlace(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
         place = fact
-        told = fact
+        knownToReader = fact
         quietSinceMs = world.monotonicMs()
       }
     },
@@ -48,8 +48,10 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
     comment: async (): Promise<void> => {
       if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
       quietSinceMs = world.monotonicMs()
-      await send(isBehind(place, told) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n')
-      told = place
+      await send(
+        isBehind(place, knownToReader) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n',
+      )
+      knownToReader = place
     },
   }
 }

@@ -59,7 +59,7 @@ const createWaiting = (world: World) => {
 /** The place of the newest fact that was given to the followers, or that existed when they began. */
 const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
-  let begun: Promise<void> | undefined
+  let reading: Promise<void> | undefined
   const begin = async (): Promise<void> => {
     const [last] = await sql<FeedPlace>(lastPlace.text, lastPlace.values)
     place = last ?? { arrival: -1n, seq: 0n }
@@ -74,10 +74,10 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
     },
     /** Sets the place to the newest fact. Another turn may have forgotten it again when this resolves. */
     provide: async (): Promise<void> => {
-      begun ??= begin().finally(() => {
-        begun = undefined
+      reading ??= begin().finally(() => {
+        reading = undefined
       })
-      await begun
+      await reading
     },
   }
 }
@@ -87,9 +87,9 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
   const followers = createFollowers(world, place.forget)
-  const inLine = pLimit(READS_AT_ONCE)
+  const limitReads = pLimit(READS_AT_ONCE)
   let wake = new AbortController()
-  let isLooking = false
+  let isPolling = false
 
   /** True if there are more facts than one poll reads. */
   const takeFacts = async (after: FeedPlace): Promise<boolean> => {
@@ -103,7 +103,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
     return rows.length === FACTS_MAX
   }
 
-  const look = async (): Promise<boolean> => {
+  const poll = async (): Promise<boolean> => {
     waiting.settle(waiting.count() > 0 ? await reachedBy(database.sql) : new Map())
     const after = place.get()
     return followers.count() > 0 && after !== undefined && takeFacts(after)
@@ -114,24 +114,24 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
     await world.sleep(timeMs, wake.signal)
   }
 
-  const lookOn = async (): Promise<void> => {
+  const pollUntilIdle = async (): Promise<void> => {
     while (waiting.count() + followers.count() > 0)
       try {
-        if (!(await look())) await pause(waiting.count() > 0 ? WAITING_POLL_MS : FOLLOWING_POLL_MS)
+        if (!(await poll())) await pause(waiting.count() > 0 ? WAITING_POLL_MS : FOLLOWING_POLL_MS)
       } catch (error) {
         // Waiting requests still end in time. After an error other than an outage, streams read for themselves and fail.
         waiting.settle(new Map())
         if (!(error instanceof Unavailable)) followers.loseAll()
         await pause(FAILED_POLL_MS)
       }
-    isLooking = false
+    isPolling = false
   }
 
   const begin = (): void => {
     wake.abort()
-    if (isLooking) return
-    isLooking = true
-    void lookOn()
+    if (isPolling) return
+    isPolling = true
+    void pollUntilIdle()
   }
 
   return {
@@ -147,6 +147,6 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
       begin()
       return followed
     },
-    read: ({ text, values }) => inLine(() => database.sql(text, values)),
+    read: ({ text, values }) => limitReads(() => database.sql(text, values)),
   }
 }

@@ -82,8 +82,8 @@ const issueApiKey = route({
     await takeSlot(call, id, false)
     const claim = idempotencyRecordIfKeyed(call, { ...terms, scopes, expires_in_days: lifetime_days })
     const nonce = newNonce(call)
-    const minted = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
-    const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...minted, claim }
+    const newSecret = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
+    const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...newSecret, claim }
     const created = await create(ledger, apiKeyEntity, id, { command, context, claim })
     // The state at creation, so that a replay has the same response after later changes.
     const reply = replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
@@ -162,8 +162,8 @@ const rotateApiKey = route({
     const claim = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
     await bindKeyOf(call, claim, { about: params.id, path: PATH })
     const nonce = newNonce(call)
-    const minted = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
-    const command = { type: 'RotateApiKey' as const, ...minted, ...body, claim }
+    const newSecret = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
+    const command = { type: 'RotateApiKey' as const, ...newSecret, ...body, claim }
     const handled = await handle(ledger, apiKeyEntity, params.id, { command, context })
     const isReplay = handled.ok && handled.state.status !== 'none' && !isCurrent(handled.state, nonce)
     if (isReplay && claim) return replyOfFirstRotation(call, params.id, claim)
@@ -187,9 +187,9 @@ const replyOfFirstRotation = async (call: AnyCall, id: ApiKeyId, claim: Claim): 
   const { nonce, claim: recorded } = first.last.event.data
   const conflict = keyConflict(ledger, id, claim, recorded ?? undefined)
   const secrets = secretsOf(call)
-  const told = conflict ?? { kind: 'replayed' as const, row, position: last.position }
+  const outcome = conflict ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)
-  const { body, headers } = replyToCreation(call, told, PATH, of => ({
+  const { body, headers } = replyToCreation(call, outcome, PATH, of => ({
     ...apiKeyView(secrets, of, of.updated_at),
     secret,
   }))

@@ -42,45 +42,45 @@ export const replayView = async (call: AnyCall, operation: OperationId): Promise
   const { id, replay } = replayOfOperation(operation)
   const row = visible(call, (await aggregates.load(subscriptionEntity, id)).row)
   const history = await aggregates.history(subscriptionEntity, id)
-  const begun = history.find(isOf(replay))
-  if (begun === undefined) throw new Problem('resource_not_found')
+  const started = history.find(isOf(replay))
+  if (started === undefined) throw new Problem('resource_not_found')
   const completed = history.find(
     ({ event }) => event.type === 'SubscriptionReplayCompleted' && event.data.replay === replay,
   )
   const isNewest = replay === row.replays
   const status = completed === undefined && isNewest ? await statusOf(call, row) : undefined
   const state = completed ? 'succeeded' : isNewest ? stateOf(row, status) : 'cancelled'
-  return render(id, { state, begun, completed, status })
+  return render(id, { state, started, completed, status })
 }
 
 /** The response of the creating request, also for replays of its key. */
-export const initialReplayView = (id: SubscriptionId, begun: Replayed): OperationView =>
-  render(id, { state: 'pending', begun, completed: undefined, status: undefined })
+export const initialReplayView = (id: SubscriptionId, started: Replayed): OperationView =>
+  render(id, { state: 'pending', started, completed: undefined, status: undefined })
 
 type Found = {
   readonly state: OperationView['state']
-  readonly begun: Replayed
+  readonly started: Replayed
   readonly completed: Recorded<SubscriptionEvent> | undefined
   readonly status: DeliveryStatus | undefined
 }
 
-const render = (id: SubscriptionId, { state, begun, completed, status }: Found): OperationView => {
-  const { replay, from_position: from, to_position: to } = begun.event.data
+const render = (id: SubscriptionId, { state, started, completed, status }: Found): OperationView => {
+  const { replay, from_position: from, to_position: to } = started.event.data
   const total = Math.max(0, Number(to - from + 1n))
-  const come = status?.is_current === true ? Number(status.position - from + 1n) : 0
-  const newest = completed ?? begun
+  const delivered = status?.is_current === true ? Number(status.position - from + 1n) : 0
+  const newest = completed ?? started
   return {
     id: replayIdOf(id, replay),
     kind: 'replay_subscription',
     state,
     version: Number(newest.revision),
-    tenant_id: begun.metadata.tenant,
-    created_at: begun.metadata.at,
+    tenant_id: started.metadata.tenant,
+    created_at: started.metadata.at,
     updated_at: newest.metadata.at,
-    created_by: begun.metadata.subject,
+    created_by: started.metadata.subject,
     metadata: {},
     progress: {
-      done: completed ? total : Math.min(total, Math.max(0, come)),
+      done: completed ? total : Math.min(total, Math.max(0, delivered)),
       total,
       unit: 'positions',
       rate: null,

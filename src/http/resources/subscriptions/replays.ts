@@ -61,17 +61,17 @@ const replaySubscription = route({
       await permitDelivery(asked, row)
       await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
     })
-    const begun = await afterAppend(() => replayedBy(call, claim))
-    const { replay, claim: recorded } = begun.event.data
-    const isRepeated = begun.metadata.causationId !== context.commandId
+    const started = await afterAppend(() => replayedBy(call, claim))
+    const { replay, claim: recorded } = started.event.data
+    const isRepeated = started.metadata.causationId !== context.commandId
     const conflict = claim && isRepeated ? keyConflict(ledger, params.id, claim, recorded ?? undefined) : undefined
     if (conflict) throw problemOfKeyConflict(conflict, '/subscriptions')
     return {
       status: 202,
-      body: initialReplayView(params.id, begun),
+      body: initialReplayView(params.id, started),
       headers: {
         Location: `/operations/${replayIdOf(params.id, replay)}`,
-        ETag: etagOf(begun.revision, apiVersion),
+        ETag: etagOf(started.revision, apiVersion),
         'Ledger-Position': position,
         ...(isRepeated ? { 'Idempotent-Replayed': 'true' } : {}),
       },

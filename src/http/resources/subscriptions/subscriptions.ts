@@ -96,7 +96,7 @@ const createSubscription = route({
   },
 })
 
-const shown = async (call: AnyCall, row: SubscriptionRow) => {
+const representationOf = async (call: AnyCall, row: SubscriptionRow) => {
   const body = subscriptionView(row, await statusOf(call, row))
   return { body, etag: etagAt(row.revision, tickOf(body), call.apiVersion) }
 }
@@ -115,7 +115,7 @@ const readSubscription = route({
   errors: ['precondition_invalid'],
   handle: async call => {
     const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
-    const { body, etag } = await shown(call, row)
+    const { body, etag } = await representationOf(call, row)
     const headers = { ETag: etag, ...PRIVATE_CACHING }
     return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
   },
@@ -174,7 +174,7 @@ const switchRoute = (name: 'pause' | 'resume', order: SubscriptionCommand, summa
     handle: async call => {
       const permit = name === 'resume' ? permitDelivery : undefined
       const { row, position } = await executeCommand(call, order, permit)
-      const { body, etag } = await shown(call, row)
+      const { body, etag } = await representationOf(call, row)
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
     },
   })
