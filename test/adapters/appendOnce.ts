@@ -1,4 +1,7 @@
-/** Appends one event to the store whose address is given, by a clock that is set as the test says, and ends with code 0. */
+/**
+ * Appends one event to the store at the given address, with a clock that is shifted as the test asks, and exits with
+ * code 0.
+ */
 
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { event, newStream } from '../contracts/eventStoreKit.ts'
@@ -7,7 +10,7 @@ const [address = '', offsetMs = '0', leapMs = '0'] = process.argv.slice(2)
 const trueNow = Date.now
 let leaps = 0
 
-/** Each look at this clock finds it moved by `leapMs` more. */
+/** Each reading of this clock is `leapMs` further ahead. */
 const shiftedNow = (): number => trueNow() + Number(offsetMs) + Number(leapMs) * leaps++
 
 class ShiftedDate extends Date {

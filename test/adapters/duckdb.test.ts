@@ -11,7 +11,7 @@ import { csv } from '../../src/adapters/files/csv.ts'
 import { parquet } from '../../src/adapters/files/parquet.ts'
 import type { FileFormat } from '../../src/ports.ts'
 
-/** The type that an analyst would give each column of the csv file. */
+/** The types that DuckDB would need for the columns of the csv file. */
 const ANALYSTS_TYPES: Readonly<Record<ColumnType, string>> = {
   text: 'VARCHAR',
   bigint: 'BIGINT',

@@ -26,7 +26,7 @@ const expectUnavailable = (failure: unknown, effect: 'none' | 'unknown'): void =
   expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect })
 }
 
-describe('the EventStoreDB adapter, by the answers that come to an append', function () {
+describe('EventStoreDB adapter: responses to an append', function () {
   this.timeout(20_000)
   let wire: ScriptedStore
   let store: EventStore
@@ -50,7 +50,7 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
     expect(seen).to.deep.equal([{ message: false, call: Number.POSITIVE_INFINITY }])
   })
 
-  it('with neither error nor success: sends the same again, then says that the effect is unknown', async () => {
+  it('without error and success is sent again, then reported as unknown', async () => {
     let sent = 0
     wire.script.append = (message, call) => {
       sent += 1
@@ -62,7 +62,7 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
     expect(sent).to.equal(2)
   })
 
-  it('with an error that says nothing more: the effect is unknown, and the others on the call are answered', async () => {
+  it('with an error without details is reported as unknown, and the other appends of the call are answered', async () => {
     wire.script.append = (message, call) =>
       message.getProposedMessagesList().length === 1
         ? call.write(refusal(message, {}))
@@ -75,7 +75,7 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
     expect(other).to.deep.equal({ ok: true, revision: 1n, position: 838n })
   })
 
-  it('that nothing was written: says so', async () => {
+  it('reports that nothing was written', async () => {
     const text = 'The database of the event store cannot be reached; nothing was written.'
     const detail = 'event_store.client.Unknown'
     wire.script.append = (message, call) =>
@@ -83,7 +83,7 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
     expectUnavailable(await failureOf(store.append('s-1', [event()], 'no_stream')), 'none')
   })
 
-  it('goes on over another call when the store ends the one that it had', async () => {
+  it('continues on another call when the store ends the present one', async () => {
     const calls = new Set<unknown>()
     wire.script.append = (message, call) => {
       calls.add(call)
@@ -114,7 +114,7 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
     expect(streams).to.deep.equal(['s-1', 's-2'])
   })
 
-  describe('when the answer to the first send was lost and the second is refused as a wrong version', () => {
+  describe('after a lost first response and a resend that is refused as a wrong version', () => {
     const sent = events(2)
     let sends = 0
 
@@ -128,22 +128,22 @@ describe('the EventStoreDB adapter, by the answers that come to an append', func
       }
     })
 
-    it('it was appended if its own events stand there', async () => {
+    it('the append succeeded if its own events are at its revisions', async () => {
       wire.script.read = call => sendEvents(call, idsOf(sent))
       expect(await store.append('s-1', sent, 'no_stream')).to.deep.equal({ ok: true, revision: 1n, position: 1001n })
     })
 
-    it('it was not if others stand there', async () => {
+    it('the append failed if other events are there', async () => {
       wire.script.read = call => sendEvents(call, idsOf(events(2)))
       expect(await store.append('s-1', sent, 'no_stream')).to.deep.equal({ ok: false, actual: 1n })
     })
 
-    it('it may still come to be while nothing can be read there', async () => {
+    it('the append may still succeed while no events are there', async () => {
       wire.script.read = call => sendEvents(call, [])
       expectUnavailable(await failureOf(store.append('s-1', sent, 'no_stream')), 'unknown')
     })
 
-    it('it may have come to be if nothing can be read at all', async () => {
+    it('the outcome is unknown if nothing can be read', async () => {
       wire.script.read = () => undefined
       expectUnavailable(await failureOf(store.append('s-1', sent, 'no_stream')), 'unknown')
       await until(() => sends === 2)

@@ -6,7 +6,7 @@ import { endPrograms, runProgram } from '../embedded/processes.ts'
 const APPEND_ONCE = fileURLToPath(new URL('./appendOnce.ts', import.meta.url))
 const HOUR_MS = 3_600_000
 
-describe('the EventStoreDB adapter, by a clock that is not the clock of the store', function () {
+describe('EventStoreDB adapter with a clock that differs from that of the store', function () {
   this.timeout(60_000)
   let node: TestNode
 

@@ -12,7 +12,7 @@ import { costOf } from '../support/cost.ts'
 
 const EVENTS = 20_000
 const PER_APPEND = 500
-/** Of what the client's own read costs: it was 1.05 when its decoder was used here too, and is 0.5 without. */
+/** The ratio to the client's own read: 1.05 with its decoder, 0.5 without. */
 const COST_RATIO_MAX = 0.75
 const WINDOW_BYTES_MIN = 1024 * 1024
 
@@ -74,7 +74,7 @@ describe('the cost of a long read through the EventStoreDB adapter', function ()
     })
   })
 
-  it('is not made of waiting: the store may send 1 MiB ahead, on the call and on the connection', async () => {
+  it('is not dominated by waiting: the window is 1 MiB, for the call and for the connection', async () => {
     const sessions: ServerHttp2Session[] = []
     const server = createServer()
     server.on('session', session => sessions.push(session))

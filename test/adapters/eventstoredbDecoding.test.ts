@@ -20,7 +20,7 @@ const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
 )
 
-/** Fields that no definition knows, of each way to encode one that is still in use. */
+/** Unknown fields of each wire type that is still in use. */
 const unknown = fc
   .array(
     fc.oneof(
@@ -75,7 +75,7 @@ const recorded = fc
     return Buffer.from(event.serializeBinary())
   })
 
-/** A read event around what is given, with fields that nobody knows before and behind at each level. */
+/** A read event with the given content, and with unknown fields before and after it at each level. */
 const eventAnswer = fc
   .record({ event: fc.option(recorded), link: fc.option(recorded), position: uint64, more: fc.tuple(unknown, unknown) })
   .map(({ event, link, position, more: [before, behind] }) => {
@@ -116,7 +116,7 @@ const jsonIn = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** The same answer by the decoder that comes with the client. */
+/** The same answer, decoded by the client's decoder. */
 const byTheClient = (bytes: Uint8Array): unknown => {
   const answer = streams.ReadResp.deserializeBinary(new Uint8Array(bytes))
   const event = answer.getEvent()?.getEvent()
@@ -141,7 +141,7 @@ const byTheClient = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** A plain event, as most are. */
+/** An ordinary event. */
 const plain = (): Buffer => {
   const event = new ReadEvent.RecordedEvent()
     .setId(new shared.UUID().setString('ff0102ac-0304-4506-8708-090a0b0c0d0e'))
@@ -153,8 +153,8 @@ const plain = (): Buffer => {
   return Buffer.from(new streams.ReadResp().setEvent(new ReadEvent().setEvent(event)).serializeBinary())
 }
 
-describe("the EventStoreDB adapter's decoding of answers", () => {
-  it('reads what the decoder of the client reads, whatever else an answer holds', () => {
+describe('EventStoreDB adapter: decoding of answers', () => {
+  it('gives the same results as the decoder of the client, also with unknown fields', () => {
     fc.assert(
       fc.property(fc.oneof(eventAnswer, otherAnswer), bytes => {
         const answer: Answer = answerOf(bytes)
@@ -164,7 +164,7 @@ describe("the EventStoreDB adapter's decoding of answers", () => {
     )
   })
 
-  it('reads an event without metadata, and one that is a link', () => {
+  it('decodes an event without metadata, and a link', () => {
     const answer = answerOf(plain())
     expect(answer).to.deep.equal({
       kind: 'event',
@@ -189,7 +189,7 @@ describe("the EventStoreDB adapter's decoding of answers", () => {
     expect(answerOf(onlyLink)).to.deep.equal({ kind: 'other' })
   })
 
-  it('refuses an answer that is cut short, wherever, and lengths that lead beyond their message', () => {
+  it('refuses a truncated answer, and lengths beyond their message', () => {
     const whole = plain()
     for (let length = 1; length < whole.length; length += 1)
       expect(() => answerOf(whole.subarray(0, length)), `${length} bytes`).to.throw(Malformed)

@@ -8,7 +8,7 @@ import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } fro
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 
 const DEADLINE_MS = 1000
-/** Without its deadline the append would wait for ever. */
+/** Above the append's own deadline; without that the append would wait without limit. */
 const SLACK_MS = 10_000
 const HEAL_MAX_MS = 10_000
 
@@ -18,7 +18,7 @@ const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe('the EventStoreDB adapter, when the store does not answer', function () {
+describe('EventStoreDB adapter without an answer of the store', function () {
   this.timeout(60_000)
   let node: TestNode
   let store: EventStore
@@ -32,7 +32,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
     await node.stop()
   })
 
-  it('says that nothing happened when nobody listens', async () => {
+  it('reports no effect if nothing listens', async () => {
     const nobody = openEventStore({ connectionString: 'esdb://127.0.0.1:1?tls=false', appendDeadlineMs: DEADLINE_MS })
     const failures = [
       await failureOf(nobody.append(newStream(), [event()], 'no_stream')),
@@ -44,7 +44,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
     await nobody.close()
   })
 
-  it('gives up a hung append at the deadline, as unknown, and the same ids settle it afterwards', async () => {
+  it('gives up a hung append at the deadline as unknown; the same ids settle it afterwards', async () => {
     const stream = newStream()
     const sent = [event()]
     await store.append(newStream(), [event()], 'no_stream')
@@ -60,7 +60,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
   })
 
   for (const direction of ['forwards', 'backwards'] as const)
-    it(`goes on with a read ${direction} that is torn when somebody else renews the connection`, async () => {
+    it(`continues a read ${direction} that is interrupted when another call renews the connection`, async () => {
       const stream = newStream()
       const sent = events(1_500)
       await store.append(stream, sent, 'no_stream')
@@ -76,7 +76,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
       expect(read).to.deep.equal(wanted.slice(0, 1_400))
     })
 
-  it('gives up a hung read, and heals', async () => {
+  it('gives up a hung read, and recovers', async () => {
     const stream = newStream()
     await store.append(stream, [event()], 'no_stream')
     process.kill(node.pid(), 'SIGSTOP')
@@ -86,7 +86,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
     expect(await all(store.readStream(stream))).to.have.length(1)
   })
 
-  it('resends a torn append by itself, once, and nothing is stored twice', async () => {
+  it('resends an interrupted append once, and nothing is stored twice', async () => {
     for (let round = 0; round < 5; round += 1) {
       const sends = Array.from({ length: 20 }, () => ({ stream: newStream(), sent: [event(), event()] }))
       const outcomes = sends.map(({ stream, sent }) => failureOf(store.append(stream, sent, 'no_stream')))
@@ -101,7 +101,7 @@ describe('the EventStoreDB adapter, when the store does not answer', function ()
     }
   })
 
-  it('goes on with a feed behind the last event when the store hangs, dies, and comes back', async () => {
+  it('continues a feed after the last event when the store hangs, dies, and comes back', async () => {
     const category = newCategory()
     const received = feed(store, { after: await store.head(), categories: [category] })
     await received.until(caughtUp)

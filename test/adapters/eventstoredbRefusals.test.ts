@@ -62,7 +62,7 @@ const cases: Readonly<Record<string, Refusing>> = {
   },
 }
 
-describe('the EventStoreDB adapter, when the store', function () {
+describe('EventStoreDB adapter, when the store', function () {
   this.timeout(30_000)
   let refusing: RefusingStore
   let store: EventStore
@@ -73,7 +73,7 @@ describe('the EventStoreDB adapter, when the store', function () {
   })
 
   for (const [what, { refused, start, address }] of Object.entries(cases))
-    it(`${what}, says that nothing was done, and why; a subscription tells it, and waits`, async () => {
+    it(`${what}, reports that nothing was done, and why; a subscription yields the reason, and waits`, async () => {
       refusing = await start()
       store = openEventStore({ connectionString: address(refusing.port) })
       const failures = [await failureOf(store.head()), await failureOf(all(store.readStream(newStream())))]
@@ -91,7 +91,7 @@ describe('the EventStoreDB adapter, when the store', function () {
       expect(item).to.have.property('error').instanceOf(StoreRefused).and.to.include({ refused })
     })
 
-  it('does not take what a subscription asks for, throws its words', async () => {
+  it('refuses a subscription, throws its error', async () => {
     const details = 'Exception was thrown by handler.'
     refusing = await startRefusingStore({ code: status.UNKNOWN, details })
     store = openEventStore({ connectionString: plain(refusing.port) })

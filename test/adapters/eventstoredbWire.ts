@@ -1,4 +1,4 @@
-/** An event store of which a test decides every answer, at the wire. */
+/** An event store whose answers a test decides, on the level of gRPC messages. */
 
 import { Server, ServerCredentials, type ServerDuplexStream, type ServerWritableStream } from '@grpc/grpc-js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
@@ -20,7 +20,7 @@ export type Script = {
 
 export type ScriptedStore = { readonly address: string; readonly script: Script; stop(): void }
 
-/** Answers nothing until the test says how. */
+/** Answers nothing until the test does. */
 export const startScriptedStore = async (): Promise<ScriptedStore> => {
   const script: Script = { append: () => undefined, read: call => call.end() }
   const server = new Server()
@@ -62,7 +62,7 @@ export type Refusal = {
   readonly bytes?: Uint8Array
 }
 
-/** An error without a detail, unless one is named. */
+/** A gRPC error without details, unless given. */
 export const refusal = (
   message: BatchAppendReq,
   { code = 2, message: text = '', detail, bytes }: Refusal,

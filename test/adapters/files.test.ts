@@ -55,12 +55,12 @@ for (const format of ['csv', 'jsonl', 'parquet'] as const)
   describe(`a ${format} file`, () => {
     const write = formats[format]
 
-    it('of no rows is a file of no rows', async () => {
+    it('without rows is valid and empty', async () => {
       expect(await rowsOfFile(format, file(write, []))).to.deep.equal([])
       expect(await rowsOfFile(format, file(write, [[], []]))).to.deep.equal([])
     })
 
-    it('says what was written, in order, to the last digit and letter', async () => {
+    it('contains the rows in order, with exact values', async () => {
       const rows = Array.from({ length: 12_345 }, (_, n) => rowAt(n))
       const batches = [rows.slice(0, 1), rows.slice(1, 4_999), [], rows.slice(4_999, 11_000), rows.slice(11_000)]
       const read = await rowsOfFile(format, file(write, batches))
@@ -70,7 +70,7 @@ for (const format of ['csv', 'jsonl', 'parquet'] as const)
       expect(new Set(read.map(({ id }) => id)).size).to.equal(rows.length)
     })
 
-    it('keeps nothing back but what it cannot write yet', () => {
+    it('buffers only the rows that it cannot write yet', () => {
       const writer = write(columns)
       const rows = Array.from({ length: 500 }, (_, n) => rowAt(n))
       const sizes = Array.from({ length: 40 }, () => writer.write(rows).length)
@@ -87,7 +87,7 @@ describe('a csv file', () => {
     return record?.[5] ?? null
   }
 
-  it('begins with the names of its columns, and so does one without rows', () => {
+  it('begins with the names of its columns, also without rows', () => {
     const header = 'id,amount,version,at,due,note,more\r\n'
     expect(file(csv, []).toString()).to.equal(header)
     expect(file(csv, [[rowAt(3)]]).toString()).to.equal(
@@ -95,12 +95,12 @@ describe('a csv file', () => {
     )
   })
 
-  it('tells an empty text from none', () => {
+  it('distinguishes an empty text from an absent one', () => {
     expect(file(csv, [[{ ...rowAt(1), note: '', more: null }]]).toString()).to.match(/Z,2026-01-02,"",\r\n$/)
     expect(file(csv, [[{ ...rowAt(1), note: null, more: null }]]).toString()).to.match(/Z,2026-01-02,,\r\n$/)
   })
 
-  it('leaves numbers as they are, also below zero', () => {
+  it('leaves numbers unchanged, also negative ones', () => {
     expect(file(csv, [[{ ...rowAt(3), amount: -5 }]]).toString()).to.include('pay_3,-5,3,')
   })
 
@@ -110,7 +110,7 @@ describe('a csv file', () => {
     ...['\t=1+1', '\t', '\r=1+1', '\r', '=', '+', '-', '--', '=-1', '=1,2', '=1"2', '=1\n2', '=1\r\n2', '="a"'],
     ...['＝1+1', '＋1', '－1', '＠A1', '=ü', '=☃', '=💶', '-💶', '+"x"', '@"x",', '=1;=2', '=A1&" "', '-,'],
     ...['=DDE("cmd";"/C calc";"x")', '@cmd', '+44 20 7946 0000', '-0', '=TRUE', '\t@SUM(1)', '\r\n=1'],
-    // Spreadsheets leave out the white space and the control characters before a formula.
+    // Spreadsheets skip white space and control characters before a formula.
     ...[' =1', '\n=1', '\v=1', '\f=1', '\u00a0=1', '\ufeff=1', '\u200b=1', '\u2003+1', '\u2028-1', '\u0085@A1'],
     ...['\u0001=1', '\u001f=1', '\u007f=1', '  \n\v =1', ' \t', '\n\r', ' -1', '\n@A1', '\u3000＝1', '﹦1', '−1'],
   ]
@@ -126,12 +126,12 @@ describe('a csv file', () => {
     }
   })
 
-  it('has every other text as it is', () => {
+  it('has every other text unchanged', () => {
     for (const text of [...harmless, 'a,b', 'a"b', 'a\nb', 'a\r\nb', 'a\rb', '"', ',', ' lead', 'trail '])
       expect(cellOf(text) ?? '', JSON.stringify(text)).to.equal(text)
   })
 
-  it('gives every text back to a reader who takes one apostrophe from each cell that begins with one', () => {
+  it('gives every text back to a reader who removes one leading apostrophe', () => {
     const some = fc.stringMatching(/^['=+\-@\t\r\n\v \u00a0＝a"1,]{0,6}$/)
     const anything = fc.string({ unit: 'binary' }).map(text => text.toWellFormed())
     fc.assert(
@@ -145,7 +145,7 @@ describe('a csv file', () => {
 })
 
 describe('a parquet file', () => {
-  it('names the types of its columns, and its rows in groups of 5,000', () => {
+  it('has typed columns, and row groups of 5,000', () => {
     const bytes = file(parquet, [Array.from({ length: 12_000 }, (_, n) => rowAt(n))])
     const { schema, row_groups, num_rows } = parquetMetadata(new Uint8Array(bytes).buffer)
     const types = schema.slice(1).map(({ name, type, converted_type, logical_type }) => ({

@@ -42,7 +42,7 @@ const loginOf = (kafka: KafkaForTests, username: string, password?: string): Par
   sasl: { mechanism: 'plain', username, password: password ?? kafka.sasl?.users[username] ?? '' },
 })
 
-/** What only a broker that creates topics can show. */
+/** Tests that need a broker which creates topics. */
 const limits = (kafka: () => KafkaForTests): void => {
   let bus: FactBus
   let topic: string
@@ -75,7 +75,7 @@ const limits = (kafka: () => KafkaForTests): void => {
     return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]))
   }
 
-  /** A topic that an operator has made, with settings that are not the broker's own. */
+  /** A topic created by an operator, with settings that differ from the broker's defaults. */
   const topicOfOperator = async (retention: string): Promise<TopicSettings> => {
     const settings = newTopic()
     const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
@@ -92,7 +92,7 @@ const limits = (kafka: () => KafkaForTests): void => {
     return settings
   }
 
-  it('lengthens the retention of a topic that is there, keeps its other settings, and never shortens it', async () => {
+  it('lengthens the retention of an existing topic, keeps its other settings, and never shortens it', async () => {
     const settings = await topicOfOperator('1000')
     const { retentionMs } = settings
     const kept = { 'retention.ms': String(retentionMs), 'segment.ms': OWN_SEGMENT_MS }
@@ -102,13 +102,13 @@ const limits = (kafka: () => KafkaForTests): void => {
     expect(await settingsOf(settings.topic)).to.deep.equal(kept)
   })
 
-  it('leaves a topic alone that keeps its facts for ever', async () => {
+  it('leaves a topic with unlimited retention unchanged', async () => {
     const settings = await topicOfOperator('-1')
     await bus.ensureTopics([settings])
     expect(await settingsOf(settings.topic)).to.deep.equal({ 'retention.ms': '-1', 'segment.ms': OWN_SEGMENT_MS })
   })
 
-  it("refuses a fact over the broker's limit by name, before it sends anything of the call", async () => {
+  it("names a fact over the broker's limit, before it sends anything of the call", async () => {
     const facts = [fact(topic, 'inv_1', 'small'), fact(topic, 'inv_2', 'x'.repeat(1_048_576))]
     const error = await rejectionOf(bus.publish(facts))
     expect(error).to.be.instanceOf(FactTooLarge)
@@ -116,12 +116,12 @@ const limits = (kafka: () => KafkaForTests): void => {
     expect(await readTopic(kafka().brokers, topic)).to.deep.equal([])
   })
 
-  it('takes the largest fact that it lets pass', async () => {
+  it('sends the largest fact that it permits', async () => {
     await bus.publish([fact(topic, 'inv_1', 'x'.repeat(1_039_900))])
     expect(await readTopic(kafka().brokers, topic)).to.have.length(1)
   })
 
-  it('splits what is together too large for a topic, and finds the one fact that is too large alone', async () => {
+  it('splits a batch that is too large for a topic, and finds the one fact that is too large alone', async () => {
     const small = await topicTaking(20_000)
     const sized = (bytes: number, index: number) => fact(small, 'inv_1', `${index} ${'x'.repeat(bytes)}`)
     await bus.publish(Array.from({ length: 20 }, (_, index) => sized(4_000, index)))
@@ -133,7 +133,8 @@ const limits = (kafka: () => KafkaForTests): void => {
   })
 
   it('places keys as Java producers do', async () => {
-    // Hashes from the definition of murmur2 in Kafka: the partition is the hash without its sign, modulo their number.
+    // Hashes by the definition of murmur2 in Kafka: the partition is the hash without its sign, modulo the number of
+    // partitions.
     const hashes = { '21': -973_932_308, foobar: -790_332_482, 'a-little-bit-long-string': -985_981_536 }
     await bus.publish(Object.keys(hashes).map(key => fact(topic, key, 'v')))
     const found = (await readTopic(kafka().brokers, topic)).map(({ key, partition }) => [key, partition])
@@ -141,13 +142,13 @@ const limits = (kafka: () => KafkaForTests): void => {
     expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(wanted))
   })
 
-  it('does not make a topic by publishing to it', async () => {
+  it('does not create a topic by publishing to it', async () => {
     const error = await rejectionOf(bus.publish(numbered(newTopic().topic, 1, 1)))
     expectUnavailable(error, 'unknown')
   })
 }
 
-/** Publishes one fact twice, from a process with the service's telemetry switched on. */
+/** Publishes one fact twice, from a process with the service's telemetry. */
 const publishTraced = async (brokers: readonly string[], message: FactMessage): Promise<void> => {
   const program = `
     const { openFactBus } = await import('./src/adapters/kafka/factBus.ts')
@@ -176,7 +177,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     expect(await readTopic(kafka().brokers, settings.topic)).to.have.length(4)
   })
 
-  it('says in one sentence, without the password, that the login is wrong', async () => {
+  it('reports a refused login in one sentence without the password', async () => {
     const bus = saslBus('ledger', 'not-the-password')
     const settings = newTopic()
     for (const error of [
@@ -189,7 +190,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     await bus.close()
   })
 
-  it('says that a user may not write, where no ACL grants it', async () => {
+  it('reports that a user may not write where no ACL permits it', async () => {
     const settings = newTopic()
     const ours = saslBus('ledger')
     await ours.ensureTopics([settings])
@@ -201,7 +202,7 @@ const logins = (kafka: () => KafkaForTests): void => {
   })
 }
 
-/** A broker of its own, so that the disturbance reaches no other test. */
+/** A separate broker, so that the faults do not affect other tests. */
 const disturbed = (): void => {
   let dataDir: string
   let kafka: Kafka
@@ -228,7 +229,7 @@ const disturbed = (): void => {
     freeze: () => freeze(kafka.pid),
     thaw: () => void process.kill(kafka.pid, 'SIGCONT'),
   }))
-  describe('once more in good times, without an authorizer', () =>
+  describe('without faults and without an authorizer', () =>
     subscriberBusContract(
       () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
       'not_enforced',
@@ -238,7 +239,7 @@ const disturbed = (): void => {
 const LOOK_EVERY_MS = 5
 const LOOKS_MAX = 400
 
-/** SIGSTOP takes hold of a process with many threads a little later: answers may still come until the last one rests. */
+/** SIGSTOP needs a moment for a process with many threads, during which answers may still come. */
 const freeze = (pid: number): void => {
   process.kill(pid, 'SIGSTOP')
   const states = (): string[] =>
@@ -266,12 +267,12 @@ describe('the fact bus on Kafka', function () {
     kafka = found
   })
 
-  describe('in good times', () => {
+  describe('without faults', () => {
     const stage = () => ({ open: () => busOn(kafka.brokers), read: (topic: string) => readTopic(kafka.brokers, topic) })
     factBusContract(stage, kafkaKind !== 'mock')
   })
   if (kafkaKind !== 'mock') describe('at its limits', () => limits(() => kafka))
-  it("leaves a fact's traceparent alone while the service itself is traced", async () => {
+  it("keeps a fact's traceparent while the service itself is traced", async () => {
     const { topic, ...settings } = newTopic()
     const bus = busOn(kafka.brokers)
     if (kafkaKind !== 'mock') await bus.ensureTopics([{ topic, ...settings }])
@@ -284,15 +285,15 @@ describe('the fact bus on Kafka', function () {
 
   if (kafkaKind === 'real') {
     describe('with logins', () => logins(() => kafka))
-    describe('with topics that come and go', () =>
+    describe('with topics that are created and deleted', () =>
       subscriberBusContract(
         () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
         'granted',
       ))
-    describe('in bad times', disturbed)
+    describe('with faults', disturbed)
   }
 
-  it('says "none" where nothing listens', async () => {
+  it('reports no effect where nothing listens', async () => {
     const bus = busOn(['127.0.0.1:1'], SHORT)
     expectUnavailable(await rejectionOf(bus.publish(numbered('t', 1, 1))), 'none')
     await bus.close()

@@ -37,7 +37,7 @@ describe('Postgres adapter', function () {
     opened.push(database)
     return database
   }
-  /** Through a connection of its own, so that what it does to others does not hit itself. */
+  /** Over a separate connection, which the statement does not affect. */
   const asAdmin = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
     const client = new Client({ connectionString: postgres.address })
     await client.connect()
@@ -71,7 +71,7 @@ describe('Postgres adapter', function () {
   })
 
   describe('values', () => {
-    it('come back exact', async () => {
+    it('are read exactly', async () => {
       const [row] = await db.sql(
         `select 9007199254740993::bigint big, 12345678901234567890.10::numeric num, 7::int small, '{"a":[1,null]}'::jsonb doc,
                 '2026-01-02 03:04:05.678901+02'::timestamptz at, '2026-01-02 03:04:05+00'::timestamptz whole, '2026-01-02'::date as day,
@@ -92,7 +92,7 @@ describe('Postgres adapter', function () {
       })
     })
 
-    it('go in exact', async () => {
+    it('are written exactly', async () => {
       const values = [9007199254740993n, '2026-01-02T01:04:05.678Z', { a: 1 }, ['x', 'y,"z"'], [1n, 2n]]
       const [row] = await db.sql(
         'select $1::bigint big, $2::timestamptz at, $3::jsonb doc, $4::text[] list, $5::bigint[] bigs',
@@ -103,7 +103,7 @@ describe('Postgres adapter', function () {
   })
 
   describe('statements', () => {
-    it('that come again with values are prepared once, and only those', async () => {
+    it('that are repeated with values are prepared, others are not', async () => {
       const one = openDatabase({ connectionString: postgres.address, poolMax: 1 })
       opened.push(one)
       for (let i = 0; i < 3; i++)
@@ -115,7 +115,7 @@ describe('Postgres adapter', function () {
       expect(prepared).to.deep.equal([{ statement: 'select $1::int + 1 as next' }])
     })
 
-    it('work again after a migration changed what a prepared one returns', async () => {
+    it('work after a migration has changed the result type of a prepared one', async () => {
       const one = openDatabase({ connectionString: postgres.address, poolMax: 1 })
       opened.push(one)
       await db.sql('create table changing (id int)')
@@ -125,7 +125,7 @@ describe('Postgres adapter', function () {
       expect(await one.sql('select * from changing where id = $1', [1])).to.deep.equal([{ id: 1, more: 'x' }])
     })
 
-    it('over their time are rolled back: effect none', async () => {
+    it('over their time limit are rolled back: effect none', async () => {
       const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 200 })
       opened.push(hasty)
       const slow = 'insert into counted select 1, 1 from pg_sleep(1)'
@@ -133,13 +133,13 @@ describe('Postgres adapter', function () {
       expect(await hasty.sql('select * from counted')).to.deep.equal([])
     })
 
-    it('keep the errors that Postgres has about them', async () => {
+    it('keep the errors of Postgres', async () => {
       await db.sql('insert into counted values (1, 1)')
       expect(await failureOf(db.sql('insert into counted values (1, 1)'))).to.include({ code: '23505' })
       expect(await failureOf(db.sql('select nonsense'))).to.include({ code: '42703' })
     })
 
-    it('whose answer is lost: unknown for a write, none for a read', async () => {
+    it('without a response: unknown for a write, none for a read', async () => {
       const victim = open('victim')
       const cut = async (text: string): Promise<unknown> => {
         const failing = failureOf(victim.sql(text))
@@ -156,7 +156,7 @@ describe('Postgres adapter', function () {
       expect(await victim.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
     })
 
-    it('that find no free connection in time were not sent', async () => {
+    it('without a free connection in time were not sent', async () => {
       const narrow = openDatabase({ connectionString: postgres.address, poolMax: 1, statementTimeoutMs: 5_000 })
       opened.push(narrow)
       const busy = narrow.sql('select pg_sleep(3)')
@@ -167,7 +167,7 @@ describe('Postgres adapter', function () {
   })
 
   describe('transactions', () => {
-    it('do everything or nothing', async () => {
+    it('are atomic', async () => {
       const result = await db.transaction(async sql => {
         await sql('insert into counted values ($1, $2)', [1, 10n])
         return await sql<{ n: bigint }>('select n from counted')
@@ -184,7 +184,7 @@ describe('Postgres adapter', function () {
       expect(await db.sql('select id from counted')).to.deep.equal([{ id: 1 }])
     })
 
-    it('do not pass for done when a failed statement was ignored', async () => {
+    it('are not reported as committed when a failed statement was ignored', async () => {
       const error = await failureOf(
         db.transaction(async sql => {
           await sql('insert into counted values (3, 3)')
@@ -195,7 +195,7 @@ describe('Postgres adapter', function () {
       expect(await db.sql('select id from counted')).to.deep.equal([])
     })
 
-    it('that lose their connection before the commit did nothing', async () => {
+    it('without a connection before the commit did nothing', async () => {
       const victim = open('victim-tx')
       const error = await failureOf(
         victim.transaction(async sql => {
@@ -208,7 +208,7 @@ describe('Postgres adapter', function () {
       expect(await victim.sql('select id from counted')).to.deep.equal([])
     })
 
-    it('that lose the answer to their commit may have done it', async () => {
+    it('without a response to their commit may have taken effect', async () => {
       await db.sql(`create table slow (id int);
         create function wait_a_while() returns trigger language plpgsql as $$ begin perform pg_sleep(1.5); return null; end $$;
         create constraint trigger at_commit after insert on slow deferrable initially deferred for each row execute function wait_a_while()`)
@@ -225,7 +225,7 @@ describe('Postgres adapter', function () {
 
   describe('exclusively', () => {
     type Turn = { epoch: bigint; signal: AbortSignal; end: () => void; done: Promise<void> }
-    /** Takes a turn and keeps it until `end` or until its signal aborts. */
+    /** Takes the lease and keeps it until `end` or until its signal aborts. */
     const takeTurn = (
       database: Database,
       name: string,
@@ -242,7 +242,7 @@ describe('Postgres adapter', function () {
       return { began: began.promise, done }
     }
 
-    it('lets one of two at a time work, and counts the turns', async () => {
+    it('lets one of two work at a time, and increments the epoch', async () => {
       let working = 0
       let most = 0
       const epochs: bigint[] = []
@@ -259,14 +259,14 @@ describe('Postgres adapter', function () {
       expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
     })
 
-    it('does not keep holders of other names waiting', async () => {
+    it('does not block holders of other names', async () => {
       const [one, two] = await Promise.all([takeTurn(db, 'name-1').began, takeTurn(db, 'name-2').began])
       one.end()
       two.end()
       await Promise.all([one.done, two.done])
     })
 
-    it('passes on when the connection of the holder ends, and the fence keeps the first from writing', async () => {
+    it('passes to another process when the connection of the holder ends, and the fence stops the first from writing', async () => {
       const first = await takeTurn(open('first'), 'passed').began
       const secondTurn = takeTurn(open('second'), 'passed')
       await db.transaction(async sql => await fence(sql, 'passed', first.epoch))
@@ -287,7 +287,7 @@ describe('Postgres adapter', function () {
       await second.done
     })
 
-    it('waits for a transaction that already passed the fence', async () => {
+    it('waits for a transaction that has passed the fence', async () => {
       const first = await takeTurn(open('first-slow'), 'fenced').began
       const order: string[] = []
       const passed = Promise.withResolvers<void>()
@@ -308,7 +308,7 @@ describe('Postgres adapter', function () {
       await turn.done
     })
 
-    it('stops waiting, and stops holding, when it is told to', async () => {
+    it('stops waiting, and stops holding, when it is aborted', async () => {
       const holder = await takeTurn(db, 'stopped').began
       const told = new AbortController()
       const waiting = takeTurn(db, 'stopped', told.signal)
@@ -323,7 +323,7 @@ describe('Postgres adapter', function () {
       expect(second.signal.aborted).to.equal(true)
     })
 
-    it('keeps the lock while the holder is idle for longer than the timeout, because it beats', async () => {
+    it('keeps the lock while the holder is idle for longer than the timeout, by its heartbeat', async () => {
       const lease = { heartbeatMs: 200, idleMs: 1_000 }
       const holder = await takeTurn(open('beating', lease), 'beating').began
       await sleep(2_500)
@@ -332,7 +332,7 @@ describe('Postgres adapter', function () {
       await holder.done
     })
 
-    it('takes over from a process that is stopped, which finds itself replaced when it goes on', async () => {
+    it('takes over from a stopped process, which is fenced when it continues', async () => {
       const module = pathToFileURL(join(import.meta.dirname, '../../src/adapters/postgres/database.ts')).href
       const sleeper = runProgram([
         '--input-type=module',

@@ -39,7 +39,7 @@ describe('Postgres adapter: a snapshot', function () {
 
   const all = { text: 'select n from rows where n > $1 order by n', values: [0] }
 
-  it('hands out every row once, in order, in batches', async () => {
+  it('returns every row once, in order, in batches', async () => {
     const sizes: number[] = []
     const seen = await db.snapshot(async ({ batches }) => {
       const numbers: number[] = []
@@ -53,7 +53,7 @@ describe('Postgres adapter: a snapshot', function () {
     expect(seen).to.deep.equal(Array.from({ length: 20_000 }, (_, index) => index + 1))
   })
 
-  it('hands out nothing when there is nothing, and no empty batch at an even end', async () => {
+  it('returns nothing for an empty table, and no empty batch at the end', async () => {
     const sizesOf = (text: string) =>
       db.snapshot(async ({ batches }) => {
         const sizes: number[] = []
@@ -78,7 +78,7 @@ describe('Postgres adapter: a snapshot', function () {
     expect(await db.sql('select n from rows where n in (1, 2, 20001)')).to.deep.equal([{ n: 20_001 }])
   })
 
-  it('keeps two readings apart that go on at once', async () => {
+  it('isolates two concurrent snapshots', async () => {
     await db.snapshot(async ({ batches }) => {
       const one = batches<{ n: number }>({ text: 'select n from rows where n > 2 order by n', values: [] }, 1)
       const other = batches<{ n: number }>({ text: 'select n from rows order by n desc', values: [] }, 1)
@@ -94,13 +94,13 @@ describe('Postgres adapter: a snapshot', function () {
     })
   })
 
-  it('does not write', async () => {
+  it('refuses writes', async () => {
     const failure = await failureOf(db.snapshot(({ sql }) => sql('delete from rows')))
     expect(failure).to.be.instanceOf(DatabaseError)
     expect(failure).to.include({ code: '25006' })
   })
 
-  it('may be slow: what a request would not wait for', async () => {
+  it('may be slower than a request', async () => {
     const slow = 'select pg_sleep(2.5), 7 as n'
     expect(await failureOf(db.sql(slow))).to.be.instanceOf(Unavailable)
     expect((await db.snapshot(({ sql }) => sql<{ n: number }>(slow)))[0]?.n).to.equal(7)
@@ -113,7 +113,7 @@ describe('Postgres adapter: a snapshot', function () {
     expect(read).to.deep.equal([7])
   })
 
-  it('gives its connection back, also when the work gives up in the middle', async () => {
+  it('releases its connection, also when the work fails', async () => {
     for (let time = 0; time < 6; time++) {
       const failure = await failureOf(
         db.snapshot(async ({ batches }) => {
@@ -131,9 +131,9 @@ describe('Postgres adapter: a snapshot', function () {
     expect(open).to.deep.equal([])
   })
 
-  it('keeps in memory a batch, and not the table', async () => {
+  it('keeps one batch in memory, not the table', async () => {
     const wide = { text: `select n, text || n as text from generate_series(1, 100) g, rows`, values: [] }
-    // What is still needed, and not what the collector has not come to yet.
+    // Measures live memory after a garbage collection.
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const keptBytes = (): number => {
@@ -150,7 +150,7 @@ describe('Postgres adapter: a snapshot', function () {
       }
     })
     expect(read).to.equal(400_000)
-    // The rows that were read are 200 MB of text.
+    // The rows are 200 MB of text.
     expect(most / 1024 ** 2).to.be.lessThan(10)
   })
 })

@@ -7,9 +7,9 @@ import { newPkce } from '../identity/browser.ts'
 import { type Delegation, openDelegation } from '../identity/delegation.ts'
 import { chromiumPath, openChromium, sayWithoutChromium } from '../support/chromium.ts'
 
-/** A user, a browser, an application: as it will be, with nothing in the place of anything. */
+/** A user, a browser and an application on the real service, without stubs. */
 
-/** The application's own server: it only shows what it was sent. */
+/** The application's server, which shows the parameters of its callback. */
 const startApplication = async (): Promise<{ server: Server; callback: string }> => {
   const server = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'text/plain' }).end(`Back at the application: ${request.url}`)
@@ -32,7 +32,7 @@ const contrast = (one: string, other: string): number => {
 
 type Coloured = { readonly text: string; readonly colour: string; readonly ground: string }
 
-/** In the browser: the colour of each text on the page and of what is behind it. Text, as Node has no types of a page. */
+/** Runs in the browser: the colour of each text and of its background. A string, since Node has no DOM types. */
 const COLOURS = `(() => {
   const groundOf = element => {
     const colour = element ? getComputedStyle(element).backgroundColor : 'rgb(255, 255, 255)'
@@ -46,7 +46,7 @@ const COLOURS = `(() => {
 
 if (chromiumPath === undefined) sayWithoutChromium('login, consent and error pages in a real browser')
 else
-  describe('browser: a user allows an application to act', function () {
+  describe('browser: a user authorizes an application', function () {
     this.timeout(120_000)
     let d: Delegation
     let browser: Browser
@@ -69,7 +69,7 @@ else
     const asked = (changes: Record<string, string> = {}): string =>
       d.authorizeUrl({ client_id: client, redirect_uri: application.callback, ...changes })
 
-    /** A page that a test watches: whatever the browser complains about fails it. */
+    /** A page whose console errors fail the test. */
     const open = async (options: BrowserContextOptions = {}) => {
       const context: BrowserContext = await browser.newContext(options)
       const page = await context.newPage()
@@ -79,7 +79,7 @@ else
       return { context, page, complaints }
     }
 
-    /** With the keyboard alone. */
+    /** Uses the keyboard only. */
     const logIn = async (page: Page): Promise<void> => {
       await page.keyboard.type(d.users.user)
       await page.keyboard.press('Tab')
@@ -88,7 +88,7 @@ else
       await page.getByRole('heading', { name: 'Allow Corner Shop Books to act for you?' }).waitFor()
     }
 
-    it('logs in, consents, and the application calls the API; its code used again ends that', async () => {
+    it('logs in, consents, and the application calls the API; a second use of its code revokes the tokens', async () => {
       const { context, page, complaints } = await open()
       const { verifier, challenge } = newPkce()
       await page.goto(asked({ code_challenge: challenge, state: 'from the shop' }))
@@ -127,7 +127,7 @@ else
       await context.close()
     })
 
-    it('denies, or cancels without filling anything in, and the application is told', async () => {
+    it('denies, or cancels without an input, and the application gets the error', async () => {
       const { context, page, complaints } = await open()
       await page.goto(asked())
       await page.getByRole('button', { name: 'Cancel' }).click()
@@ -142,7 +142,7 @@ else
       await context.close()
     })
 
-    it('reads what went wrong, with the cursor where it goes on', async () => {
+    it('reads errors with the focus on the field to correct', async () => {
       const { context, page } = await open()
       await page.goto(asked())
       await page.getByLabel('User name').fill(d.users.user)
@@ -158,7 +158,7 @@ else
     })
 
     for (const colorScheme of ['light', 'dark'] as const)
-      it(`can be read by everybody, on a phone too, in the ${colorScheme}`, async () => {
+      it(`has sufficient contrast, on a phone too, in the ${colorScheme}`, async () => {
         const { context, page } = await open({ colorScheme, viewport: { width: 360, height: 640 } })
         const check = async (): Promise<void> => {
           for (const { text, colour, ground } of await page.evaluate<Coloured[]>(COLOURS))
@@ -184,7 +184,7 @@ else
         await context.close()
       })
 
-    it('is shown nothing in the frame of another page', async () => {
+    it('sees nothing of the login in a frame of another page', async () => {
       const { context, page } = await open()
       await page.goto(application.callback)
       await page.setContent(`<iframe src="${asked().replaceAll('&', '&amp;')}"></iframe>`)

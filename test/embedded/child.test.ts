@@ -9,7 +9,7 @@ import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolde
 
 const source = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/embedded', file)).href
 
-/** A small part with a real server: it tells its pid to who connects, and what happened to it in a file. */
+/** A small child process with a real server: it sends its pid to each client, and records its events in a file. */
 const PART = `
 import { createServer } from 'node:net'
 import { appendFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ describe('child', function () {
     await removeFolder(folder)
   })
 
-  it('gives the address of a part that is ready, in a process group of its own, and stops it in good order', async () => {
+  it('gives the address of a child that is ready, in its own process group, and stops it gracefully', async () => {
     child = await startChild({ ...options('good'), module: pathToFileURL(module) })
     expect(child.address).to.match(/^esdb:\/\/127\.0\.0\.1:\d+\?tls=false$/)
     const fields = (await readFile(`/proc/${child.pid}/stat`, 'utf8')).split(' ')
@@ -88,7 +88,7 @@ describe('child', function () {
     expect(await closed('good')).to.equal('closed ')
   })
 
-  it('starts a part that was killed again on the same port, and gives up after too many deaths', async () => {
+  it('restarts a killed child on the same port, and gives up after too many exits', async () => {
     let given: Error | undefined
     child = await startChild({ ...options('good'), exitsMax: 3, onExit: reason => void (given = reason) })
     const { address } = child
@@ -110,7 +110,7 @@ describe('child', function () {
     expect(await pidsOf(folder)).to.deep.equal([])
   })
 
-  it('rejects a first start that fails, with the last words of the part', async () => {
+  it('rejects a failed first start with the last output of the child', async () => {
     expect(await failureOf(startChild(options('broken')))).to.equal(
       'The process broken did not start: this part is broken',
     )
@@ -129,7 +129,7 @@ describe('child', function () {
     await until(async () => (await pidsOf(folder)).length === 0, 1_000)
   })
 
-  it('kills a part that does not stop within the grace', async () => {
+  it('kills a child that does not stop within the grace', async () => {
     child = await startChild({ ...options('stubborn'), stopMaxMs: 300 })
     const { pid } = child
     const from = performance.now()
@@ -139,7 +139,7 @@ describe('child', function () {
     expect(await closed('stubborn')).to.equal('closed ')
   })
 
-  it('stops for good also while a restart is under way', async () => {
+  it('stops also during a restart', async () => {
     child = await startChild(options('good'))
     process.kill(child.pid, 'SIGKILL')
     await until(() => log.some(line => line.includes('started again')))
@@ -148,7 +148,7 @@ describe('child', function () {
     expect(await pidsOf(folder)).to.deep.equal([])
   })
 
-  it('ends by itself, in good order, when its parent is killed with -9', async () => {
+  it('ends gracefully when its parent is killed by SIGKILL', async () => {
     const { args } = options('good')
     const parent = runProgram([
       '--input-type=module',
@@ -164,7 +164,7 @@ describe('child', function () {
     expect(await closed('good')).to.equal('closed ')
   })
 
-  it('heals an embedded Postgres whose keeper and whose server are killed', async () => {
+  it('restarts an embedded Postgres whose supervisor and server are killed', async () => {
     const dataDir = join(folder, 'pg')
     child = await startChild({
       name: 'postgres',

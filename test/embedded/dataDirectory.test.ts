@@ -9,7 +9,7 @@ import { sharedService } from '../support/service.ts'
 
 const MODULE = pathToFileURL(join(import.meta.dirname, '../../src/embedded/dataDirectory.ts')).href
 
-/** Another process that takes the directory, says `ready`, and keeps it. */
+/** Another process that locks the directory, prints `ready`, and keeps the lock. */
 const holder = (path: string): Program =>
   runProgram([
     '--input-type=module',
@@ -40,7 +40,7 @@ describe('data directory', () => {
     await removeFolder(folder)
   })
 
-  it('creates the folder, is held once, and can be had again after release', async () => {
+  it('creates the folder, is held once, and can be locked again after release', async () => {
     const first = await openDataDirectory(path)
     expect(first.path).to.equal(path)
     const inUse = `The data directory ${path} is in use by the process with pid ${process.pid}.`
@@ -51,7 +51,7 @@ describe('data directory', () => {
     await second.release()
   })
 
-  it('refuses a directory that another process holds, naming its pid, also while that is stopped', async () => {
+  it('refuses a directory that another process holds, with its pid, also while that is stopped', async () => {
     const other = holder(path)
     await other.ready
     other.process.kill('SIGSTOP')
@@ -59,7 +59,7 @@ describe('data directory', () => {
     expect(await messageOf(openDataDirectory(path))).to.equal(inUse)
   })
 
-  it('takes over at once from a holder that was killed', async () => {
+  it('is taken over at once from a killed holder', async () => {
     const other = holder(path)
     await other.ready
     other.process.kill('SIGKILL')
@@ -67,13 +67,13 @@ describe('data directory', () => {
     await (await openDataDirectory(path)).release()
   })
 
-  it('does not take a living program for the holder because it has the pid that is written down', async () => {
+  it('is not blocked by a living process with the recorded pid', async () => {
     await mkdir(path, { recursive: true })
     await writeFile(join(path, 'lock.pid'), `${process.ppid}\n`)
     await (await openDataDirectory(path)).release()
   })
 
-  it('lets exactly one of many that come at once have it', async () => {
+  it('is given to exactly one of many concurrent processes', async () => {
     const all = Array.from({ length: 6 }, () => holder(path))
     const outcomes = await Promise.allSettled(
       all.map(
@@ -84,14 +84,14 @@ describe('data directory', () => {
     expect(outcomes.filter(outcome => outcome.status === 'fulfilled')).to.have.length(1)
   })
 
-  it('waits for a holder that is just ending, as long as it is told to', async () => {
+  it('waits for a holder that is about to end, for the given time', async () => {
     const other = holder(path)
     await other.ready
     setTimeout(() => other.process.kill('SIGKILL'), 300)
     await (await openDataDirectory(path, { waitMs: 5_000 })).release()
   })
 
-  it('is for its owner alone, also one that was open to others', async () => {
+  it('is private, also one that was readable for others', async () => {
     const modeOf = async (): Promise<number> => (await stat(path)).mode & 0o777
     await (await openDataDirectory(path)).release()
     expect(await modeOf()).to.equal(0o700)
@@ -100,19 +100,19 @@ describe('data directory', () => {
     expect(await modeOf()).to.equal(0o700)
   })
 
-  it('has a log for its owner alone', async () => {
+  it('has a private log', async () => {
     const { dataDir } = await sharedService()
     expect((await stat(join(dataDir, 'ledger.log'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('is left as it is where everybody may write, such as /tmp', async () => {
+  it('is left unchanged where everybody may write, such as /tmp', async () => {
     await mkdir(path, { recursive: true })
     await chmod(path, 0o1777)
     await (await openDataDirectory(path)).release()
     expect((await stat(path)).mode & 0o7777).to.equal(0o1777)
   })
 
-  it('says what is wrong with the folder in one sentence', async () => {
+  it('reports a defect of the folder in one sentence', async () => {
     const file = join(folder, 'file')
     await writeFile(file, '')
     expect(await messageOf(openDataDirectory(file))).to.equal(`The data directory ${file} is not a directory (EEXIST).`)

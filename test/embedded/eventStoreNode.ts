@@ -1,4 +1,4 @@
-/** The embedded event store for tests: a real node, a process of its own, on a real Postgres. */
+/** The embedded event store for tests: a real node in its own process, on a real Postgres. */
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export type TestNode = {
   readonly pid: () => number
   /** kill -9 of Postgres; the supervisor starts it again. */
   killPostgres(): Promise<void>
-  /** Ends the node in good order and starts it again. */
+  /** Stops the node gracefully and starts it again. */
   restart(): Promise<void>
   /** kill -9; the supervisor starts it again. */
   kill(): void
@@ -48,7 +48,7 @@ const ownServer = async (): Promise<Server> => {
   return { databaseUrl: database.href, folder, stop }
 }
 
-/** A Postgres of its own is for those who kill it. */
+/** Tests that kill Postgres need their own. */
 export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<TestNode> => {
   const server = await (hasOwnPostgres ? ownServer() : sharedServer())
   const { databaseUrl, folder } = server

@@ -1,4 +1,4 @@
-/** What the tests of the embedded event store's protocol share: the raw client on a node of their own. */
+/** The raw client and a node, shared by the tests of the embedded event store's protocol. */
 
 import { randomUUID } from 'node:crypto'
 import { EventStoreDBClient, type AppendExpectedRevision, type ResolvedEvent, jsonEvent } from '@eventstore/db-client'

@@ -10,10 +10,10 @@ import { type Failure, type Raw, collect, failureOf, made, newStream, startRaw }
 import { endPrograms, runProgram, until } from './processes.ts'
 
 const MEBIBYTE = 1024 * 1024
-/** Passing credentials makes the client use the plain `Append` call. */
+/** With credentials the client uses the plain `Append` call. */
 const plain = { credentials: { username: 'admin', password: 'unused' } }
 
-describe('the embedded event store node: writing, and its process', function () {
+describe('embedded event store: writing, and its process', function () {
   this.timeout(30_000)
   let node: TestNode
   let client: EventStoreDBClient
@@ -34,7 +34,7 @@ describe('the embedded event store node: writing, and its process', function () 
     ['Append', plain],
   ] as const)
     describe(call, () => {
-      it('answers with revision and position', async () => {
+      it('responds with revision and position', async () => {
         const stream = newStream()
         const first = await client.appendToStream(stream, [made(), made()], {
           expectedRevision: 'no_stream',
@@ -48,7 +48,7 @@ describe('the embedded event store node: writing, and its process', function () 
         expect(second.position?.prepare).to.equal(second.position?.commit)
       })
 
-      it('names the current revision when another was expected', async () => {
+      it('returns the current revision when another was expected', async () => {
         const stream = newStream()
         await append(stream, 3)
         const stale = await failureOf(client.appendToStream(stream, made(), { expectedRevision: 0n, ...options }))
@@ -59,7 +59,7 @@ describe('the embedded event store node: writing, and its process', function () 
         expect(missing).to.deep.include({ type: 'wrong-expected-version', actualVersion: 'no_stream' })
       })
 
-      it('appends in any state, and recognises a resend', async () => {
+      it('appends in any state, and recognizes a resend', async () => {
         const stream = newStream()
         const sent = [made(1), made(2)]
         const first = await client.appendToStream(stream, sent, { expectedRevision: 'any', ...options })
@@ -68,7 +68,7 @@ describe('the embedded event store node: writing, and its process', function () 
         expect(await revisionsOf(stream)).to.deep.equal([0, 1, 2, 3])
       })
 
-      it('asks for an existing stream when told to', async () => {
+      it('requires an existing stream on request', async () => {
         const stream = newStream()
         const missing = await failureOf(
           client.appendToStream(stream, made(), { expectedRevision: 'stream_exists', ...options }),
@@ -89,20 +89,20 @@ describe('the embedded event store node: writing, and its process', function () 
         }
       })
 
-      it('says that the deadline passed before it says that there is too much', async () => {
+      it('reports a passed deadline before an oversized append', async () => {
         const many = Array.from({ length: 30_000 }, (_, n) => made(n))
         const late = await failureOf(client.appendToStream(newStream(), many, { deadline: 1, ...options }))
         expect(late.type).to.equal('deadline-exceeded')
       })
 
-      it('takes one mebibyte, and no more', async () => {
+      it('accepts one mebibyte, and no more', async () => {
         const of = (bytes: number) => binaryEvent({ type: 'Blob', data: new Uint8Array(bytes) })
         await client.appendToStream(newStream(), of(MEBIBYTE - 4), options)
         const refusal = await failureOf(client.appendToStream(newStream(), of(MEBIBYTE), options))
         expect(refusal).to.deep.include({ type: 'maximum-append-size-exceeded', maxAppendSize: MEBIBYTE })
       })
 
-      it('refuses what Postgres cannot hold, without harm to the appends beside it', async () => {
+      it('refuses data that Postgres cannot store, without an effect on concurrent appends', async () => {
         const nul = jsonEvent({ type: 'NUL\0', data: {} })
         const stream = newStream()
         const [refused] = await Promise.all([
@@ -114,7 +114,7 @@ describe('the embedded event store node: writing, and its process', function () 
         expect(await revisionsOf(stream)).to.deep.equal([0])
       })
 
-      it('keeps binary data and metadata byte by byte', async () => {
+      it('stores binary data and metadata unchanged', async () => {
         const stream = newStream()
         const data = Uint8Array.from({ length: 256 }, (_, n) => n)
         await client.appendToStream(stream, binaryEvent({ type: 'Blob', data, metadata: data }), options)
@@ -126,7 +126,7 @@ describe('the embedded event store node: writing, and its process', function () 
     })
 
   describe('removing a stream', () => {
-    it('hides a deleted stream until it is appended to, and then goes on counting', async () => {
+    it('hides a deleted stream until it is appended to, and then continues its revisions', async () => {
       const stream = newStream()
       await append(stream, 3)
       const deleted = await client.deleteStream(stream, { expectedRevision: 2n })
@@ -137,7 +137,7 @@ describe('the embedded event store node: writing, and its process', function () 
       expect(await revisionsOf(stream, { direction: 'backwards', fromRevision: 'end' })).to.deep.equal([4, 3])
     })
 
-    it('refuses stream_exists on a deleted stream, but takes its last revision', async () => {
+    it('refuses stream_exists on a deleted stream, but accepts its last revision', async () => {
       const stream = newStream()
       await append(stream, 2)
       await client.deleteStream(stream)
@@ -145,7 +145,7 @@ describe('the embedded event store node: writing, and its process', function () 
       expect((await append(stream, 1, 1n)).nextExpectedRevision).to.equal(2n)
     })
 
-    it('remembers deletions and tombstones over a restart', async () => {
+    it('keeps deletions and tombstones after a restart', async () => {
       const [deleted, revived, tombstoned] = [newStream(), newStream(), newStream()]
       for (const stream of [deleted, revived, tombstoned]) await append(stream, 2)
       await client.deleteStream(deleted)
@@ -160,7 +160,7 @@ describe('the embedded event store node: writing, and its process', function () 
       await fresh.dispose()
     })
 
-    it('refuses to remove a stream that is at another revision', async () => {
+    it('refuses to remove a stream at another revision', async () => {
       const stream = newStream()
       await append(stream, 2)
       for (const refusal of [
@@ -171,7 +171,7 @@ describe('the embedded event store node: writing, and its process', function () 
       expect(await revisionsOf(stream)).to.deep.equal([0, 1])
     })
 
-    it('ends a tombstoned stream for every reader', async () => {
+    it('closes a tombstoned stream for every reader', async () => {
       const stream = newStream()
       await append(stream, 2)
       await client.tombstoneStream(stream, { expectedRevision: 1n })
@@ -185,7 +185,7 @@ describe('the embedded event store node: writing, and its process', function () 
   })
 
   describe('the rest of the protocol', () => {
-    it('is found through gossip, as a cluster of one', async () => {
+    it('supports discovery by gossip, as a cluster of one', async () => {
       const discovered = EventStoreDBClient.connectionString(node.address.replace('esdb:', 'esdb+discover:'))
       const stream = newStream()
       await discovered.appendToStream(stream, made())
@@ -193,7 +193,7 @@ describe('the embedded event store node: writing, and its process', function () 
       await discovered.dispose()
     })
 
-    it('says that it has no persistent subscriptions and no projections', async () => {
+    it('reports that it has no persistent subscriptions and no projections', async () => {
       const refusal = await failureOf(client.createProjection('p', 'fromAll()'))
       expect(refusal.message).to.match(/UNIMPLEMENTED/)
       const settings = persistentSubscriptionToStreamSettingsFromDefaults()
@@ -205,13 +205,13 @@ describe('the embedded event store node: writing, and its process', function () 
   describe('the process', () => {
     const run = (...more: string[]) => runProgram([NODE.pathname, '--database-url', node.databaseUrl, ...more])
 
-    it('refuses to be the second node on a database, in one sentence', async () => {
+    it('refuses to be the second node of a database, in one sentence', async () => {
       const { code, stderr } = await run('--port', '0').exited
       expect(code).to.equal(1)
       expect(stderr).to.equal('Another event store node is running on this database; stop it first.\n')
     })
 
-    it('says in one sentence that it lacks its database or its address', async () => {
+    it('reports a missing database or address in one sentence', async () => {
       const missing = await runProgram([NODE.pathname]).exited
       expect(missing).to.deep.equal({ code: 1, stderr: '--database-url is missing.\n' })
       const nowhere = await runProgram([NODE.pathname, '--database-url', 'postgres://127.0.0.1:1/none']).exited
@@ -219,7 +219,7 @@ describe('the embedded event store node: writing, and its process', function () 
       expect(nowhere.stderr).to.match(/^The event store cannot start: [^\n]*\n$/)
     })
 
-    it('fails appends while Postgres is gone, and recovers when it is back', async () => {
+    it('fails appends while Postgres is down, and recovers when it is back', async () => {
       await append(newStream(), 1)
       await node.killPostgres()
       const outcomes: string[] = []

@@ -15,7 +15,7 @@ const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe('the embedded event store node: appends that share a call', function () {
+describe('embedded event store: appends that share a call', function () {
   this.timeout(20_000)
   const outcomes = new Map<string, Promise<Written>>()
   const committed = Promise.withResolvers<Written>()
@@ -43,7 +43,7 @@ describe('the embedded event store node: appends that share a call', function ()
     server.forceShutdown()
   })
 
-  it('are each told their own outcome when the batch of one fails', async () => {
+  it('have separate outcomes when the batch of one fails', async () => {
     outcomes.set('s-none', Promise.resolve({ kind: 'unavailable', effect: 'none' }))
     outcomes.set('s-unknown', Promise.resolve({ kind: 'unavailable', effect: 'unknown' }))
     const queued = ['s-1', 's-2', 's-3'].map(stream => store.append(stream, [event()], 'no_stream'))

@@ -3,15 +3,18 @@ import { expect } from 'chai'
 import { conversations, openConversation } from '../contracts/conversation.ts'
 import { type TestNode, startTestNode } from './eventStoreNode.ts'
 
-/** Where the real server said that it had caught up, this one gets all the time that a busy machine needs. */
+/** The wait for a caught-up message that the real server sent; long, for a loaded machine. */
 const CAUGHT_UP_MAX_MS = 10_000
-/** Where it never did: the embedded node answers as fast as the log is read, a real one may search for a moment. */
+/**
+ * The wait where the real server sent no caught-up message. The embedded node answers as fast as the log is read; a
+ * real one may search for a moment.
+ */
 const QUIET_MS = 300
 const OUTSIDE_QUIET_MS = 1500
 
 type Kept = { readonly answer: object; readonly reason: string }
 
-/** Answers that the embedded node gives otherwise, on purpose: by conversation and step. */
+/** Intentional differences of the embedded node, by conversation and step. */
 const KEPT_DIFFERENT: Readonly<Record<string, Kept>> = {
   '89/15': {
     answer: { error: 'stream-deleted' },
@@ -39,7 +42,7 @@ const play = (address: () => string, quietMs: number, kept: Readonly<Record<stri
     })
 }
 
-describe('the embedded event store node answers as a real EventStoreDB did', function () {
+describe('the embedded event store answers as a real EventStoreDB did', function () {
   this.timeout(60_000)
   let node: TestNode
   before(async () => {

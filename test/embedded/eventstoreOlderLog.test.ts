@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import pg from 'pg'
 import { type Raw, collect, made, newStream, startRaw } from './eventStoreRaw.ts'
 
-describe('the embedded event store node on a log of an older build', function () {
+describe('embedded event store on a log of an older build', function () {
   this.timeout(30_000)
   let raw: Raw
   let client: EventStoreDBClient
@@ -16,7 +16,7 @@ describe('the embedded event store node on a log of an older build', function ()
     await raw.stop()
   })
 
-  /** Older builds counted the events of the log: 1, 2, 3 … */
+  /** Older builds numbered the events of the log: 1, 2, 3 … */
   const renumber = async (): Promise<void> => {
     const session = new pg.Client({ connectionString: raw.node.databaseUrl })
     await session.connect()
@@ -25,7 +25,7 @@ describe('the embedded event store node on a log of an older build', function ()
     await session.end()
   }
 
-  it('keeps the positions that readers have noted, and goes on behind them', async () => {
+  it('keeps the positions of readers, and continues after them', async () => {
     const [older, newer] = [newStream(), newStream()]
     await raw.append(older, 3)
     await renumber()

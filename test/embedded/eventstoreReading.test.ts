@@ -13,7 +13,7 @@ import { eventMessage, streamName, uuidText } from '../../src/embedded/eventstor
 import { type Raw, collect, failureOf, made, newStream, startRaw } from './eventStoreRaw.ts'
 import { until } from './processes.ts'
 
-describe('the embedded event store node: reading and subscribing', function () {
+describe('embedded event store: reading and subscribing', function () {
   this.timeout(30_000)
   let client: EventStoreDBClient
   let append: Raw['append']
@@ -39,7 +39,7 @@ describe('the embedded event store node: reading and subscribing', function () {
     }
 
     for (const form of ['string', 'structured'] as const)
-      it(`is what the definitions of the protocol read, with the id as ${form}`, () => {
+      it(`is valid by the protocol's definitions, with the id as ${form}`, () => {
         const event = streams.ReadResp.deserializeBinary(eventMessage(record, form)).getEvent()
         const recorded = event?.getEvent()
         expect(event?.getCommitPosition()).to.equal(record.position.toString())
@@ -59,7 +59,7 @@ describe('the embedded event store node: reading and subscribing', function () {
   })
 
   describe('reading', () => {
-    it('says that a missing stream is not found', async () => {
+    it('reports a missing stream as not found', async () => {
       const stream = newStream()
       expect(await failureOf(collect(client.readStream(stream)))).to.deep.include({
         type: 'stream-not-found',
@@ -82,7 +82,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(below.map(event => event.position)).to.deep.equal(positions.slice(1, 3))
     })
 
-    it('begins $all with what a fresh server writes of its own streams', async () => {
+    it('begins $all with the system events of a fresh server', async () => {
       const first = await collect(client.readAll({ maxCount: 4 }))
       expect(first.map(({ type }) => type)).to.deep.equal(Array.from({ length: 4 }, () => '$metadata'))
       expect(first[0]).to.deep.include({ revision: 0n, position: { commit: 167n, prepare: 167n } })
@@ -113,7 +113,7 @@ describe('the embedded event store node: reading and subscribing', function () {
   })
 
   describe('stream metadata', () => {
-    it('is kept in a stream of its own, of which only the newest event shows', async () => {
+    it('is in a stream of its own, of which only the newest event is visible', async () => {
       const stream = newStream()
       await client.setStreamMetadata(stream, { maxCount: 3, cacheControl: 60, owner: 'me' })
       await client.setStreamMetadata(stream, { maxCount: 2, cacheControl: 60, owner: 'you' })
@@ -125,7 +125,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(await revisionsOf(`$$${stream}`)).to.deep.equal([1])
     })
 
-    it('shows no more than $maxCount events', async () => {
+    it('limits the stream to $maxCount events', async () => {
       const stream = newStream()
       await append(stream, 10)
       await client.setStreamMetadata(stream, { maxCount: 3 })
@@ -135,7 +135,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(await revisionsOf(stream)).to.deep.equal([8, 9, 10])
     })
 
-    it('hides what is older than $maxAge', async () => {
+    it('hides events older than $maxAge', async () => {
       const stream = newStream()
       await append(stream, 2)
       await client.setStreamMetadata(stream, { maxAge: 1 })
@@ -144,7 +144,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(await revisionsOf(stream)).to.deep.equal([2])
     })
 
-    it('hides what lies before $tb, but not from $all', async () => {
+    it('hides events before $tb, but not from $all', async () => {
       const stream = newStream()
       await append(stream, 5)
       const [first] = await collect(client.readStream(stream))
@@ -154,7 +154,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(all.map(({ streamId }) => streamId)).to.deep.equal(Array.from({ length: 5 }, () => stream))
     })
 
-    it('is obeyed at once, also by readers of a stream that is in memory', async () => {
+    it('takes effect at once, also for readers of a cached stream', async () => {
       const stream = newStream()
       await append(stream, 4)
       expect(await revisionsOf(stream)).to.have.length(4)
@@ -178,7 +178,7 @@ describe('the embedded event store node: reading and subscribing', function () {
     }
     const filtered = (filter: Filter) => follow(client.subscribeToAll({ filter }))
 
-    it('goes on behind a revision of a stream', async () => {
+    it('continues after a revision of a stream', async () => {
       const stream = newStream()
       await append(stream, 5)
       const got: bigint[] = []
@@ -241,7 +241,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect([byRegex, byType, byTypeRegex]).to.deep.equal([[blue.id], [red.id], [blue.id]])
     })
 
-    it('gives checkpoints at the interval asked for while nothing matches', async () => {
+    it('sends checkpoints at the requested interval while nothing matches', async () => {
       const checkpoints: bigint[] = []
       const { position } = await append(newStream(), 1)
       const start = position?.commit ?? 0n
@@ -259,7 +259,7 @@ describe('the embedded event store node: reading and subscribing', function () {
       expect(checkpoints).to.deep.equal([19, 39, 59, 79, 99].map(n => positions[n]))
     })
 
-    it('refuses a regex that cannot be read', async () => {
+    it('refuses an invalid regex', async () => {
       const refusal = await failureOf(collect(client.subscribeToAll({ filter: streamNameFilter({ regex: '(' }) })))
       expect(refusal.type).to.equal('unknown')
     })

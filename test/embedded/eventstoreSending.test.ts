@@ -17,7 +17,7 @@ import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
 import { until } from './processes.ts'
 
 const KIB = 1024
-/** The node's limit for a reader, one batch more, and the window of 64 KiB of a connection that asks for no more. */
+/** The node's limit per reader, one more batch, and the default window of 64 KiB of a connection. */
 const AHEAD_BYTES_MAX = (256 + 64 + 64) * KIB
 
 const bytes = fc.oneof(
@@ -41,7 +41,7 @@ const record: fc.Arbitrary<StoredRecord> = fc
 
 type Recorded = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEvent>
 
-/** With its bytes as text, which is compared faster. */
+/** With the bytes as text, which is compared faster. */
 const readable = (record: StoredRecord | null): object | null =>
   record && { ...record, data: record.data.toString('latin1'), metadata: record.metadata.toString('latin1') }
 
@@ -61,10 +61,10 @@ const asRecord = (event: Recorded | undefined): StoredRecord | null => {
   }
 }
 
-describe('what the embedded event store sends its readers', function () {
+describe('messages of the embedded event store', function () {
   this.timeout(30_000)
 
-  it('is what the definitions of the protocol read, message by message, of any size and order', () => {
+  it("are valid by the protocol's definitions, of any size and order", () => {
     const form = fc.constantFrom('string' as const, 'structured' as const)
     fc.assert(
       fc.property(fc.array(fc.tuple(record, fc.option(record), form), { minLength: 1, maxLength: 12 }), all => {
@@ -82,7 +82,7 @@ describe('what the embedded event store sends its readers', function () {
     )
   })
 
-  describe('by batches', () => {
+  describe('in batches', () => {
     const { path } = streamsGrpc.StreamsService.read
     let serve: (outlet: BackpressureWriter) => void
     let server: Server
@@ -148,7 +148,7 @@ describe('what the embedded event store sends its readers', function () {
     }
     const text = (n: number): string => `event ${n} `.padEnd(500, '.')
 
-    it('shares frames among messages, and keeps their order', async () => {
+    it('share frames, and keep their order', async () => {
       const count = 2000
       serve = async outlet => {
         for (let n = 0; n < count; n += 1) await outlet.send(Buffer.from(text(n)))
@@ -160,7 +160,7 @@ describe('what the embedded event store sends its readers', function () {
       expect(chunks).to.be.lessThan(count / 10)
     })
 
-    it('sends at once what nothing follows, and what came before a failure', async () => {
+    it('are sent at once if nothing follows, and before a failure', async () => {
       const goOn = Promise.withResolvers<void>()
       serve = async outlet => {
         void outlet.send(Buffer.from('alone'))
@@ -175,7 +175,7 @@ describe('what the embedded event store sends its readers', function () {
       expect(status).to.equal('9')
     })
 
-    it('waits for a reader that does not read, and no longer for one that has left', async () => {
+    it('wait for a reader that does not read, and not for one that has left', async () => {
       let sentBytes = 0
       let waits = 0
       let hasEnded = false

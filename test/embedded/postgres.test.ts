@@ -49,7 +49,7 @@ describe('embedded Postgres', function () {
     await removeFolder(folder)
   })
 
-  it('starts in a folder that only its owner may enter, says its address, and ends at SIGTERM with code 0', async () => {
+  it('starts in a private folder, prints its address, and ends at SIGTERM with code 0', async () => {
     const postgres = runPostgres(dataDir, '--port', '0')
     const lines = await postgres.ready
     expect(lines).to.have.length(1)
@@ -62,7 +62,7 @@ describe('embedded Postgres', function () {
     expect(await pidsOf(dataDir)).to.deep.equal([])
   })
 
-  it('keeps durability on, listens on the loopback alone, and lets nobody in without the password', async () => {
+  it('keeps durability on, listens on the loopback only, and requires the password', async () => {
     const postgres = runPostgres(dataDir)
     const address = addressOf(await postgres.ready)
     const [row] = await query(
@@ -78,7 +78,7 @@ describe('embedded Postgres', function () {
     expect((await stat(join(dataDir, 'postgres.log'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('finds its data again after a restart, at SIGINT and when its parent is gone', async () => {
+  it('keeps its data after a restart, at SIGINT and after the end of its parent', async () => {
     const first = runPostgres(dataDir, '--with-parent')
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -91,7 +91,7 @@ describe('embedded Postgres', function () {
     expect((await second.exited).code).to.equal(0)
   })
 
-  it('ends its server when it is killed with -9, and starts again on what was committed', async () => {
+  it('ends its server when it is killed by SIGKILL, and starts again with the committed data', async () => {
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -101,7 +101,7 @@ describe('embedded Postgres', function () {
     expect(await query(addressOf(await second.ready), 'select answer from kept')).to.deep.equal([{ answer: 42 }])
   })
 
-  it('takes the directory from a server that outlived its keeper and answers no signal', async () => {
+  it('takes the directory over from a server that outlived its supervisor and does not react to signals', async () => {
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -116,7 +116,7 @@ describe('embedded Postgres', function () {
     expect(await postmasterOf(dataDir)).not.to.equal(orphan)
   })
 
-  it('is not stopped by a postmaster.pid whose pid now belongs to another program', async () => {
+  it('is not stopped by a postmaster.pid whose pid belongs to another program', async () => {
     const first = runPostgres(dataDir)
     await first.ready
     const content = await readFile(join(dataDir, 'cluster/postmaster.pid'), 'utf8')
@@ -129,7 +129,7 @@ describe('embedded Postgres', function () {
     expect([bystander.process.exitCode, bystander.process.signalCode]).to.deep.equal([null, null])
   })
 
-  it('says so and ends with code 1 when its server is killed', async () => {
+  it('reports the end of its server, and exits with code 1', async () => {
     const postgres = runPostgres(dataDir)
     await postgres.ready
     process.kill(await postmasterOf(dataDir), 'SIGKILL')
@@ -138,7 +138,7 @@ describe('embedded Postgres', function () {
     expect(stderr).to.equal(`Postgres ended unexpectedly (SIGKILL); its log is ${dataDir}/postgres.log.\n`)
   })
 
-  it('begins anew when the first start was killed in the middle', async () => {
+  it('starts anew after an interrupted first start', async () => {
     const first = runPostgres(dataDir)
     const isHalfMade = async () => {
       const name = (await readdir(dataDir).catch(() => [])).find(found => found.startsWith('cluster.unfinished'))
@@ -152,7 +152,7 @@ describe('embedded Postgres', function () {
     expect(await query(addressOf(await second.ready), 'select 1 as one')).to.deep.equal([{ one: 1 }])
   })
 
-  it('refuses in one sentence a port in use, before it makes a cluster', async () => {
+  it('refuses a port in use in one sentence, before it creates a cluster', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await until(() => server.listening)
     const address = server.address()
@@ -163,19 +163,19 @@ describe('embedded Postgres', function () {
     server.close()
   })
 
-  it('refuses in one sentence a directory that is a file, and one that it may not write', async () => {
+  it('refuses a directory that is a file, and one without write access, in one sentence', async () => {
     await writeFile(dataDir, '')
     const onFile = await runPostgres(dataDir).exited
     expect(onFile).to.deep.equal({ code: 1, stderr: `The data directory ${dataDir} is not a directory (EEXIST).\n` })
     const closed = join(folder, 'closed')
     await mkdir(closed, { mode: 0o500 })
-    // Root may write everywhere, unless it gives up the right to.
+    // Root may write everywhere, unless it drops that capability.
     const asOrdinary = isRoot ? ['setpriv', '--bounding-set=-dac_override', process.execPath] : [process.execPath]
     const refused = await runProgram([POSTGRES, '--data-dir', closed], asOrdinary).exited
     expect(refused).to.deep.equal({ code: 1, stderr: `The data directory ${closed} is not writable (EACCES).\n` })
   })
 
-  it('refuses in one sentence a directory in use, naming the holder', async () => {
+  it("refuses a directory in use in one sentence, with the holder's pid", async () => {
     const first = runPostgres(dataDir)
     await first.ready
     const { code, stderr } = await runPostgres(dataDir).exited
@@ -183,7 +183,7 @@ describe('embedded Postgres', function () {
     expect(stderr).to.equal(`The data directory ${dataDir} is in use by the process with pid ${first.pid}.\n`)
   })
 
-  it('refuses a cluster without its password rather than to guess one', async () => {
+  it('refuses a cluster without its password', async () => {
     const first = runPostgres(dataDir)
     await first.ready
     first.process.kill('SIGTERM')
@@ -196,12 +196,12 @@ describe('embedded Postgres', function () {
     })
   })
 
-  it('says in one sentence that the disk is full', async () => {
+  it('reports a full disk in one sentence', async () => {
     const said = 'initdb: error: could not write file "base/1": No space left on device\ninitdb: removing contents'
     expect(startFailure(dataDir, 1, said).message).to.equal(
       `The data directory ${dataDir} has no space left on its disk.`,
     )
-    // The real thing where this machine lets us mount a small disk; the sentence alone elsewhere.
+    // A small file system if this machine permits mounting one; else only the sentence is tested.
     await mkdir(dataDir)
     const mounted = await promisify(execFile)('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', dataDir]).then(
       () => true,
@@ -220,13 +220,13 @@ describe('embedded Postgres', function () {
   })
 
   if (isRoot) {
-    it('needs no user and no rights of others when it is started by an ordinary user', async () => {
+    it('needs no other user and no capabilities when it is started by an ordinary user', async () => {
       const nobody = 65_534
       await chmod(folder, 0o755)
       await mkdir(dataDir)
       await chown(dataDir, nobody, nobody)
       const command = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
-      // Read access to the sources is all that this user needs; a clone in a closed folder does not give it.
+      // The user needs read access to the sources, which a clone in a private folder does not give.
       const rights = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search', '--securebits=+no_setuid_fixup']
       const postgres = runProgram([POSTGRES, '--data-dir', dataDir], [...command, ...rights, process.execPath])
       expect(await query(addressOf(await postgres.ready), 'select 1 as one')).to.deep.equal([{ one: 1 }])

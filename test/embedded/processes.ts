@@ -1,4 +1,4 @@
-/** Real processes for the tests of this folder: started, listened to, and never left behind. */
+/** Processes for the tests of this folder: started, observed, and always ended. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -11,14 +11,14 @@ export const POSTGRES = join(import.meta.dirname, '../../src/embedded/postgres.t
 export type Program = {
   readonly process: ChildProcess
   readonly pid: number
-  /** The lines of stdout until `ready`; rejects when it ends first. */
+  /** The lines of stdout until `ready`; rejects if the process ends first. */
   readonly ready: Promise<readonly string[]>
   readonly exited: Promise<{ code: number | null; stderr: string }>
 }
 
 const started = new Set<ChildProcess>()
 
-/** Runs a program with Node; stdin is a pipe, as it is between the service and its parts. */
+/** Runs a program with Node. Its stdin is a pipe, as for the service's child processes. */
 export const runProgram = (args: readonly string[], command: readonly string[] = [process.execPath]): Program => {
   const [program = process.execPath, ...before] = command
   const child = spawn(program, [...before, ...args], { stdio: 'pipe' })
@@ -47,7 +47,7 @@ export const runProgram = (args: readonly string[], command: readonly string[] =
 export const runPostgres = (dataDir: string, ...more: readonly string[]): Program =>
   runProgram([POSTGRES, '--data-dir', dataDir, ...more])
 
-/** Ends what a failed test left running: closing stdin is not enough for a program without `--with-parent`. */
+/** Ends processes that a failed test left running. Closing stdin does not end a program without `--with-parent`. */
 export const endPrograms = async (): Promise<void> => {
   for (const child of started) {
     child.kill('SIGCONT')
@@ -60,7 +60,7 @@ export const endPrograms = async (): Promise<void> => {
 export const temporaryFolder = async (): Promise<string> => await mkdtemp(join(tmpdir(), 'ledger-test-'))
 export const removeFolder = async (path: string): Promise<void> => await rm(path, { recursive: true, force: true })
 
-/** The pids of every living process (not zombies) whose command line has `text` in it. */
+/** The pids of living processes (not zombies) whose command line contains `text`. */
 export const pidsOf = async (text: string): Promise<readonly number[]> => {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const commands = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))

@@ -9,19 +9,19 @@ describe(`an export of ${PAYMENTS} payments`, function () {
   let stage: Stage
   before(async () => {
     stage = await openStage(PAYMENTS)
-    // The engine lets its young generation grow as garbage comes faster, up to a limit of its own: that is once.
+    // V8's young generation grows with the allocation rate up to a limit, which happens once.
     for (const format of EXPORT_FORMATS) await stage.growthOf(format)
   })
   after(() => stage?.close())
 
   for (const format of EXPORT_FORMATS)
-    it(`as ${format} is what the streams say, and takes no memory for it`, async () => {
+    it(`as ${format} equals the streams, with constant memory`, async () => {
       const growth = await stage.growthOf(format)
       process.stdout.write(`    the worker grew by ${growth.toFixed(1)} MiB\n`)
       expect(growth).to.be.lessThan(GROWTH_MAX_MIB)
     })
 
   for (const format of EXPORT_FORMATS)
-    it(`as ${format} is one right file, though its worker is killed twice in the middle`, () =>
+    it(`as ${format} is one valid file, though its worker is killed twice before the end`, () =>
       stage.killedInTheMiddle(format, 2))
 })

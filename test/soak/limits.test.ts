@@ -8,11 +8,11 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
 const ROUNDS = 5
 const REQUESTS = 600
 const PAUSE_MS = 4
-/** A client that does not listen to Retry-After, but is no flood: that is for the overload shedding. */
+/** A client that ignores Retry-After, at a rate below load shedding. */
 const NEIGHBOURS_PER_SECOND = 250
 const TIMES_MAX = 1.2
 
-describe('a caller whose limit is used up', function () {
+describe('a caller over its rate limit', function () {
   this.timeout(180_000)
   let dataDir: string
   let service: ServiceProcess
@@ -60,7 +60,7 @@ describe('a caller whose limit is used up', function () {
     const alone: number[] = []
     const beside: number[] = []
     let refused = 0
-    // In turns, so that whatever else the machine does falls on both.
+    // In alternation, so that other load on the machine affects both.
     for (let round = 0; round < ROUNDS; round++) {
       alone.push(...(await timesOf(path, calm ?? '')))
       const pestering = setInterval(() => {

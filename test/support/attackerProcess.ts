@@ -3,14 +3,14 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A process that attacks a service with credentials of its own, in all the ways of issue 5 B at once, as fast as it is
- * answered. It begins and pauses as its parent tells it, and tells the parent what it was answered.
+ * A process that attacks a service with valid credentials in several ways at once, as fast as it is answered. It starts
+ * and pauses at its parent's messages, and reports the statuses that it got.
  */
 
 export type Target = {
   readonly api: string
   readonly token: string
-  /** Of the same tenant, without any scope that is asked for. */
+  /** A token of the same tenant without any of the needed scopes. */
   readonly poor: string
   readonly expired: string
 }
@@ -52,7 +52,7 @@ const names = Array.from({ length: 2_500 }, (_, index) => index.toString(36))
   .slice(0, 7_900)
 const own = authorization(target.token)
 
-/** How many at once, and what they ask. */
+/** The numbers of concurrent requests of each kind. */
 const requests: readonly (readonly [lanes: number, asked: Asked])[] = [
   [4, { path: `/livez?${names}` }],
   [4, { path: `/orders?${names}`, headers: own }],
@@ -74,7 +74,7 @@ const heads = [
 const SOCKETS_PER_HEAD = 300
 const REOPEN_MS = 100
 
-/** Sends a head without its body, and again when it is hung up on. */
+/** Sends a head without a body, again after each disconnection. */
 const holdOpen = async (head: string): Promise<void> => {
   while (attacking) {
     const socket: Socket = connect(Number(port), hostname)

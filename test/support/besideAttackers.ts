@@ -8,12 +8,15 @@ import { anOrder, newKey } from './client.ts'
 import { expiredToken } from './forgedToken.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 
-/** An honest caller's work beside two that attack, alone and attacked in turns, so that both meet the same machine. */
+/**
+ * Measures a normal client beside two attackers, with and without attacks in alternation, so that both samples have the
+ * same machine.
+ */
 
 const ATTACKERS = ['mallory', 'm'.repeat(200)]
-/** Below every limit of a caller. */
+/** Below every rate limit. */
 const PAUSE_MS = 20
-/** As they stand in the configuration: the tests of other things lift them. */
+/** The limits of the default configuration, which other tests raise. */
 const LIMITS = {
   RATE_LIMITS: 'default=6000/60,payments=600/60,exports=10/3600,auth_failures=60/60,api_keys=12000/60',
   EXPORTS_AT_ONCE: '2',
@@ -24,7 +27,7 @@ const LIMITS = {
 export type Round = { readonly alone: readonly number[]; readonly attacked: readonly number[] }
 export type Measured = {
   readonly rounds: readonly Round[]
-  /** How often the honest caller got each status. */
+  /** The number of responses to the normal client by status. */
   readonly statuses: Readonly<Record<number, number>>
   readonly attackers: readonly object[]
 }
@@ -53,7 +56,7 @@ const honest = (api: string, token: string) => {
       asked.end(text)
     })
 
-  /** One order, paid: what each request of it took, in milliseconds. */
+  /** One paid order; adds the duration of each request in milliseconds. */
   const work = async (times: number[]): Promise<void> => {
     const timed = async (asking: () => Promise<Answer>): Promise<Answer> => {
       const from = performance.now()

@@ -20,14 +20,14 @@ const onPath = (program: string): string | undefined =>
 /** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
 export const chromiumPath: string | undefined = NAMES.map(onPath).find(path => path !== undefined)
 
-/** The machine's own browser; playwright-core brings none. Whoever opens it closes it. */
+/** The browser of this machine, since playwright-core has none. The caller closes it. */
 export const openChromium = (): Promise<Browser> =>
   chromium.launch({
     executablePath: chromiumPath ?? '',
-    // As root, which is who runs the tests in a container, its sandbox does not start.
+    // The sandbox does not start as root, the user of tests in containers.
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   })
 
-/** For a file that finds none. */
+/** Printed by files that need a browser where there is none. */
 export const sayWithoutChromium = (what: string): void =>
   void process.stdout.write(`Browser: no ${NAMES.join(', no ')} on the PATH; not run: ${what}.\n`)

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkResponse } from './contract.ts'
 
-/** What the tests see of one answer. */
+/** One response as tests see it. */
 export type Answer = {
   readonly status: number
   readonly headers: Headers
-  /** The body's bytes as text: what a replay must repeat. */
+  /** The body as text, which a replay must repeat byte by byte. */
   readonly text: string
   // oxlint-disable-next-line typescript/no-explicit-any -- A test reads whatever members it expects to be there.
   readonly body: any
@@ -15,7 +15,7 @@ export type Answer = {
 export type Asked = {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** The body as it is, in place of `body`. Bytes go without a content type, unless the headers name one. */
+  /** The raw body, in place of `body`. Bytes are sent without a content type, unless the headers have one. */
   readonly raw?: string | Uint8Array<ArrayBuffer>
 }
 
@@ -27,7 +27,7 @@ export type Client = {
 
 const OVERLOADED_TRIES_MAX = 20
 
-/** Asks again after a second for as long as the service is overloaded, as it may be on a machine that does other things too. */
+/** Repeats a request after a second while the service sheds load, as it may on a loaded machine. */
 export const patiently = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
   for (let tries = 1; ; tries++) {
     const answer = await ask()
@@ -36,11 +36,11 @@ export const patiently = async <T>(ask: () => Promise<T>, isRefused: (answer: T)
   }
 }
 
-/** The answer to HEAD says it by its status and its header. */
+/** The response to HEAD has the status and header only. */
 export const isOverloaded = ({ status, text, headers, body }: Answer): boolean =>
   body?.code === 'overloaded' || (status === 503 && text === '' && headers.has('retry-after'))
 
-/** `fetch`, but patient: for those who need more of the answer than the client of the tests gives. */
+/** `fetch` with these repetitions, for tests that need the whole response. */
 export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
   patiently(
     () => fetch(url, init),
@@ -48,8 +48,8 @@ export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Res
   )
 
 /**
- * A client over a real socket. Every answer that it gets is checked against openapi.json. Where the service is overloaded,
- * it asks again.
+ * A client over a real socket. Every response is checked against openapi.json. Requests are repeated while the service
+ * sheds load.
  */
 export const clientOf = (api: string, token?: string): Client => {
   const request: Client['request'] = (method, path, asked) => patiently(() => ask(method, path, asked), isOverloaded)
@@ -107,7 +107,7 @@ export const approvedInvoice = async (
   return { orderId: order.body.id, invoiceId: invoice.body.id, etag: approved.headers.get('etag') ?? '' }
 }
 
-/** A payment's body; what is given replaces. */
+/** A payment's body, with the given members replaced. */
 export const aPayment = (invoiceId: string, given: object = {}) => ({
   invoice_id: invoiceId,
   amount: 100,
@@ -115,11 +115,11 @@ export const aPayment = (invoiceId: string, given: object = {}) => ({
   ...given,
 })
 
-/** Pays under the key, a new one if none is given. */
+/** Pays with the key, a new one by default. */
 export const pay = (client: Client, payment: object, key: string = newKey()): Promise<Answer> =>
   client.post('/payments', payment, { 'idempotency-key': key })
 
-/** Does the work for each item, never more than `width` at once; the results are in the order of the items. */
+/** Works on each item, at most `width` concurrently; the results are in the order of the items. */
 export const inParallel = async <T, R>(
   width: number,
   items: readonly T[],
@@ -141,7 +141,7 @@ const LOOK_EVERY_MS = 25
 
 type Found<T> = Exclude<NonNullable<T>, false>
 
-/** What `look` finds, as soon as it is truthy. Throws after `maxMs`. */
+/** The first truthy result of `look`. Throws after `maxMs`. */
 export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Promise<Found<T>> => {
   const deadline = performance.now() + maxMs
   for (;;) {
@@ -152,5 +152,5 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Pro
   }
 }
 
-/** A problem without what differs from one request to the next: two that say the same are equal. */
+/** A problem without its individual members, for comparisons. */
 export const wordsOf = ({ body: { correlation_id: _id, instance: _instance, ...words } }: Answer): object => words

@@ -4,7 +4,7 @@ import { openApiOf } from '../../src/http/contract/openapi.ts'
 import { routes } from '../../src/http/endpoints.ts'
 import { checkFact, type Fact } from './factContract.ts'
 
-/** Holds every answer that a test gets against openapi.json: status, headers and body. */
+/** Checks every response of a test against openapi.json: status, headers and body. */
 
 const addFormats = addFormatsModule.default
 const ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -22,7 +22,7 @@ export type Seen = {
   readonly text: string
 }
 
-/** The component that a reference of the document leads to; anything else is itself. */
+/** The component of a reference; other values are returned unchanged. */
 export const resolved = <T extends object>(given: T | { readonly $ref: string }): T => {
   if (!('$ref' in given)) return given
   const [, , kind = '', name = ''] = given.$ref.split('/')
@@ -31,14 +31,14 @@ export const resolved = <T extends object>(given: T | { readonly $ref: string })
   return found
 }
 
-/** (operation, status, code) triples that this run has seen, for the coverage of the contract. */
+/** The (operation, status, code) triples of this run, for the coverage of the contract. */
 export const seen = new Set<string>()
 
 const matcherOf = (template: string): RegExp =>
   new RegExp(`^${template.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/:]+')}$`)
 const templates = Object.keys(document.paths ?? {}).map(template => ({ template, matches: matcherOf(template) }))
 
-// An action's colon ends an id; the texts that are parameters elsewhere (keys, codes) may hold one.
+// An action's colon ends an id; other parameters (keys, codes) may contain one.
 const templateOf = (path: string) =>
   templates.find(({ matches }) => matches.test(path)) ??
   templates.find(({ matches }) => matches.test(path.replaceAll(/:/g, '%3A')))
@@ -50,7 +50,7 @@ const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAl
 const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-type-options']
 const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
 
-/** What is promised of every answer, whatever it is an answer to. */
+/** Checks the promises for every response, whatever the request. */
 export const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
   const what = `${method} ${path} → ${status}`
   for (const name of EVERY) if (!headers.get(name)) throw new Error(`${what} lacks the header ${name}.`)
@@ -72,7 +72,7 @@ const checkProblem = (what: string, status: number, headers: Headers, body: unkn
 
 const codeOf = ({ body }: Seen): string => (body as { code?: string } | undefined)?.code ?? ''
 
-/** What is wrong with the framing is told before anybody looks at the path (contract: order of checks). */
+/** Framing errors are reported before the path is parsed (contract: order of checks). */
 const BEFORE_ROUTE = new Set(['bad_request_framing', 'uri_too_long', 'headers_too_large', 'multiple_credentials'])
 const isBeforeRoute = (answer: Seen): boolean =>
   BEFORE_ROUTE.has(codeOf(answer)) || (answer.method === 'HEAD' && [400, 414, 431].includes(answer.status))
@@ -92,7 +92,7 @@ const checkHeader = (what: string, name: string, { required, schema = {} }: Head
   if (!ajv.validate(schema, value)) throw new Error(`${what}: the header ${name}: ${text}: ${ajv.errorsText()}.`)
 }
 
-/** Throws when the contract does not promise this answer. A path or method that it does not have must be 404 or 405. */
+/** Throws if the contract does not have this response. An unknown path or method must give 404 or 405. */
 export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
   checkEvery(answer)
   const found = templateOf(pathOf(answer.path))
@@ -105,7 +105,7 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
     if (!fits) throw new Error(`${answer.method} ${answer.path} answered ${answer.status} and is not in the contract.`)
     return
   }
-  // An id cannot have a colon in it: what looks like the path of a resource here is no path of ours.
+  // Ids contain no colon, so a path with one may match a template without being a route.
   if (codeOf(answer) === 'route_not_found' && pathOf(answer.path).includes(':')) return
   const what = `${answer.method} ${found.template} → ${answer.status}`
   const given = operation.responses?.[`${answer.status}` as '200']

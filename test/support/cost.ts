@@ -1,9 +1,12 @@
-/** How the cost of some work grows with its size, within one run: for tests that must not need a quiet machine. */
+/**
+ * The growth of a cost with the size of the work, compared within one run, for tests that must not need a quiet
+ * machine.
+ */
 
 const RUNS = 3
 const RUNS_MAX = 7
 
-/** Processor time of this process, which other processes do not add to. */
+/** Processor time of this process, which is independent of other processes. */
 const costOnce = async (work: () => unknown): Promise<number> => {
   const before = process.cpuUsage()
   await work()
@@ -11,7 +14,7 @@ const costOnce = async (work: () => unknown): Promise<number> => {
   return user + system
 }
 
-/** The best of some runs. */
+/** The minimum of some runs. */
 export const costOf = async (work: () => unknown): Promise<number> => {
   let best = Infinity
   for (let run = 0; run < RUNS; run += 1) best = Math.min(best, await costOnce(work))
@@ -21,9 +24,10 @@ export const costOf = async (work: () => unknown): Promise<number> => {
 export type Sizes = { readonly short: number; readonly long: number }
 
 /**
- * Whether the cost per item of a long work stays below so many times that of a short one, which is near 1 where the cost is
- * linear, and near long / short where it is quadratic. `of` prepares the work on so many items. The short work is done as often
- * as makes the same number of items; the best runs of both are compared, as many as it takes. Rejects with the ratio.
+ * Expects the cost per item of a long work to stay below a multiple of that of a short one: the ratio is near 1 for
+ * linear cost, near long / short for quadratic cost. `of` prepares the work for a number of items. The short work is
+ * repeated to reach the same number of items. The best runs of both are compared, after as many runs as needed. Rejects
+ * with the ratio.
  */
 export const expectLinearCost = async (
   of: (count: number) => () => unknown,

@@ -22,11 +22,11 @@ import { rowsOfFile, type Read } from './files.ts'
 import type { TestService } from './service.ts'
 import { patientFetch } from './client.ts'
 
-/** What the tests of exports all do: ask, wait, fetch, and hold the file against its manifest. */
+/** Shared steps of the export tests: request, wait, download, and compare the file with its manifest. */
 
 export type Download = { readonly status: number; readonly headers: Headers; readonly bytes: Buffer }
 
-/** GET of the file as bytes; the answer is held against the contract like any other. */
+/** Downloads the file as bytes; the response is checked against the contract. */
 export const download = async (
   service: Pick<TestService, 'api' | 'token'>,
   id: string,
@@ -59,14 +59,14 @@ export const askFor = async (client: Client, wanted: Wanted): Promise<string> =>
 
 const ENDS = ['succeeded', 'failed', 'cancelled', 'expired']
 
-/** The operation, once it has ended. */
+/** The operation after it has ended. */
 export const ended = (client: Client, id: string, maxMs = 30_000): Promise<Answer> =>
   eventually(async () => {
     const answer = await client.get(`/operations/${id}`)
     return ENDS.includes(answer.body?.state) && answer
   }, maxMs)
 
-/** The manifest and the rows of a finished export, after the file was found to be what the manifest says. */
+/** The manifest and the rows of a finished export, after the file was checked against the manifest. */
 export const fetched = async (
   service: TestService,
   client: Client,
@@ -105,7 +105,7 @@ const view = <E extends AnyEvent, R extends ResourceRow>(
   return { row, shown: shown(row) as Read }
 }
 
-/** What the streams say, as of the position: the views of the tenant's resources, newest first. */
+/** The views of the tenant's resources by the streams, as of the position, newest first. */
 export const foldedUpTo = async (
   store: EventStore,
   resource: ExportResource,
@@ -132,7 +132,7 @@ export const foldedUpTo = async (
 
 const AT_ONCE = 64
 
-/** Payments that were made, straight into the log: what an export is to be about, in numbers that no client would wait for. */
+/** Writes payments directly into the log, in numbers for which requests would take too long. */
 export const manyPayments = async (store: EventStore, tenant: string, count: number): Promise<void> => {
   const world = realWorld()
   const from = Date.now() - count

@@ -11,20 +11,23 @@ import { residentMib } from './memory.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 
 /**
- * Exports of many payments by a worker that is a process of its own, beside one that does all the rest: so that it can be
- * killed alone, and so that its memory is its own.
+ * Exports of many payments by a worker in its own process, so that it can be killed alone and its memory measured
+ * alone.
  */
 
 const TENANT = 'many'
-/** What of an export lies in memory has nothing to do with how many rows it has. */
+/** The memory of an export does not depend on its number of rows. */
 const GROWTH_MAX_MIB = 60
 
 export type Stage = {
   readonly client: Client
   readonly store: EventStore
-  /** Starts an export, kills its worker the given number of times in the middle of it, and holds the file against the streams. */
+  /**
+   * Starts an export, kills its worker the given number of times before the end, and compares the file with the
+   * streams.
+   */
   readonly killedInTheMiddle: (format: ExportFormat, times: number) => Promise<void>
-  /** By how much the worker grows while it makes a file of all payments, in MiB. */
+  /** The growth of the worker's memory, in MiB, while it exports all payments. */
   readonly growthOf: (format: ExportFormat) => Promise<number>
   readonly close: () => Promise<void>
 }
@@ -50,7 +53,7 @@ export const openStage = async (count: number): Promise<Stage> => {
     const text = 'select count(*) as count from export_chunks where operation_id = $1 and attempt = $2'
     return Number((await sql.query(text, [id, attempt])).rows[0]?.count)
   }
-  /** Every chunk takes its time, so that there is a middle. */
+  /** Slows every chunk down, so that the worker can be killed between two. */
   const holdUp = async (seconds: number): Promise<void> => {
     await sql.query(`create or replace function hold_up() returns trigger language plpgsql as
       $$ begin perform pg_sleep(${seconds}); return new; end $$`)

@@ -4,8 +4,8 @@ import { ENVELOPE_PATH, schemaDocuments } from '../../src/http/contract/factSche
 import type { Json, JsonObject } from '../../src/ports.ts'
 
 /**
- * Holds every fact that a test sees, over HTTP or in Kafka, against its published schema; and more strictly than a consumer
- * may: what the schema does not declare must not be sent.
+ * Checks every fact of a test, over HTTP or in Kafka, against its published schema, and more strictly than consumers:
+ * members that the schema does not declare are errors.
  */
 
 const addFormats = addFormatsModule.default
@@ -13,7 +13,7 @@ const addFormats = addFormatsModule.default
 const isObject = (node: Json | undefined): node is JsonObject =>
   typeof node === 'object' && node !== null && !Array.isArray(node)
 
-/** The schema without its openness: `additionalProperties: true` is the promise that there will be more. */
+/** The schema with `additionalProperties: false`. The published `true` permits future members. */
 export const closed = (node: Json): Json => {
   if (Array.isArray(node)) return node.map(closed)
   if (!isObject(node)) return node
@@ -48,7 +48,7 @@ export type Fact = {
 
 const pathOf = (uri: string): string => (URL.canParse(uri) ? new URL(uri).pathname : uri)
 
-/** Whether the fact is of the type that its schema is of, as `dataschema` leads there. */
+/** The mismatch between the fact's type and the type of its `dataschema`. */
 const mislabelled = ({ type, dataschema }: Fact): string | undefined =>
   pathOf(dataschema).replace(/\.v\d+\.json$/, '') === `/schemas/${type}`
     ? undefined
@@ -57,13 +57,13 @@ const mislabelled = ({ type, dataschema }: Fact): string | undefined =>
 const complaintAbout = (ajv: Ajv2020, event: Fact): string | undefined =>
   complaintOf(ajv, ENVELOPE_PATH, event) ?? mislabelled(event) ?? complaintOf(ajv, pathOf(event.dataschema), event.data)
 
-/** What a consumer who keeps to the published schemas has against the fact; undefined when nothing. */
+/** The violation that a consumer with the published schema would find; undefined if none. */
 export const consumersComplaint = (event: Fact): string | undefined => complaintAbout(published, event)
 
-/** How many facts of each schema this run has seen, by their way. */
+/** The number of facts by schema and transport. */
 export const seenFacts = new Map<string, number>()
 
-/** Throws when the fact is not what its schema says, or more. */
+/** Throws if the fact violates its schema or has undeclared members. */
 export const checkFact = (event: Fact, way: 'page' | 'stream' | 'kafka'): void => {
   const found = complaintAbout(strict, event)
   if (found !== undefined)
@@ -78,7 +78,7 @@ export type Message = {
   readonly value: string
 }
 
-/** The binary mode of the Kafka binding, undone. Throws for a header that is no attribute of the envelope. */
+/** The fact of a Kafka message in binary mode. Throws for a header that is not an attribute of the envelope. */
 export const eventIn = ({ key, headers, value }: Message): Fact => {
   const { 'content-type': datacontenttype, traceparent, ...others } = headers
   const attributes = Object.entries(others).map(([name, text]) => {
@@ -88,7 +88,7 @@ export const eventIn = ({ key, headers, value }: Message): Fact => {
   const { partitionkey, ...event } = Object.fromEntries(attributes)
   if (partitionkey !== key) throw new Error(`A message with the key ${key}, of ${partitionkey}.`)
   const trace = traceparent === undefined ? {} : { traceparent }
-  // What is missing is found by who checks the envelope.
+  // Missing members are found by the check of the envelope.
   return { ...event, partitionkey, datacontenttype, ...trace, data: JSON.parse(value) as unknown } as Json as Fact
 }
 
@@ -96,7 +96,7 @@ export const checkMessage = (message: Message): void => checkFact(eventIn(messag
 
 export type Sent = { readonly id: string; readonly event: string; readonly data: Fact }
 
-/** The facts in whole blocks of an event stream; a comment has none. Each is checked. */
+/** The facts in complete blocks of an event stream, each checked; comments have none. */
 export const sentIn = (block: string): Sent[] => {
   if (block.startsWith(':')) return []
   const lines = block.split('\n').map(line => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)])

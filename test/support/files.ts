@@ -1,11 +1,11 @@
 import { parquetReadObjects } from 'hyparquet'
 import type { ExportFormat } from '../../streams/operation/index.ts'
 
-/** Reads the files of exports back, with none of the code that wrote them. */
+/** Independent readers of export files, without the code that wrote them. */
 
 export type Read = Readonly<Record<string, unknown>>
 
-/** RFC 4180, to the letter: records end with CR LF, a quoted field holds anything, a quote in it stands twice. */
+/** RFC 4180 exactly: records end with CR LF, quoted fields may contain anything, quotes are doubled. */
 export const parseCsv = (text: string): (string | null)[][] => {
   const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y
   const records: (string | null)[][] = [[]]
@@ -45,7 +45,7 @@ export const rowsOfFile = async (format: ExportFormat, bytes: Buffer): Promise<R
   return format === 'jsonl' ? jsonlRows(bytes) : parquetRows(bytes)
 }
 
-/** A view of the API as the file of this format must show it. */
+/** The view of the API in the form of this file format. */
 export const inFormat = (format: ExportFormat, view: Read): Read => {
   if (format === 'jsonl') return view
   const cells = Object.entries(view).map(([name, value]) => [

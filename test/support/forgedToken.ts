@@ -6,7 +6,7 @@ import type { TestService } from './service.ts'
 const HOUR_SECONDS = 3_600
 const LIFETIME_SECONDS = 300
 
-/** A token that the service's own issuer could have given an hour ago. */
+/** An expired token of the service's own issuer. */
 export const expiredToken = async ({ dataDir, addresses }: TestService, tenant: string): Promise<string> => {
   const key = await loadSigningKey(dataDir)
   const issuedAt = Math.floor(Date.now() / 1000) - HOUR_SECONDS

@@ -2,7 +2,7 @@ import { stopKafkaForTests } from './kafka.ts'
 import { closeSharedPostgres } from './postgres.ts'
 import { closeSharedService } from './service.ts'
 
-/** Ends the service, the database server and the broker that the files of one process share. */
+/** Stops the service, the database server and the broker that the files of one process share. */
 export const closeShared = async (): Promise<void> => {
   await closeSharedService()
   await closeSharedPostgres()

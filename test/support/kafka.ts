@@ -13,11 +13,11 @@ import { checkMessage } from './factContract.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
-  /** Only of the real broker that we started. */
+  /** Only of a real broker that the tests started. */
   readonly sasl?: Kafka['sasl']
 }
 
-/** `given`: KAFKA_BROKERS · `real`: one that we start · `mock`: kcat's, which cannot create topics · `none`. */
+/** `given`: KAFKA_BROKERS · `real`: started by the tests · `mock`: kcat's, which cannot create topics · `none`. */
 export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
 
 const MOCK_START_MS = 5_000
@@ -45,7 +45,7 @@ export const kafkaKind: KafkaKind = kindHere()
 const canStartBroker =
   kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
 
-/** A suite that needs a broker which it may stop, limit and cut off. */
+/** A suite with its own broker, which it may stop, limit and disconnect. */
 export const describeWithOwnBroker = (title: string, suite: (this: Mocha.Suite) => void): void => {
   describe(title, function () {
     if (canStartBroker) return suite.call(this)
@@ -100,13 +100,13 @@ const start = async (): Promise<KafkaForTests | undefined> => {
   return undefined
 }
 
-/** The one broker of the whole test run, started on first use; undefined where there is none to be had. */
+/** The broker of the process, started on first use; undefined if none is available. */
 export const kafkaForTests = (): Promise<KafkaForTests | undefined> => {
   started ??= start()
   return started
 }
 
-/** For the root hook: ends what kafkaForTests started and removes its data. */
+/** For the root hook: stops the broker and removes its data. */
 export const stopKafkaForTests = async (): Promise<void> => {
   await started?.catch(() => undefined)
   for (const stop of stops.splice(0).toReversed()) await stop()
@@ -133,7 +133,7 @@ const messagesOf = ({ batch }: EachBatchPayload): TopicMessage[] =>
 const OFFSET_TRIES_MAX = 50
 const OFFSET_RETRY_MS = 200
 
-/** A broker that has just come back leads its partitions a moment later; kafkajs leaves that wait to its caller. */
+/** A restarted broker leads its partitions a moment later; kafkajs leaves that wait to its caller. */
 const offsetsOf = async (admin: Admin, topic: string) => {
   for (let tries = 1; ; tries++) {
     try {
@@ -146,7 +146,7 @@ const offsetsOf = async (admin: Admin, topic: string) => {
   }
 }
 
-/** The end of each partition that holds anything. */
+/** The end offset of each partition that is not empty. */
 const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, bigint>> => {
   const admin = client.admin()
   await admin.connect()
@@ -159,12 +159,12 @@ const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, b
   }
 }
 
-/** The topics of the service itself; what tests write to others is no fact, and a dead letter tells of one. */
+/** The service's own topics. Messages of tests in other topics are not facts, and dead letters wrap facts. */
 const isOfFacts = (topic: string): boolean => topic.startsWith('ledger.') && !topic.endsWith('.dlq')
 
 /**
- * Every message of a topic from its beginning to its present end; in order of offset within each partition. A fact among
- * them that is not as its schema says is an error.
+ * Every message of a topic up to its present end, in order of offset within each partition. A fact that violates its
+ * schema is an error.
  */
 export const readTopic = async (brokers: readonly string[], topic: string): Promise<TopicMessage[]> => {
   const messages = await consumed(brokers, topic)

@@ -5,7 +5,7 @@ const KIB_PER_MIB = 1024
 
 const run = promisify(execFile)
 
-/** The memory of another process that is resident, in MiB. */
+/** The resident memory of another process in MiB. */
 export const residentMib = async (pid: number | undefined): Promise<number> => {
   const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(pid)])
   return Number(stdout.trim()) / KIB_PER_MIB

@@ -10,18 +10,18 @@ import type {
   SubscribeOptions,
 } from '../../src/ports.ts'
 
-/** A place in an operation where a test may let it wait, fail, or never go on. */
+/** A point in an operation at which a test may delay it, fail it, or stop it. */
 export type Step = {
-  /** `append` and `read` before anything is done; `appended` when it is done and not yet acknowledged. */
+  /** `append` and `read` are before the operation; `appended` is between its effect and its acknowledgement. */
   readonly at: 'append' | 'appended' | 'read'
   readonly stream: string
 }
 export type OnStep = (step: Step) => Promise<void> | void
 
-/** One log in memory. Each client has steps of its own, so that several processes can be played on it. */
+/** One log in memory. Each client has its own steps, so that several processes can be simulated on it. */
 export type MemoryLog = {
   readonly events: readonly StoredEvent[]
-  /** The position of the newest event; zero before there is one. */
+  /** The position of the newest event; zero if there is none. */
   readonly head: () => bigint
   readonly open: (onStep?: OnStep) => EventStore
 }
@@ -38,12 +38,12 @@ class AppendTooLarge extends Error {
   readonly type = 'maximum-append-size-exceeded'
 }
 
-/** As EventStoreDB words it: a position that was computed is the middle of an event, and no feed goes on from there. */
+/** EventStoreDB's error: a computed position is in the middle of an event, and no feed can continue from it. */
 class PositionRefused extends Error {
   readonly type = 'unknown'
 }
 
-/** The revision of the last event; the decision of an append is the table of components.md. */
+/** The revision of the last event, decided by the table of components.md. */
 const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expected: ExpectedRevision) => {
   const after = expected === 'no_stream' ? -1 : Number(expected)
   if (after === stream.length - 1) return 'append'

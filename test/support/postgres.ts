@@ -5,7 +5,7 @@ import { Client } from 'pg'
 import { type Child, startChild } from '../../src/embedded/child.ts'
 import { temporaryDirectory } from './service.ts'
 
-/** One real Postgres for all files that a process runs, which keep apart by database. It must not be stopped or killed. */
+/** The Postgres that all files of a process share; each has its own database. It must not be stopped or killed. */
 
 const module = fileURLToPath(new URL('../../src/embedded/postgres.ts', import.meta.url))
 

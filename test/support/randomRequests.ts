@@ -1,4 +1,4 @@
-/** Requests made from openapi.json itself: what it permits, and the same with something wrong in it. */
+/** Requests generated from openapi.json: valid ones, and ones with violations. */
 
 export type Schema = {
   readonly $ref?: string
@@ -42,7 +42,7 @@ export type RandomRequest = {
   readonly body?: string
 }
 
-/** Numbers from 0 to 1, the same ones for the same seed (mulberry32). */
+/** Numbers from 0 to 1, deterministic by seed (mulberry32). */
 const randomOf = (seed: number) => {
   let state = seed
   return (): number => {
@@ -102,10 +102,10 @@ const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/g
 const ID_PATTERN = /^\^([a-z]+)_\[/
 const KNOWN_MAX = 400
 const DEPTH_MAX = 8
-/** Names of members and parameters that nothing has. */
+/** Names that no member or parameter has. */
 const STRANGERS = ['x', 'tenant_id', 'role', 'offset', '__proto__', 'amount[]']
 
-/** `known` are texts that mean something to the service; ids that come by are learnt. */
+/** `known` are texts that the service knows; ids in responses are added. */
 export const randomRequests = (document: Document, seed: number, known: readonly string[]) => {
   const random = randomOf(seed)
   const oneOf = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
@@ -113,7 +113,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
   const texts = [...known]
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) => {
-      // There is more to get wrong where one must say who one is.
+      // Operations with authentication have more possible violations.
       const weight = (operation.security ?? []).length > 0 ? 4 : 1
       return Array.from({ length: weight }, () => ({ path, method: method.toUpperCase(), operation }))
     }),
@@ -152,12 +152,12 @@ export const randomRequests = (document: Document, seed: number, known: readonly
     return members
   }
 
-  /** A value of the schema; with the chance `wrong` at each place, none. */
+  /** A value of the schema; at each place invalid with the probability `wrong`. */
   const valueOf = (given: Schema, wrong: number, depth = 0): unknown => {
     const schema = resolved(given)
     if (chance(wrong) || depth > DEPTH_MAX) return oneOf(ODD_VALUES)
     if (schema.const !== undefined) return schema.const
-    // The first currency is as good as any, and the one that fits the invoices is better.
+    // Any currency is valid, but only the first fits the invoices.
     if (schema.enum) return schema.enum.includes('USD') && chance(0.8) ? 'USD' : oneOf(schema.enum)
     const choices = schema.anyOf ?? schema.oneOf
     if (choices) return valueOf(oneOf(choices), wrong, depth + 1)
@@ -181,7 +181,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
         headers[name] = headerTextOf(String(/Match/.test(name) ? tag() : valueOf(schema, wrong)))
     if (chance(wrong))
       headers[oneOf([...HEADERS, ...MORE_HEADERS])] = headerTextOf(chance(0.5) ? oneOf(texts) : oneOf(ODD_TEXTS))
-    // Otherwise nobody would wait for a list that knows of the future for less than the deadline.
+    // With Prefer, a list that waits for a future position would take the whole deadline.
     if (headers['If-Min-Position'] !== undefined) delete headers['Prefer']
     return headers
   }
@@ -191,7 +191,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
     const parameters = parametersOf(operation)
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
       const schema = parameters.find(parameter => parameter.in === 'path' && parameter.name === name)?.schema ?? {}
-      // A name that only its examples tell would hardly ever be met by chance.
+      // Values that only the examples name would hardly ever be generated.
       const value = schema.examples && !chance(wrong) ? oneOf(schema.examples) : valueOf(schema, wrong)
       return encodeURIComponent(String(value) || 'x')
     })
@@ -211,7 +211,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
 
   const next = (): RandomRequest => {
     const { path, method, operation } = oneOf(operations)
-    // Half of them are right in every part; of the others some are wrong nearly everywhere.
+    // Half of the requests are valid; some of the others are invalid nearly everywhere.
     const wrong = chance(0.5) ? 0 : oneOf([0.05, 0.2, 0.6])
     const { type, body } = bodyOf(operation, wrong)
     const headers = { ...(type === undefined ? {} : { 'Content-Type': type }), ...headersOf(operation, wrong) }

@@ -1,13 +1,13 @@
 import { expect } from 'chai'
 import { type AnyEvent, type Decider, isRejection, type RejectionParams } from '../../streams/decider.ts'
 
-/** What a decision must have been. Events are compared whole and in order. */
+/** Expectations of a decision. Events are compared completely and in order. */
 export type Outcome<Event, Code extends string> = {
-  /** Exactly these events; and the same command on the resulting state yields nothing more. */
+  /** Exactly these events; and the same command on the resulting state yields none. */
   expectOnce: (...events: readonly Event[]) => void
-  /** Exactly these events; and the same command on the resulting state is refused with `again`. */
+  /** Exactly these events; and the same command on the resulting state is rejected with `again`. */
   expectThenRefused: (again: Code, ...events: readonly Event[]) => void
-  /** The command was carried out already. */
+  /** The command has been executed already. */
   expectNothing: () => void
   expectRejected: (code: Code, params?: RejectionParams) => void
 }
@@ -16,7 +16,7 @@ export type Given<Command, Event, Code extends string> = {
   when: (command: Command) => Outcome<Event, Code>
 }
 
-/** The state that the events lead to. */
+/** The state after the events. */
 export const stateAfter = <State, Event extends AnyEvent>(
   { initial, evolve }: Pick<Decider<State, never, Event, never>, 'initial' | 'evolve'>,
   events: readonly Event[],

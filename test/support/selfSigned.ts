@@ -1,8 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 
-/** A certificate that nobody has signed but its own key, made anew for each test: none that expires is in the repository. */
+/** A new self-signed certificate for each test, so that the repository contains none that expires. */
 
-/** As few bytes as the length needs: DER permits no more. */
+/** DER requires the shortest form of a length. */
 const lengthOf = ({ length }: Uint8Array): Buffer => {
   if (length < 0x80) return Buffer.of(length)
   return length < 0x100 ? Buffer.of(0x81, length) : Buffer.of(0x82, Math.floor(length / 0x100), length % 0x100)

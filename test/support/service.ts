@@ -10,13 +10,13 @@ import type { EventStore } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
 
-/** The whole service, for tests: every part real, in a directory of its own. */
+/** The whole service for tests, with real dependencies, in its own directory. */
 
 export type TestService = {
   readonly api: string
   readonly addresses: Addresses
   readonly dataDir: string
-  /** A token of the service's own issuer. Everything is permitted unless `scopes` says otherwise. */
+  /** A token of the service's own issuer, with all scopes unless `scopes` is given. */
   readonly token: (who?: Partial<Who>) => Promise<string>
 }
 export type Who = { tenant: string; subject: string; scopes: readonly string[]; user: boolean }
@@ -30,7 +30,7 @@ const tokensOf =
   ({ tenant = 'acme', subject = 'tester', scopes = SCOPES, user = false } = {}) =>
     mintDevToken({ dataDir, issuer, audience: AUDIENCE, tenant, subject, scopes, user })
 
-/** The tests share one address and few callers; and none of them may see the log move because an hour has ended. */
+/** The tests share one address and few callers; and no test may see the log move at the end of an hour. */
 const UNLIMITED = {
   MANIFEST_EVERY: '36500d',
   RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']
@@ -44,8 +44,8 @@ const UNLIMITED = {
 let shared: Promise<ServiceProcess> | undefined
 
 /**
- * One service for all files that a process runs, started by the first that asks: tests keep apart by tenant. It is a process
- * of its own, so that it does not take the work of the tests for an overload of its event loop.
+ * The service that all files of a process share, started by the first that needs it: tests isolate themselves by
+ * tenant. It is a separate process, so that the tests' own work does not count as overload of its event loop.
  */
 export const sharedService = (): Promise<TestService> =>
   (shared ??= temporaryDirectory().then(folder => startProcess(folder)))
@@ -61,7 +61,10 @@ export const closeSharedService = async (): Promise<void> => {
 
 const QUIET_MS = 300
 
-/** The position of the store once nothing moves it any more: an order completes a little after its invoice is paid. */
+/**
+ * The position of the store after all processes have settled, since an order completes shortly after its invoice is
+ * paid.
+ */
 export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint> => {
   for (let head = await store.head(); ; ) {
     await sleep(QUIET_MS)
@@ -71,10 +74,10 @@ export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint
   }
 }
 
-/** The auditors' records of refusals are no entries in the books. */
+/** Audit records of denials are not business data. */
 const BOOKS = Object.keys(aggregates).filter(category => category !== 'access')
 
-/** What was written into the books behind this position: a refusal must leave nothing there. */
+/** Business events after this position: a rejected request must not write any. */
 export const writtenSince = async (store: EventStore, position: bigint): Promise<string[]> => {
   const types: string[] = []
   const enough = new AbortController()
@@ -88,17 +91,17 @@ export const writtenSince = async (store: EventStore, position: bigint): Promise
 
 export type ServiceProcess = TestService & {
   readonly pid: number
-  /** What it has printed, both streams. */
+  /** The text of both output streams. */
   readonly output: () => string
-  /** Sends the signal and resolves with the exit code, or with the signal that ended it. */
+  /** Sends the signal and resolves to the exit code, or to the signal that ended it. */
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>
-  /** Resolves when it has ended, for whatever reason. */
+  /** Resolves when it has ended, for any reason. */
   readonly ended: Promise<number | NodeJS.Signals>
 }
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 
-/** The service as a process of its own, as `npm start` runs it: what the tests of faults kill. */
+/** The service as a separate process, like `npm start`: the fault tests kill it. */
 export const startProcess = async (
   dataDir: string,
   env: Readonly<Record<string, string>> = {},

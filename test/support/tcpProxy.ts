@@ -1,11 +1,11 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A way to a server that can be made bad: everything goes through, or some answers are lost with their connection. */
+/** A TCP proxy with faults: it forwards everything, or loses some responses together with their connections. */
 export type TcpProxy = {
   readonly port: number
-  /** Where the server is; it may move. */
+  /** The port of the server, which may change. */
   readonly lead: (port: number) => void
-  /** How likely it is that an answer is lost, and the connection with it: what was asked for has been done all the same. */
+  /** The probability that a response and its connection are lost after the request has taken effect. */
   readonly loseAnswers: (probability: number) => void
   readonly lost: () => number
   readonly close: () => Promise<void>

@@ -4,7 +4,7 @@ import { calculateJwkThumbprint, type JWK } from 'jose'
 
 export const TEST_AUDIENCE = 'https://ledger.test'
 
-/** Signed with node:crypto and not with a JWT library: a library refuses to make most of the tokens that tests need. */
+/** Signed with node:crypto instead of a JWT library, which refuses to create most of the invalid tokens. */
 const algorithms = {
   ES256: { digest: 'sha256', options: { dsaEncoding: 'ieee-p1363' } },
   ES384: { digest: 'sha384', options: { dsaEncoding: 'ieee-p1363' } },
@@ -15,7 +15,7 @@ const algorithms = {
 
 export type TestAlgorithm = keyof typeof algorithms
 
-/** A key pair as an issuer has it; `kid` is the thumbprint unless another one is asked for. */
+/** A key pair of an issuer; `kid` is the thumbprint unless given. */
 export type TestKey = {
   readonly alg: TestAlgorithm
   readonly kid: string
@@ -42,7 +42,7 @@ export const generateTestKey = async (
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** Claims of a good token of a workload; members given replace those, `undefined` removes one. Times are Unix seconds. */
+/** Valid claims of a workload; given members replace these, `undefined` removes one. Times are Unix seconds. */
 export const claimsFor = (issuer: string, changes: Members = {}, nowMs: number = Date.now()): Members => {
   const iat = Math.floor(nowMs / 1000)
   const client = 'client-1'
@@ -69,25 +69,25 @@ export const headerFor = ({ alg, kid }: TestKey, changes: Members = {}): Members
 
 export const base64url = (bytes: string | Uint8Array): string => Buffer.from(bytes).toString('base64url')
 
-/** Signs any two byte strings as header and payload: also what no issuer would ever sign. */
+/** Signs any two byte strings as header and payload, also invalid ones. */
 export const signBytes = (key: TestKey, header: string | Uint8Array, payload: string | Uint8Array): string => {
   const input = `${base64url(header)}.${base64url(payload)}`
   const { digest, options } = algorithms[key.alg]
   return `${input}.${base64url(sign(digest, Buffer.from(input), { key: key.privateKey, ...options }))}`
 }
 
-/** Signs claims as they are; `undefined` members vanish, as in any JSON. */
+/** Signs the claims; `undefined` members are omitted, as in any JSON. */
 export const signToken = (key: TestKey, claims: Members, header: Members = {}): string =>
   signBytes(key, JSON.stringify(headerFor(key, header)), JSON.stringify(claims))
 
 export type TestIssuer = {
   /** `http://127.0.0.1:…/oauth`. */
   readonly issuer: string
-  /** Published from now on, in place of those before. */
+  /** Publishes these keys in place of the earlier ones. */
   publish(...keys: readonly TestKey[]): void
-  /** While it is down, every connection is cut. */
+  /** While it is down, every connection is closed. */
   setDown(down: boolean): void
-  /** How often the key set was asked for. */
+  /** The number of requests for the key set. */
   fetches(): number
   close(): Promise<void>
 }
@@ -98,7 +98,7 @@ const issuerOf = (server: Server): string => {
   return `http://127.0.0.1:${address.port}/oauth`
 }
 
-/** A JWKS over a real socket, with the metadata that leads to it, and nothing else of an issuer. */
+/** A server for a JWKS and its metadata, without the rest of an issuer. */
 export const startTestIssuer = async (...initial: readonly TestKey[]): Promise<TestIssuer> => {
   let published = initial
   let down = false

@@ -27,7 +27,7 @@ import { type Database, type EventStore, Unavailable, type World } from '../../s
 import { realWorld } from '../../src/world.ts'
 import type { TestService } from './service.ts'
 
-/** The same boundary on the same parts as the shared service, but for one thing that is wrong. */
+/** The same HTTP layer on the shared service's dependencies, with one defect. */
 export type Wrong = {
   readonly store?: (real: EventStore) => EventStore
   readonly database?: (real: Database) => Database
@@ -38,7 +38,7 @@ export type Wrong = {
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
   readonly services?: (right: Services) => Services
-  /** For how long the end waits for those who are still being answered. */
+  /** The wait at shutdown for requests in flight. */
   readonly drainMs?: number
 }
 
@@ -46,7 +46,7 @@ export type Variant = { readonly api: string; readonly close: () => Promise<void
 
 export const TENANT = 'variants'
 
-/** Who is calling, whatever the request says. */
+/** The principal of every request. */
 export const caller: Principal = {
   tenant: TENANT,
   subject: 'tester',
@@ -64,12 +64,12 @@ const UNLIMITED: RateLimitSettings = {
   auth_failures: many,
   api_keys: many,
 }
-/** Every limit is used up before the first request. */
+/** Every rate limit is used up before the first request. */
 export const limited: Wrong = {
   limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
 }
 
-/** Every caller holds its share of the places already. */
+/** Every caller has reached its limit of concurrent requests. */
 export const crowded: Wrong = {
   loadShedding: { capacity: { ...createCapacity(), slots: { take: () => 'share_used' } } },
 }
@@ -141,20 +141,20 @@ const failingRead = (): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: failing('event store', 'none') }),
 })
 
-/** Nothing behind the boundary answers. */
+/** Every dependency is down. */
 export const nothingAnswers: Wrong = {
   store: real => ({ ...real, append: failing('event store', 'none'), readStream: failingRead }),
   database: real => ({ ...real, sql: failing('database', 'none'), transaction: failing('database', 'none') }),
 }
 
-/** Appends get no answer: they may have been carried out. */
+/** Appends get no response: they may have taken effect. */
 export const appendsGetNoAnswer: Wrong = {
   store: real => ({ ...real, append: failing('event store', 'unknown') }),
 }
 
 const PAUSE_MAX_MS = 200
 
-/** Somebody else is always first. The pauses between attempts are short; deadlines are what they are. */
+/** Every append loses against a concurrent one. Pauses between attempts are short; deadlines are unchanged. */
 export const othersAreFirst: Wrong = {
   store: real => ({ ...real, append: async (_stream, _events, expected) => ({ ok: false, actual: expected }) }),
   world: { sleep: (timeMs, signal) => realWorld().sleep(timeMs > PAUSE_MAX_MS ? timeMs : 1, signal) },
@@ -163,7 +163,7 @@ export const othersAreFirst: Wrong = {
 /** Forty days later: keys, cursors and files have expired. */
 export const later: Wrong = { world: { now: () => Date.now() + 40 * 24 * 60 * 60 * 1000 } }
 
-/** A bug of ours, met by every request. */
+/** A bug in the service that every request meets. */
 export const broken: Wrong = {
   services: right => ({
     ...right,

@@ -1,6 +1,6 @@
 import type { CrashPoint, World } from '../../src/ports.ts'
 
-/** Same seed, same numbers: mulberry32, from 0 up to 1. */
+/** mulberry32: deterministic by seed, from 0 up to 1. */
 export const randomOf = (seed: number): (() => number) => {
   let state = seed >>> 0
   return () => {
@@ -14,13 +14,13 @@ export const randomOf = (seed: number): (() => number) => {
 export type VirtualWorld = World & {
   /** Every sleep, in milliseconds. */
   readonly slept: readonly number[]
-  /** Moves the clock. */
+  /** Advances the clock. */
   readonly pass: (timeMs: number) => void
 }
 
 const BEGIN_MS = Date.parse('2026-01-01T00:00:00.000Z')
 
-/** A clock that moves only when it is told to, or slept on; randomness from a seed. A sleep takes no real time. */
+/** A clock that only `pass` and sleeps advance, and randomness from a seed. Sleeps take no real time. */
 export const createVirtualWorld = (
   seed = 1,
   crashPoint: (name: CrashPoint) => void = () => undefined,

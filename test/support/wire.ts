@@ -4,18 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { checkEvery, checkResponse } from './contract.ts'
 import type { Answer } from './client.ts'
 
-/** A request as it goes over the wire: a header may stand twice, and a body may never end. */
+/** A request on the wire: headers may be duplicated, and the body may never end. */
 export type Wire = {
   readonly method: string
   readonly path: string
-  /** Names and values in turn, Host not included. */
+  /** Names and values, without Host. */
   readonly headers: readonly (readonly [string, string])[]
   readonly body?: string | Uint8Array
-  /** Sends the head and leaves the rest of the body out. */
+  /** Sends the head and omits the rest of the body. */
   readonly unfinished?: boolean
 }
 
-/** The answer, held against the contract. */
+/** The response, checked against the contract. */
 export const send = async (api: string, { method, path, headers, body, unfinished }: Wire): Promise<Answer> => {
   const { host, hostname, port } = new URL(api)
   const length = body === undefined ? [] : [['Content-Length', String(Buffer.byteLength(body) + (unfinished ? 1 : 0))]]
@@ -32,7 +32,7 @@ export const send = async (api: string, { method, path, headers, body, unfinishe
       })
     })
     outgoing.on('error', reject)
-    // As bytes: in front of a text Node would write the headers in UTF-8, too.
+    // As bytes, because before a string body Node would encode the headers in UTF-8 too.
     if (body !== undefined) outgoing.write(Buffer.from(body))
     if (!unfinished) outgoing.end()
   })
@@ -48,7 +48,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** A connection of our own, that says no more than what it is told to, and does not close its end before it is told. */
+/** A raw connection that sends only the given bytes, and stays open until it is closed. */
 export const dial = async (api: string): Promise<Socket> => {
   const socket = connect({ port: Number(new URL(api).port), host: '127.0.0.1', allowHalfOpen: true })
   socket.on('error', () => undefined)
@@ -57,9 +57,9 @@ export const dial = async (api: string): Promise<Socket> => {
 }
 
 export type Exchange = {
-  /** Those with a final status. */
+  /** Responses with a final status. */
   readonly answers: readonly Answer[]
-  /** 100 and its like, which come before an answer. */
+  /** Interim statuses such as 100. */
   readonly interim: readonly number[]
   /** Whether the service has closed the connection. */
   readonly closed: boolean
@@ -67,9 +67,9 @@ export type Exchange = {
 }
 
 export type Awaited = {
-  /** How many answers there should be; one more that comes at their heels is seen too. */
+  /** The number of expected responses; an additional one directly after them is seen too. */
   readonly answers: number
-  /** Says that there is nothing more to come from here. */
+  /** Ends the sending side. */
   readonly end?: boolean
   readonly maxMs?: number
 }
@@ -79,8 +79,8 @@ const HEELS_MS = 30
 const EXCHANGE_MAX_MS = 5_000
 
 /**
- * Sends bytes, Latin-1, that no client library would, and reads what comes back. Every answer is held against what is
- * promised of all. Throws when it takes too long.
+ * Sends bytes (Latin-1) that no client library would send, and reads the responses. Each is checked against the
+ * promises for every response. Throws after a time limit.
  */
 export const exchange = async (api: string, bytes: string, awaited: Awaited): Promise<Exchange> => {
   const { answers: count, end = false, maxMs = EXCHANGE_MAX_MS } = awaited
@@ -94,7 +94,7 @@ export const exchange = async (api: string, bytes: string, awaited: Awaited): Pr
   if (end) socket.end()
   const sinceMs = () => performance.now() - startedAtMs
   try {
-    // An interim 100 is no answer yet.
+    // An interim 100 is not a final response.
     while (!closed && answersIn(text).filter(({ status }) => status >= 200).length < count) {
       await sleep(LOOK_EVERY_MS)
       if (sinceMs() > maxMs) throw new Error(`No ${count} answers in ${maxMs} ms, but ${JSON.stringify(text)}.`)
@@ -110,7 +110,7 @@ export const exchange = async (api: string, bytes: string, awaited: Awaited): Pr
   }
 }
 
-/** The whole answers in what was received. They all say how long they are. */
+/** The complete responses in the received bytes, by their Content-Length. */
 const answersIn = (received: string): Answer[] => {
   const head = /^HTTP\/1\.1 (\d{3})[^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(received)
   if (head === null) {
