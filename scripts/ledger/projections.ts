@@ -1,10 +1,9 @@
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { forgetLog } from '../../src/commands/logIdentity.ts'
+import { resetTables } from '../../src/commands/tablesReset.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { StartupError } from '../../src/startupError.ts'
-import type { Database } from '../../src/ports.ts'
 import { createReleasers, type Releasers } from '../../src/releasers.ts'
 import { print, printJson, printNotice } from './print.ts'
 import { findConnections } from './connections.ts'
@@ -13,8 +12,6 @@ import { findConnections } from './connections.ts'
 
 type Options = { readonly json: boolean; readonly toThisLog: boolean }
 
-/** The names of the leases under which processes run the feeds. */
-const LEASES = ['projector', 'worker', 'publisher', 'subscriptions']
 const LEASE_MAX_MS = 5_000
 const RUNNING = 'A service runs on this database. End every instance of it first.'
 
@@ -32,22 +29,6 @@ const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   return parts.databaseUrl ?? ''
 }
 
-/** Does the work while holding every lease, so that no process can run a feed. */
-const holdingLeases = async (
-  database: Database,
-  names: readonly string[],
-  work: () => Promise<void>,
-): Promise<void> => {
-  const [name, ...others] = names
-  if (name === undefined) return work()
-  let isHeld = false
-  await database.exclusively(name, AbortSignal.timeout(LEASE_MAX_MS), async () => {
-    isHeld = true
-    await holdingLeases(database, others, work)
-  })
-  if (!isHeld) throw new StartupError(RUNNING)
-}
-
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
     throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
@@ -56,7 +37,7 @@ const reset = async ({ json, toThisLog }: Options): Promise<void> => {
     const connectionString = await databaseUrlOf(releasers)
     const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })
     releasers.add(() => database.close())
-    await holdingLeases(database, LEASES, () => database.transaction(forgetLog))
+    if (!(await resetTables(database, AbortSignal.timeout(LEASE_MAX_MS)))) throw new StartupError(RUNNING)
   } finally {
     await releasers.release()
   }

@@ -4,6 +4,7 @@ import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
 import type { Ledger } from './handle.ts'
 import { SECRET_STREAM } from './idSecret.ts'
+import { adoptReadersPlaces, keepReadersPlaces } from './readersPlaces.ts'
 
 /**
  * Which log the tables of a database are made from. A log is known by the event that made its secret, which every log has
@@ -81,18 +82,21 @@ export const checkLog = async (parts: Compared): Promise<void> => {
 export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['database']): Promise<void> => {
   await checkLog({ database, store })
   await idSecret()
-  await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [await logIn(store)])
+  const log = await logIn(store)
+  await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [log])
+  if (log !== undefined) await adoptReadersPlaces(database.sql, log, await store.head())
   await checkLog({ database, store })
 }
 
 /** The tables that are made from the log: read models, checkpoints, parked events. */
 const FROM_LOG = [
   ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
-  ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries', 'late_facts', 'facts_head'],
+  ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries'],
   ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity'],
 ]
 
 /** Empties all tables made from a log; the feeds fill them again from the log of the next service. */
 export const forgetLog = async (sql: Sql): Promise<void> => {
+  await keepReadersPlaces(sql)
   await sql(`truncate ${FROM_LOG.join(', ')}`)
 }

@@ -114,6 +114,8 @@ create table if not exists facts_head (
   id integer primary key check (id = 1),
   position bigint not null
 );
+-- The log of the places above, while the tables beside them are empty and of no log.
+alter table facts_head add column if not exists log text;
 -- Why a feed does not go on, in the words of what failed: for the operator (ledger doctor), and nobody else.
 create table if not exists feed_errors (
   name text primary key,

@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
+import { forgetLog } from '../../src/commands/logIdentity.ts'
+import { adoptReadersPlaces } from '../../src/commands/readersPlaces.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
@@ -147,5 +149,47 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     expect(await positionOf(database.sql, 'facts_v1')).to.equal(last)
     await feedAll(projector(), log, 9, 3n)
     expect((await readFrom(early.at)).ids).to.deep.equal(own)
+  })
+
+  describe('when every table is made anew from the log', () => {
+    const reset = () => database.transaction(forgetLog)
+
+    it('misses nothing that was parked until then', async () => {
+      const { stream } = victim()
+      const own = await factsOf(stream)
+      await feedAll(projector(), poisoned(stream))
+      const early = await readFrom(BEGINNING)
+      await reset()
+      await feedAll(projector(), log)
+      expect((await readFrom(early.at)).ids).to.deep.equal(own)
+      expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...own])
+    })
+
+    it('misses nothing that came late and that it has not read yet', async () => {
+      const { stream } = victim()
+      await feedAll(projector(), poisoned(stream))
+      const early = await readFrom(BEGINNING)
+      await replay(keyOf(victim()))
+      const late = await readFrom(early.at)
+      await reset()
+      await feedAll(projector(), log)
+      expect((await readFrom(early.at)).ids).to.deep.equal(late.ids)
+    })
+
+    it('begins anew on another log, and on a log that ends before the place', async () => {
+      await feedAll(projector(), poisoned(victim().stream))
+      for (const [of, head] of [
+        ['another log', log.head()],
+        ['this log', 1n],
+      ] as const) {
+        await database.sql(`insert into log_identity (id, log) values (1, 'this log') on conflict do nothing`)
+        await database.sql('insert into facts_head (id, position) values (1, 2) on conflict do nothing')
+        await reset()
+        expect(await database.sql('select from facts_head')).to.have.length(1)
+        await adoptReadersPlaces(database.sql, of, head)
+        expect(await database.sql('select from facts_head')).to.have.length(0)
+        expect(await database.sql('select from late_facts')).to.have.length(0)
+      }
+    })
   })
 })

@@ -141,6 +141,7 @@ export const heal = ({ service, history }: Pick<FaultParts, 'service' | 'history
 /** Faults that wait for their moment, by what is counted when it comes. */
 const STRIKES = [
   ...STRUCK,
+  'fault: rebuild',
   'sessions lost while asleep',
   'rows refused',
   'facts that came late',

@@ -2,11 +2,13 @@ import { createLedger } from '../../src/commands/handle.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { type ParkedFact, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
+import { resetTables } from '../../src/commands/tablesReset.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
 import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type Machine, type MachineParts } from './machine.ts'
 import { POISON_TYPE } from './poison.ts'
+import type { Service } from './service.ts'
 
 /** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
 export type Operator = {
@@ -83,3 +85,22 @@ export const tellStanding = async (
 
 const RETRY_MS = 200
 const LOOK_MS = 2_000
+
+const LEASE_MAX_MS = 5_000
+
+/** `ledger projections reset --to-this-log`: every instance is ended first, and begins again afterwards. */
+export const rebuildTables = async (
+  operator: Operator,
+  { endAll, startAll }: Pick<Service, 'endAll' | 'startAll'>,
+): Promise<void> => {
+  const { machine, database, discarded } = operator
+  endAll()
+  await insistently(machine, async () => {
+    const patience = new AbortController()
+    void machine.world.sleep(LEASE_MAX_MS).then(() => patience.abort())
+    if (!(await resetTables(database, patience.signal)))
+      throw new Unavailable('database', 'none', new Error('A process of the ended service holds a lease.'))
+  })
+  discarded.clear()
+  startAll()
+}

@@ -28,6 +28,12 @@ export type Service = {
   readonly placeOf: (machine: Machine) => number
   /** Ends the process in this place without warning; another one begins there after the pause. */
   readonly crash: (place: number, restartAfterMs: number) => void
+  /** Ends every process, and lets none begin before `startAll`. */
+  readonly endAll: () => void
+  readonly startAll: () => void
+  readonly isEnded: () => boolean
+  /** Whether all of it has been ended at some time, to make the tables anew. */
+  readonly wasEnded: () => boolean
   /** Something goes wrong for so long that cannot be made right before. */
   readonly trouble: (forMs: number) => void
   /** When all of that is over. */
@@ -106,6 +112,23 @@ export const startService = (parts: ServiceParts): Service => {
     return alive
   }
 
+  let isEnded = false
+  let wasEnded = false
+  const end = (place: number): void => {
+    const ending = running[place]
+    if (ending === undefined || !ending.machine.isAlive()) return
+    history.note(`${ending.machine.name} is killed`)
+    ending.machine.kill()
+    timeline.after(random.next() * RESET_MAX_MS, () => {
+      ends.get(ending)?.()
+      database.endSessions(ending.machine)
+    })
+  }
+  const begin = (place: number): void => {
+    if (isEnded || running[place]?.machine.isAlive()) return
+    running[place] = start()
+    history.note(`${running[place]?.machine.name} starts`)
+  }
   for (let place = 0; place < instanceCount; place += 1) running.push(start())
   return {
     log,
@@ -122,20 +145,22 @@ export const startService = (parts: ServiceParts): Service => {
     troubledUntilMs: () => troubledUntilMs,
     placeOf: machine => running.findIndex(one => one.machine === machine),
     crash: (place, restartAfterMs) => {
-      const crashed = running[place]
-      if (crashed === undefined || !crashed.machine.isAlive()) return
-      history.note(`${crashed.machine.name} is killed`)
+      if (!running[place]?.machine.isAlive()) return
       trouble(restartAfterMs)
-      crashed.machine.kill()
-      timeline.after(random.next() * RESET_MAX_MS, () => {
-        ends.get(crashed)?.()
-        database.endSessions(crashed.machine)
-      })
-      timeline.after(restartAfterMs, () => {
-        running[place] = start()
-        history.note(`${running[place]?.machine.name} starts`)
-      })
+      end(place)
+      timeline.after(restartAfterMs, () => begin(place))
     },
+    endAll: () => {
+      isEnded = true
+      wasEnded = true
+      for (const place of running.keys()) end(place)
+    },
+    startAll: () => {
+      isEnded = false
+      for (const place of running.keys()) begin(place)
+    },
+    isEnded: () => isEnded,
+    wasEnded: () => wasEnded,
     end: () => {
       for (const { machine, stopping } of ends.keys()) {
         machine.kill()

@@ -7,7 +7,7 @@ import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
 import { faults, heal } from './faults.ts'
 import { finish, type Run } from './finishing.ts'
-import { tendParked } from './operator.ts'
+import { rebuildTables, tendParked } from './operator.ts'
 import { POISON_TYPE } from './poison.ts'
 import { createHistory, type History, quietly } from './history.ts'
 import type { Engine } from './postgres.ts'
@@ -49,6 +49,8 @@ const ACTION_EVERY_MS = 6_000
 const FAULT_EVERY_MS = 300_000
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
+const REBUILD_CHANCE = 0.08
+const REBUILD_MAX_MS = 20_000
 const drawn = (random: Random, weights: Readonly<Record<string, readonly [number, unknown]>>): string => {
   const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
   let left = random.next() * total
@@ -121,6 +123,17 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
   )
 }
 
+/** In some runs an operator has every table made anew from the log. */
+const planRebuild = ({ timeline, history, service, random }: Run, busyMs: number): void => {
+  const own = random.fork('rebuild')
+  if (!own.chance(REBUILD_CHANCE)) return
+  timeline.after(own.next() * busyMs, () => {
+    history.count('fault: rebuild')
+    history.note('an operator ends every instance and has the tables made anew')
+    void rebuildTables(service.operator, service)
+  })
+}
+
 export const simulate = async (
   engine: Engine,
   { seed, without = new Set(), busyMs = BUSY_MS }: Options,
@@ -140,10 +153,12 @@ export const simulate = async (
   const openActions = begin(run, plan, without)
   let isOver = false
   const readers = startReaders(run, () => isOver)
+  planRebuild(run, busyMs)
   await timeline.run(busyMs)
   heal({ service, history })
   void tendParked(service.operator, () => isOver)
   await timeline.run(service.troubledUntilMs())
+  await timeline.run(timeline.nowMs() + REBUILD_MAX_MS, () => !service.isEnded())
   const violations = await finish(run, readers, openActions)
   isOver = true
   const ids = service.log.events.map(({ id }) => id).join()

@@ -1,0 +1,38 @@
+import { facts } from '../../projections/facts/projection.ts'
+import type { Sql } from '../ports.ts'
+
+/**
+ * The places that readers of the facts have come to stay good when the tables are made anew from the same log. A fact that
+ * was parked until then would come back at its own position, which readers have passed: it is noted as late beforehand.
+ * Places of another log, or of a later state of this one, are forgotten once the next service knows its log.
+ */
+
+const KEEP = `
+  insert into facts_head (id, position, log)
+  values (1, greatest(-1, (select max(arrival) from late_facts)), (select log from log_identity where id = 1))
+  on conflict (id) do update set log = coalesce(excluded.log, facts_head.log)`
+
+const PARKED_COME_LATE = `
+  insert into late_facts (position, tenant_id, arrival, seq)
+  select p.position, p.tenant_id, greatest(h.position, (select max(arrival) from late_facts)),
+    (select coalesce(max(seq), 0) from late_facts) + row_number() over (order by p.position)
+  from parked_facts p cross join facts_head h
+  where p.delivery = '${facts.name}' and p.tenant_id <> ''
+  on conflict (position) do nothing`
+
+/** Call it before the tables are emptied. */
+export const keepReadersPlaces = async (sql: Sql): Promise<void> => {
+  await sql(KEEP)
+  await sql(PARKED_COME_LATE)
+}
+
+const FORGET = `
+  with gone as (
+    delete from facts_head where log is not null and (log <> $1 or position > $2) returning id)
+  delete from late_facts where exists (select from gone)`
+
+/** `head` is the position of the newest event of the log. */
+export const adoptReadersPlaces = async (sql: Sql, log: string, head: bigint): Promise<void> => {
+  await sql(FORGET, [log, head])
+  await sql('update facts_head set log = null where log is not null')
+}
