@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import { pidsOf, until } from '../embedded/processes.ts'
 import { createDistances } from './affected.ts'
 import { ROOT } from './copy.ts'
 import { failedTestIn } from './mochaReport.ts'
-import { createStages } from './stages.ts'
+import { createStages, HTTP_SUITES } from './stages.ts'
 import { mutants } from './mutants.ts'
 
 const START_MAX_MS = 50_000
@@ -26,6 +27,10 @@ describe('npm run mutants', () => {
     expect(
       createDistances(ROOT)('test/adapters/eventstoredb.test.ts').has('src/embedded/eventstore/decide.ts'),
     ).to.equal(true)
+  })
+
+  it('names suites over HTTP that are there', () => {
+    expect(HTTP_SUITES.filter(path => !existsSync(join(ROOT, path)))).to.deep.equal([])
   })
 
   for (const bug of mutants)

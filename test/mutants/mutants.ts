@@ -121,7 +121,7 @@ export const mutants: readonly Mutant[] = [
     name: 'the fingerprint of a key is ignored',
     file: 'src/commands/idempotency.ts',
     find: `recorded.fingerprint !== claim.fingerprint`,
-    replace: `false`,
+    replace: `recorded.fingerprint === ''`,
   },
   {
     name: 'If-Match takes any tag',
@@ -149,14 +149,15 @@ export const mutants: readonly Mutant[] = [
     file: 'src/commands/handle.ts',
     find: `  if (!appended.ok) return undefined
   noteEffect()`,
-    replace: `  if (!appended.ok && appended.actual === 'no_stream') return undefined
+    replace: `  if (!appended.ok)
+    return appended.actual === 'no_stream' ? undefined : aggregates.advance(entity, before, events)
   noteEffect()`,
   },
   {
     name: 'lists show the rows of every tenant',
     file: 'projections/page.ts',
     find: `const where = ['tenant_id = $1',`,
-    replace: `const where = ['tenant_id is not null and $1 is not null',`,
+    replace: `const where = ['tenant_id is not null and $1::text is not null',`,
   },
   {
     name: 'a GET by id shows the resource of another tenant',
@@ -259,7 +260,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a GET by id answers from the cache',
     file: 'src/http/resources/resource.ts',
     find: `(await aggregates.load(entity, id)).row`,
-    replace: `(aggregates.lastSeen(entity, id) ?? (await aggregates.load(entity, id))).row`,
+    replace: `(aggregates.cached(entity, id) ?? (await aggregates.load(entity, id))).row`,
   },
   {
     name: 'a 412 names a version that may be the one that was sent',

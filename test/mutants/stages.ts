@@ -39,9 +39,14 @@ const CONTRACT_SUITES = [
 ]
 
 /** The contract's rows over a real socket. They load every file, and count for what only a caller can see. */
-const HTTP_SUITES = ['conditional', 'limits', 'lists', 'reading', 'identityMatrix'].map(
-  name => `test/http/${name}.test.ts`,
-)
+export const HTTP_SUITES = [
+  'request/conditional',
+  'access/rateLimits',
+  'resources/collection',
+  'resources/reading',
+  'resources/readModelWait',
+  'access/identityMatrix',
+].map(name => `test/http/${name}.test.ts`)
 const SEEN_BY_CALLERS = /^(?:src\/http|projections)\//
 
 const REPORT = 'report.xml'
@@ -112,7 +117,7 @@ export const createStages = (places: Places, seeds: number): readonly Stage[] =>
       .flatMap(glob => globSync(glob, { cwd: places.folder }))
       .toSorted()
       .map(path => ({ path, loads: distancesFrom(path) }))
-  const units = testsOf([`test/{${UNIT_FOLDERS}}/*.test.ts`]).filter(({ loads }) => !loads.has(WHOLE_SERVICE))
+  const units = testsOf([`test/{${UNIT_FOLDERS}}/**/*.test.ts`]).filter(({ loads }) => !loads.has(WHOLE_SERVICE))
   const suites = testsOf(CONTRACT_SUITES)
   const quick: Group = file =>
     affectedBy(
