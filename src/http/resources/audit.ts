@@ -2,11 +2,14 @@ import { z } from 'zod'
 import type { AuditRow } from '../../../projections/audit/projection.ts'
 import { auditPage } from '../../../projections/audit/queries.ts'
 import { ACCESS_CHECKS, type AccessCheck } from '../../../streams/access/index.ts'
-import { isId } from '../../../streams/ids.ts'
+import { type Id, type IdPrefix, isId } from '../../../streams/ids.ts'
 import type { Denials } from '../../commands/denials.ts'
+import type { AggregateRepository } from '../../commands/aggregateRepository.ts'
 import {
   apiKeyEntity,
+  type Entity,
   invoiceEntity,
+  type Kind,
   operationEntity,
   paymentEntity,
   subscriptionEntity,
@@ -31,12 +34,28 @@ const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   payment_reference_conflict: 'state',
 }
 
+const ownership = <K extends Kind>(entity: Entity<K>) => ({
+  prefix: entity.aggregate.prefix,
+  tenantOf: async (aggregates: AggregateRepository, id: Id<IdPrefix>): Promise<string | undefined> =>
+    (await aggregates.load(entity, id)).row?.tenant_id,
+})
+
+/** The resources that audited operations name. */
+const OWNERSHIPS = [
+  ownership(invoiceEntity),
+  ownership(paymentEntity),
+  ownership(operationEntity),
+  ownership(apiKeyEntity),
+  ownership(subscriptionEntity),
+]
+
+/** The prefixes of the ids of these resources. */
+export const AUDITED_PREFIXES: readonly IdPrefix[] = OWNERSHIPS.map(({ prefix }) => prefix)
+
+/** The tenant that the resource belongs to; undefined if it does not exist. */
 const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<string | undefined> => {
-  if (isId('inv', resource)) return (await aggregates.load(invoiceEntity, resource)).row?.tenant_id
-  if (isId('pay', resource)) return (await aggregates.load(paymentEntity, resource)).row?.tenant_id
-  if (isId('op', resource)) return (await aggregates.load(operationEntity, resource)).row?.tenant_id
-  if (isId('key', resource)) return (await aggregates.load(apiKeyEntity, resource)).row?.tenant_id
-  if (isId('sub', resource)) return (await aggregates.load(subscriptionEntity, resource)).row?.tenant_id
+  for (const { prefix, tenantOf: ownerOf } of OWNERSHIPS)
+    if (isId(prefix, resource)) return ownerOf(aggregates, resource)
   return undefined
 }
 

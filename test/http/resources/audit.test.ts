@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { routes } from '../../../src/http/endpoints.ts'
+import { AUDITED_PREFIXES } from '../../../src/http/resources/audit.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'
 import { quietHead, sharedService, type TestService } from '../../support/service.ts'
@@ -86,6 +87,16 @@ describe('audit records', function () {
         const record = await onlyRecordOf(answer)
         expect(record).to.include({ decision: 'granted', operation, code: null, subject: 'tester' })
       })
+
+  it('know the owner of every resource that an audited operation names', async () => {
+    for (const { operationId, audited } of routes) {
+      if (audited === undefined || audited === 'created') continue
+      const example = await examples[operationId]?.(client)
+      const named = audited === 'path' ? example?.path : Reflect.get(example?.body ?? {}, audited.bodyMember)
+      const prefix = /\b([a-z]{2,3})_[0-9A-Z]{26}\b/.exec(String(named))?.[1]
+      expect(AUDITED_PREFIXES, operationId).to.include(prefix)
+    }
+  })
 
   it('are one for a deferred payment, and none for its settlement', async () => {
     const { invoiceId } = await approvedInvoice(client)
