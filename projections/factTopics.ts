@@ -1,4 +1,5 @@
 import { aggregates, type Category } from '../streams/index.ts'
+import { manifest } from '../streams/manifest/index.ts'
 
 /** The Kafka topic of an aggregate's facts. */
 export const topicOf = (category: string): string => `ledger.${category}.v1`
@@ -10,8 +11,13 @@ export const topicOf = (category: string): string => `ledger.${category}.v1`
 export const TOPIC_PARTITIONS = 12
 export const TOPIC_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 
-/** The aggregates that manifests count: all with facts, except the manifests themselves. */
-export const MANIFEST_CATEGORIES = ['order', 'invoice', 'payment', 'operation'] as const satisfies readonly Category[]
+/** The categories that publish facts, by their `facts.ts`, in the order of the list of aggregates. */
+export const PUBLISHED_CATEGORIES: readonly Category[] = (Object.keys(aggregates) as Category[]).filter(category =>
+  Object.values(aggregates[category].facts).some(fact => fact !== 'internal'),
+)
+
+/** The categories that manifests count: all that publish facts, except the manifests themselves. */
+export const MANIFEST_CATEGORIES = PUBLISHED_CATEGORIES.filter(category => category !== manifest.category)
 
 export const MANIFEST_TOPICS = MANIFEST_CATEGORIES.map(topicOf)
 

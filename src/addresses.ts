@@ -2,23 +2,23 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** Where every part is, right now. Kept in the data directory while the service runs, for the operators' commands. */
+/** The addresses of the running service and its dependencies, in a file of the data directory, for the operators' commands. */
 const addressesSchema = z.object({
   api: z.string(),
   event_store: z.string(),
   postgres: z.string(),
   kafka: z.string().nullable(),
   issuer: z.string(),
-  /** Of the service and of each embedded part. */
+  /** The process ids of the service and of each embedded dependency. */
   pids: z.record(z.string(), z.int()),
 })
 export type Addresses = z.infer<typeof addressesSchema>
 
 const fileIn = (dataDir: string): string => join(dataDir, 'addresses.json')
 
-/** Readable by its owner alone: the address of Postgres has its password in it. Resolves to what takes it back. */
+/** Readable by its owner alone: the address of Postgres contains its password. Resolves to a function that removes the file. */
 export const publishAddresses = async (dataDir: string, addresses: Addresses): Promise<() => Promise<void>> => {
-  // Whole or not at all: a command may be reading it at this moment.
+  // Renamed when it is complete: a command may be reading it at this moment.
   const unfinished = `${fileIn(dataDir)}.new`
   await writeFile(unfinished, `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 })
   await rename(unfinished, fileIn(dataDir))

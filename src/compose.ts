@@ -16,38 +16,41 @@ import type { Config } from './config.ts'
 import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startEmbeddedServices } from './embedded/startEmbedded.ts'
 import { StartupError } from './startupError.ts'
-import { createTables } from './feeds/schema.ts'
+import { createLedgerTables } from './feeds/ledgerTables.ts'
 import { TAIL_POOL_MAX } from './http/endpoints.ts'
 import { type Database, type Log, Unavailable } from './ports.ts'
 import { createReleasers, type Releasers } from './releasers.ts'
 import { realWorld } from './world.ts'
 
+/** Wires the service: opens the adapters, starts the feeds of its roles and the HTTP server, and closes them in reverse order. */
+
 export type Service = {
   readonly addresses: Addresses
+  /** The file of the log, or `stdout`. */
   readonly logs: string
-  /** Settles with the reason when a part is gone for good. */
+  /** Resolves to the reason when the service cannot go on: a dependency ended, or the log is another one. */
   readonly failed: Promise<Error>
-  /** Drains, then ends everything that was started, newest first. Twice is once. */
+  /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>
 }
 
-/** How a start that takes its time is ended, and what it waits for. */
+/** Ends a start that waits, and is called with the reason of the wait. */
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
 
-/** Requests, feeds and event streams have connections of their own: none of them can use up those of the others. */
+/** Requests, feeds and event streams have connection pools of their own, so that none can exhaust those of the others. */
 const REQUESTS_POOL_MAX = 10
 const FEEDS_POOL_MAX = 8
 
 const STORE_POLL_MS = 500
-const LOG_LOOK_MS = 1_000
-const AT_ONCE: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
-/** Readable by its owner alone: it tells who calls, and what fails. */
+const LOG_CHECK_MS = 1_000
+const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+/** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
 
-/** Builds the service of this configuration and starts it. All that was started is ended when a later step fails. */
-export const compose = async (config: Config, starting: Starting = AT_ONCE): Promise<Service> => {
+/** Starts the service. When a step fails, everything that was started before is closed. */
+export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
   let log: Log | undefined
-  const releasers = createReleasers(error => log?.error({ error }, 'a part did not close'))
+  const releasers = createReleasers(error => log?.error({ error }, 'a resource did not close'))
   try {
     const onLog = (opened: Log): void => void (log = opened)
     return await start(config, releasers, { ...starting, onLog })
@@ -57,14 +60,14 @@ export const compose = async (config: Config, starting: Starting = AT_ONCE): Pro
   }
 }
 
-/** Whether anything is kept in the data directory: then it belongs to this process alone. */
+/** Whether the data directory is used: then it belongs to this process alone. */
 const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
 type Watched = Starting & { readonly onLog: (log: Log) => void }
 
-/** Refuses tables of another log, and a log in which a repeated key would not find its first result. */
-const checkServed = async (ledger: Ledger, database: Database): Promise<void> => {
+/** Throws StartupError for tables of another log, and for a log whose idempotency records cannot be found any more. */
+const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<void> => {
   try {
     await adoptLog(ledger, database)
   } catch (error) {
@@ -73,7 +76,7 @@ const checkServed = async (ledger: Ledger, database: Database): Promise<void> =>
   }
 }
 
-/** Whether the work was done; false when a part did not answer. */
+/** Resolves to whether the work was done; false when a dependency did not answer. */
 const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) => void): Promise<boolean> => {
   try {
     await work
@@ -86,31 +89,31 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
 }
 
 /**
- * Resolves when the store has answered. Until then the service runs, answers commands with 503, and says why in the log: a
- * store that starts later, or that refuses this service until an operator mends it, needs no restart.
+ * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the reason: a
+ * store that starts later, or that an operator has to repair, needs no restart of the service.
  */
 const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
-  let told = ''
-  const tell = (reason: string): void => {
-    if (reason === told) return
-    told = reason
+  let reported = ''
+  const report = (reason: string): void => {
+    if (reason === reported) return
+    reported = reason
     log.warn({ reason }, 'the event store does not answer yet')
     onWaiting(reason)
   }
   while (!signal.aborted) {
-    if (await hasAnswered(check(), tell)) return
+    if (await hasAnswered(check(), report)) return
     await realWorld().sleep(STORE_POLL_MS, signal)
   }
   throw new StartupError('It was ended before the event store had answered.')
 }
 
-/** A store that is restored or exchanged under a service that runs ends it: it must not go on with tables of another log. */
+/** A store that is restored or exchanged while the service runs ends it, because its tables are of another log. */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
   const watch = async (): Promise<void> => {
     while (!stop.signal.aborted) {
-      await world.sleep(LOG_LOOK_MS, stop.signal)
+      await world.sleep(LOG_CHECK_MS, stop.signal)
       try {
         if (!stop.signal.aborted) await checkLog({ database, store })
       } catch (error) {
@@ -138,37 +141,37 @@ const openPools = (connectionString: string, releasers: Releasers) => {
   }
 }
 
-/** The event store and Postgres, each embedded where no address is set. */
-const openParts = async (config: Config, releasers: Releasers, log: Log, onExit: (reason: Error) => void) => {
-  const parts = await startEmbeddedServices({
+/** Opens the event store and Postgres; each is embedded where no address is set. */
+const openDependencies = async (config: Config, releasers: Releasers, log: Log, onExit: (reason: Error) => void) => {
+  const embedded = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
     log: line => log.info({ line }, 'embedded part'),
     onExit,
   })
-  releasers.add(parts.stop)
-  const databaseUrl = config.databaseUrl ?? parts.databaseUrl ?? ''
-  const eventStoreUrl = config.eventStoreUrl ?? parts.eventStoreUrl ?? ''
+  releasers.add(embedded.stop)
+  const databaseUrl = config.databaseUrl ?? embedded.databaseUrl ?? ''
+  const eventStoreUrl = config.eventStoreUrl ?? embedded.eventStoreUrl ?? ''
   const pools = openPools(databaseUrl, releasers)
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   releasers.add(() => store.close())
-  await createTables(pools.database)
+  await createLedgerTables(pools.database)
   const ledger = createLedger(store, realWorld(config.crashAt))
-  return { ...pools, ledger, databaseUrl, eventStoreUrl, pids: parts.pids }
+  return { ...pools, ledger, databaseUrl, eventStoreUrl, pids: embedded.pids }
 }
 
-type ServiceDependencies = Awaited<ReturnType<typeof openParts>> & { readonly log: Log }
+type ServiceDependencies = Awaited<ReturnType<typeof openDependencies>> & { readonly log: Log }
 type Feeds = { readonly values: () => ReturnType<FeedStates['values']> }
 
-/** Opens the API, and says where everything is. */
-const serve = async (config: Config, parts: ServiceDependencies, feeds: Feeds, releasers: Releasers) => {
-  const { database, databaseUrl, eventStoreUrl, pids } = parts
+/** Starts the HTTP server, and publishes the addresses. */
+const serve = async (config: Config, dependencies: ServiceDependencies, feeds: Feeds, releasers: Releasers) => {
+  const { database, databaseUrl, eventStoreUrl, pids } = dependencies
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
   const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { ...parts, port, issuer, publicUrl, factBase, feeds }, releasers)
+  await startHttp(config, { ...dependencies, port, issuer, publicUrl, factBase, feeds }, releasers)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,
@@ -190,33 +193,37 @@ const start = async (config: Config, releasers: Releasers, starting: Watched): P
   releasers.add(flush)
   starting.onLog(log)
   const failed = Promise.withResolvers<Error>()
-  const parts = { ...(await openParts(config, releasers, log, failed.resolve)), log }
-  const { ledger, database, feedsDatabase } = parts
-  const check = (): Promise<void> => checkServed(ledger, database)
+  const dependencies = { ...(await openDependencies(config, releasers, log, failed.resolve)), log }
+  const { ledger, database, feedsDatabase } = dependencies
+  const check = (): Promise<void> => checkLogIdentity(ledger, database)
   await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
-  // Feeds begin when the log is known to be theirs, and end after the requests that wait for them.
+  // Feeds start when the identity of the log is checked, and end after the requests that wait for them.
   let states: FeedStates = new Map()
-  const ofFeeds = createReleasers(error => log.error({ error }, 'a feed did not end'))
-  releasers.add(ofFeeds.release)
-  const { addresses, factBase } = await serve(config, parts, { values: () => states.values() }, releasers)
+  const feedReleasers = createReleasers(error => log.error({ error }, 'a feed did not end'))
+  releasers.add(feedReleasers.release)
+  const { addresses, factBase } = await serve(config, dependencies, { values: () => states.values() }, releasers)
   await untilAnswered(check, log, starting)
-  states = await startFeeds(config, { database: feedsDatabase, store: ledger.store, ledger, log, factBase }, ofFeeds)
+  states = await startFeeds(
+    config,
+    { database: feedsDatabase, store: ledger.store, ledger, log, factBase },
+    feedReleasers,
+  )
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')
     failed.resolve(reason)
   }
-  ofFeeds.add(watchLog(ledger, database, refuse))
+  feedReleasers.add(watchLog(ledger, database, refuse))
   return { addresses, logs: place, failed: failed.promise, close: releasers.release }
 }
 
 type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: () => Promise<void> }
 
 const openLog = async ({ dataDir, logLevel, databaseUrl }: Config): Promise<OpenedLog> => {
-  // Beside real parts the log goes where a container's log goes; at a terminal it would bury what the person reads.
+  // With an external database the log goes to stdout, as containers expect; at a terminal it would hide the addresses.
   const place = databaseUrl === undefined ? join(dataDir, 'ledger.log') : 'stdout'
   const isFile = place !== 'stdout'
   const destination = pino.destination({ dest: isFile ? place : 1, sync: false, ...(isFile ? { mode: LOG_MODE } : {}) })
-  // The mode is that of a new file; one that an older version wrote may be open to others.
+  // `mode` applies to a new file; the file of an older version may be readable by others.
   if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const log = pino({ level: logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
   return { log, place, flush: async () => destination.flushSync() }

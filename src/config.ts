@@ -17,7 +17,7 @@ import {
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
-/** The only reader of the environment. */
+/** The configuration of the service, read from the environment. No other file of src reads the environment. */
 
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]
@@ -36,36 +36,36 @@ export type Config = {
   readonly port: number
   readonly host: string
   readonly roles: readonly Role[]
-  /** Absolute. Where the embedded parts keep their data. */
+  /** The absolute path of the data of embedded dependencies. */
   readonly dataDir: string
-  /** Each one that is set replaces the embedded part. */
+  /** Each of these settings replaces an embedded dependency. */
   readonly eventStoreUrl?: string
   readonly databaseUrl?: string
   readonly kafka?: KafkaConfig
   readonly issuer?: string
   readonly audience: string
-  /** Under which callers know the service, without a slash at its end; the address that it prints when absent. */
+  /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
-  /** Whether who created an invoice of this amount, in minor units, may not be the one who approves it. */
+  /** Whether an invoice of this amount, in minor units, must be approved by another subject than the one that created it. */
   readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
   readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
-  /** `dev` keys are those of the embedded profile; in production there are none without a pepper. */
+  /** `dev` outside production. In production keys need a pepper. */
   readonly apiKeys: {
     readonly environment: 'dev' | 'live'
     readonly pepper?: string
-    /** How many a tenant may have that are neither revoked nor expired. */
+    /** The number of keys of a tenant that are neither revoked nor expired. */
     readonly perTenantMax: number
   }
-  /** How many exports one caller may have under way. */
+  /** The number of exports that one caller may have under way. */
   readonly exportsAtOnceMax: number
   readonly subscriptionsPerTenantMax: number
-  /** How often the facts of each topic are sealed in a manifest. */
+  /** The period after which the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
-  /** Addresses and CIDR blocks of the proxies that are believed when they say where a request came from. */
+  /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
-  /** Tests only: the process ends itself at this step of a payment. */
+  /** For tests: the process kills itself at this step of a payment. */
   readonly crashAt?: CrashPoint
 }
 
@@ -104,7 +104,7 @@ const environment = z.object({
 })
 type Environment = z.output<typeof environment>
 
-/** Production has no embedded parts: a missing setting would silently start a toy. */
+/** In production no embedded dependency may take the place of a missing setting. */
 const NEEDED_IN_PRODUCTION = [
   'EVENTSTORE_URL',
   'DATABASE_URL',
@@ -134,7 +134,11 @@ const kafkaOf = (env: Environment): KafkaConfig | undefined => {
   return { brokers, ssl, sasl: { mechanism, username, password } }
 }
 
-/** Throws a StartupError that names the setting. `env` is `process.env`, or a test's own. */
+/**
+ * Throws a StartupError that names the setting. `env` is `process.env`, or a test's own.
+ *
+ * Long because it maps every setting.
+ */
 export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
   const given = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
   const production = given.NODE_ENV === 'production'

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
 
-/** How the values of settings are written. */
+/** The formats of the values of settings. */
 
 export const HOUR_MS = 60 * 60 * 1000
 export const DAY_MS = 24 * HOUR_MS
@@ -44,7 +44,7 @@ export const DEFAULT_RATE_LIMITS: Readonly<Record<RatePolicy, RateLimit>> = {
 }
 const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
 
-/** `payments=600/60,exports=10/3600`: requests in seconds. Those that are not named keep what they have. */
+/** `payments=600/60,exports=10/3600`: requests per seconds. Policies that are not named keep their default. */
 export const rateLimits = list.transform((rules, context) => {
   const limits = { ...DEFAULT_RATE_LIMITS }
   for (const rule of rules) {
@@ -71,7 +71,7 @@ export const addressBlock = z.string().refine(
   { error: ({ input }) => `${String(input)} is no address and no CIDR block` },
 )
 
-/** A shorter pepper may be guessed by whoever has the hashes. */
+/** A shorter pepper could be guessed from the hashes. */
 const PEPPER_CHARS_MIN = 32
 
 export const pepper = z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`)
@@ -81,7 +81,7 @@ export const count = z
   .regex(/^\d{1,4}$/, 'a number')
   .transform(Number)
 
-/** Paths are told from the root, so the address ends with the port. */
+/** Paths begin at the root, so the address ends with the port. */
 export const publicUrl = z
   .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
   .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')

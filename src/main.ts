@@ -3,11 +3,11 @@ import { compose, type Service } from './compose.ts'
 import { readConfig } from './config.ts'
 import { StartupError, systemCode } from './startupError.ts'
 
-/** The service: `npm start`. Prints where everything is, then `ready`; ends in good order on SIGINT and SIGTERM. */
+/** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
 
 const SHUTDOWN_MAX_MS = 15_000
 
-/** What a person at the terminal can act on is a sentence; anything else is a bug, and keeps its stack. */
+/** The sentence for an error that an operator can correct; undefined for a bug, which is printed with its stack. */
 const sentenceOf = (error: unknown, port: number): string | undefined => {
   if (error instanceof StartupError) return error.message
   if (systemCode(error) === 'EADDRINUSE') return `Port ${port} is in use. Set PORT to another one, or 0 for any.`
@@ -48,7 +48,7 @@ const main = async (): Promise<void> => {
       ending.abort()
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
       await (await starting.catch(() => undefined))?.close()
-      // A signal that we sent ourselves, because a part is gone, is no success; the library takes every signal for one.
+      // The signal of this process to itself after a failure must exit with 1; the library exits with 0 after a signal.
       if (process.exitCode !== undefined) process.exit()
     })
     const service = await starting

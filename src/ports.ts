@@ -1,4 +1,4 @@
-/** What the inside needs of the outside, in its own words. One adapter each under src/adapters. */
+/** The ports: interfaces of the dependencies that commands, feeds and processes use. The adapters are in src/adapters. */
 
 import type { Columns } from '../projections/projection.ts'
 
@@ -29,8 +29,8 @@ export type StoredEvent = NewEvent & {
 export type ExpectedRevision = bigint | 'no_stream'
 
 export type Appended =
-  | { readonly ok: true /** Of the last event appended. */; readonly revision: bigint; readonly position: bigint }
-  | { readonly ok: false /** What the stream is at instead. */; readonly actual: ExpectedRevision }
+  | { readonly ok: true /** Those of the last event appended. */; readonly revision: bigint; readonly position: bigint }
+  | { readonly ok: false /** The revision of the stream. */; readonly actual: ExpectedRevision }
 
 export type ReadOptions = {
   /** First revision to read, inclusive. Defaults to the first (forwards) or the last (backwards). */
@@ -41,17 +41,17 @@ export type ReadOptions = {
 }
 
 export type SubscribeOptions = {
-  /** Deliver what comes after this position; `start` for everything. */
+  /** Delivers the events after this position; `start` for all events. */
   readonly after: bigint | 'start'
   /** Only streams of these categories (`invoice` for `invoice-inv_…`); all when absent. */
   readonly categories?: readonly string[]
-  /** Leaves out the events of these types. What is left out is not even sent. */
+  /** Leaves out the events of these types; the store does not send them. */
   readonly excludeTypes?: readonly string[]
   readonly signal: AbortSignal
 }
 
 /**
- * `checkpoint`: nothing of interest up to this position. `caught_up`: from here on the feed is live. `interrupted`: the
+ * `checkpoint`: no matching event up to this position. `caught_up`: from here on the feed is live. `interrupted`: the
  * store does not answer, and is asked again; the feed is not live until the next `caught_up`.
  */
 export type FeedItem =
@@ -61,7 +61,7 @@ export type FeedItem =
   | { readonly kind: 'interrupted'; readonly error: unknown }
 
 export type EventStore = {
-  /** Appends all events or none. Resending the same ids at the same revision answers as the first time did. */
+  /** Appends all events or none. Resending the same ids at the same revision has the result of the first time. */
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
   /** The events of one stream, in order; none when the stream does not exist. */
   readStream(stream: string, options?: ReadOptions): AsyncIterable<StoredEvent>
@@ -81,7 +81,7 @@ export type Sql = <R extends Row = Row>(text: string, values?: readonly unknown[
 
 export type Snapshot = {
   readonly sql: Sql
-  /** The rows of a query, `size` at a time, each batch fetched when it is asked for: any number of rows in little memory. */
+  /** The rows of a query in batches of `size`, each fetched when it is requested, so that memory holds one batch. */
   readonly batches: <R extends Row = Row>(
     query: { readonly text: string; readonly values: readonly unknown[] },
     size: number,
@@ -90,10 +90,10 @@ export type Snapshot = {
 
 export type Database = {
   readonly sql: Sql
-  /** Everything that `work` does, or nothing of it. */
+  /** Commits all statements of `work`, or none. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
   /**
-   * Reads as of one moment, for as long as the work takes: nothing that others commit meanwhile is seen. Writes fail.
+   * Reads as of one moment for as long as the work takes: later commits are not visible. Writes fail.
    */
   snapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>
   /**
@@ -111,11 +111,11 @@ export type Database = {
 
 // --- Files of rows ---------------------------------------------------------------------------------------------------
 
-/** Writes one file, piece by piece; a piece may be empty. The pieces in their order are the file. */
+/** Writes one file in pieces, which may be empty. The file is their concatenation. */
 export type FileWriter = {
   /** Every row has the members that the columns name; `bigint` and `integer` are numbers, `timestamptz` and `date` RFC 3339. */
   readonly write: (rows: readonly object[]) => Uint8Array
-  /** What stands at the end. Nothing may be written after it. */
+  /** The last piece. No row may be written after it. */
   readonly end: () => Uint8Array
 }
 export type FileFormat = (columns: Columns) => FileWriter
@@ -132,7 +132,7 @@ export type FactMessage = {
 export type TopicSettings = { readonly topic: string; readonly partitions: number; readonly retentionMs: number }
 
 export type FactBus = {
-  /** Creates what is missing and lengthens a retention that is shorter; throws when a topic has other partitions. */
+  /** Creates missing topics and lengthens shorter retentions; throws for another number of partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
   /**
    * Resolves when every message is acknowledged by all replicas; order per key is the order given. Throws FactTooLarge
@@ -142,20 +142,20 @@ export type FactBus = {
   close(): Promise<void>
 }
 
-/** Who may read which topics, in which groups; no one else is told so. */
+/** The topics that a principal may read, and the prefix of its consumer groups. */
 export type ReadingRights = { readonly topics: readonly string[]; readonly groupPrefix: string }
 
-/** A fact bus with topics that come and go, and belong to somebody. */
+/** A fact bus whose topics are created and deleted with subscriptions, and have permitted readers. */
 export type SubscriberBus = FactBus & {
-  /** What is not there is deleted already. */
+  /** Ignores topics that do not exist. */
   deleteTopics(topics: readonly string[]): Promise<void>
-  /** `not_enforced`: the broker lets everybody read everything, so that there is nothing to grant. */
+  /** `not_enforced`: the broker has no authorizer, so that every client may read every topic. */
   grantReading(principal: string, rights: ReadingRights): Promise<'granted' | 'not_enforced'>
-  /** Takes away whatever anybody was granted on these topics and groups. */
+  /** Revokes the rights of all principals on these topics and groups. */
   revokeReading(rights: ReadingRights): Promise<void>
 }
 
-/** A fact that no retry can deliver: it is larger than the broker takes. Its key says which one to park. */
+/** The fact is larger than the broker accepts, so that no retry helps. `key` is the key to park. */
 export class FactTooLarge extends Error {
   readonly key: string
   readonly topic: string
@@ -175,20 +175,20 @@ export type RatePolicy = (typeof RATE_POLICIES)[number]
 
 export type RateLimit = { readonly requests: number; readonly windowSeconds: number }
 
-/** What a key has had in its window, this request included, and when the next window begins. */
+/** The requests of a key in its window, this one included, and the time until the next window. */
 export type Counted = { readonly used: number; readonly resetMs: number }
 
 /**
- * Counts requests in windows that begin with the first request of a key. Never rejects. Of a key that has had more than
- * its limit it need not go on counting.
+ * Counts requests in windows that begin with the first request of a key. Never rejects. Requests over the limit need not
+ * be counted.
  */
 export type RateCounter = { readonly count: (key: string, limit: RateLimit) => Promise<Counted> }
 
-// --- What can go wrong with any of them ------------------------------------------------------------------------------
+// --- Unavailable dependencies ----------------------------------------------------------------------------------------
 
 /**
- * The machinery behind a port did not answer. `effect` says what the caller may promise: `none` when nothing was or
- * could have been done, `unknown` when it may have been done all the same.
+ * The dependency behind a port did not answer. `effect` is `none` when the operation cannot have been done, and `unknown`
+ * when it may have been done.
  */
 export class Unavailable extends Error {
   readonly part: 'event store' | 'database' | 'fact bus'
@@ -202,21 +202,21 @@ export class Unavailable extends Error {
   }
 }
 
-// --- The world: what makes two runs differ, so that a simulation can decide it ------------------------------------------
+// --- The world: the sources of differences between two runs, which a simulation controls --------------------------------
 
 export type World = {
-  /** Milliseconds since the epoch, by a clock that an administrator may set: for what is recorded and compared with dates. */
+  /** Milliseconds since the epoch, by a clock that may be set: for times that are recorded or compared with dates. */
   now(): number
-  /** Milliseconds from a moment of its own, never set and never going back: for deadlines, leases, pauses and grace periods. */
+  /** Milliseconds from an arbitrary origin, which never jump: for deadlines, leases, pauses and grace periods. */
   monotonicMs(): number
   randomBytes(count: number): Uint8Array
   /** Resolves after the time, or at once when the signal aborts. */
   sleep(timeMs: number, signal?: AbortSignal): Promise<void>
-  /** A place where a test may end the process. Does nothing in production. */
+  /** A test may kill the process at this step. Does nothing in production. */
   crashPoint(name: CrashPoint): void
 }
 
-/** The steps of a payment between which a crash is interesting. */
+/** The steps of a payment between which tests kill the process. */
 export const CRASH_POINTS = [
   'before_claim',
   'after_claim',
@@ -227,7 +227,7 @@ export const CRASH_POINTS = [
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
-// --- Telling the operator -------------------------------------------------------------------------------------------------
+// --- The log of the service -----------------------------------------------------------------------------------------------
 
 type LogLine = (fields: object, message: string) => void
 export type Log = { readonly info: LogLine; readonly warn: LogLine; readonly error: LogLine }

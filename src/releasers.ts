@@ -1,9 +1,9 @@
 type Release = () => Promise<void>
 
-/** What has been acquired, and how it is given back: in the reverse order, each once. */
+/** Releases acquired resources in the reverse order, each once. */
 export type Releasers = {
   readonly add: (release: Release) => void
-  /** Twice is once. One that fails is told of, and does not keep the others from running. */
+  /** Runs once, however often it is called. A failure is reported, and the other resources are released all the same. */
   readonly release: () => Promise<void>
 }
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Requests that are sent again where the server says "not now" (RFC 9110, section 10.2.3). */
+/** Retries requests after a 503 with Retry-After (RFC 9110, section 10.2.3). */
 
 const MS_PER_SECOND = 1_000
 const UNAVAILABLE = 503
 
-/** The pause that a 503 asks for, in milliseconds; undefined for any other answer, and for a date in place of seconds. */
+/** The pause that a 503 requests, in milliseconds; undefined for another response, and for a date instead of seconds. */
 const pauseMsOf = ({ status, headers }: Response): number | undefined => {
   const seconds = headers.get('retry-after')
   return status === UNAVAILABLE && seconds !== null && /^\d+$/.test(seconds)
@@ -14,9 +14,9 @@ const pauseMsOf = ({ status, headers }: Response): number | undefined => {
 }
 
 /**
- * Resolves to the first answer that is no 503 with a Retry-After, or to the last one when the pause that it asks for would
- * end after `timeoutMs`. A 503 had no effect, so that any method may be sent again; the body must be one that can be read twice.
- * Rejects as fetch does, also when no answer has come after `timeoutMs`.
+ * Resolves to the first response that is no 503 with Retry-After, or to the last one when the requested pause would end
+ * after `timeoutMs`. A 503 had no effect, so that any method may be retried; the body must be readable twice. Rejects as
+ * fetch does, and when no response has come within `timeoutMs`.
  */
 export const fetchWhenAvailable = async (url: string, init: RequestInit, timeoutMs: number): Promise<Response> => {
   const giveUpAtMs = performance.now() + timeoutMs

@@ -1,13 +1,13 @@
 /**
- * Loaded before everything else (`node --import`), since instrumentation has to be there before what it instruments. It
- * costs nothing unless an OpenTelemetry collector is configured: OTEL_EXPORTER_OTLP_ENDPOINT and its siblings.
+ * Starts OpenTelemetry, when an exporter is configured (OTEL_EXPORTER_OTLP_ENDPOINT and similar). Loaded before all other
+ * modules (`node --import`), because instrumentation must be registered before the modules that it patches.
  */
 
 /**
- * What callers write may hold anything, secrets by mistake too: of a request a trace has the route's template, the method
- * and the status, and not a word of the caller's own. Both namings, since the convention is about to change.
+ * Attributes that are emptied, because URLs and headers of callers may contain secrets: a trace has the route's template,
+ * the method and the status of a request. Both the old and the new semantic conventions are covered.
  */
-const UNTOLD = Object.fromEntries(
+const EMPTIED_ATTRIBUTES = Object.fromEntries(
   [
     'http.url',
     'http.target',
@@ -42,7 +42,7 @@ if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
   process.env['OTEL_SERVICE_NAME'] ??= 'payment-ledger'
   const sdk = new NodeSDK({
     instrumentations: [
-      new http.HttpInstrumentation({ startIncomingSpanHook: () => UNTOLD }),
+      new http.HttpInstrumentation({ startIncomingSpanHook: () => EMPTIED_ATTRIBUTES }),
       new express.ExpressInstrumentation(),
       new pg.PgInstrumentation(),
       new kafkajs.KafkaJsInstrumentation(),
@@ -52,6 +52,6 @@ if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
     ],
   })
   sdk.start()
-  // Whatever still waits to be exported leaves with the process, if the collector takes it in time.
+  // Spans that were not exported yet are exported at the end, if the collector answers in time.
   process.once('beforeExit', () => void sdk.shutdown())
 }

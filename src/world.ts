@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { CrashPoint, World } from './ports.ts'
 
-// Node's own promise of a timeout makes an error with a stack whenever a wait is cut short, as most of ours are.
+/** The real clock, randomness and crash points. */
+
+// The promise of node:timers rejects with an error and a stack when a wait is aborted, as most of them are here.
 const sleep = (timeMs: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise(resolve => {
     if (signal?.aborted) return resolve()
@@ -14,7 +16,7 @@ const sleep = (timeMs: number, signal: AbortSignal | undefined): Promise<void> =
     signal?.addEventListener('abort', end)
   })
 
-/** The real world: the machine's clock and randomness. `crashAt` is for tests, which kill the process at that step. */
+/** `crashAt` is for tests: the process kills itself at that step. */
 export const realWorld = (crashAt?: CrashPoint): World => ({
   now: () => Date.now(),
   monotonicMs: () => performance.now(),

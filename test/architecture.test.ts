@@ -12,6 +12,7 @@ import {
   differingFolders,
   unlistedFolders,
 } from './architecture/repository.ts'
+import { importCycles } from './architecture/cycles.ts'
 import { importViolations } from './architecture/importRules.ts'
 import { importsOf, type Source } from './architecture/source.ts'
 import { fileLength, rules } from './architecture/style.ts'
@@ -34,8 +35,14 @@ const importers = (name: string): string[] =>
     .filter(source => importsOf(source).some(({ target }) => target === name))
     .map(({ path }) => path)
 
+/** Two cycles of types: the view of a replay and its operation, the simulated operator and its service. */
+const CYCLE_IN_WORK = /^(?:src\/http\/resources\/operations|test\/simulation\/operator)\.ts$/
+
 describe('the repository', () => {
   it('imports only as the import rules permit', () => expect(violations(importViolations)).to.deep.equal([]))
+
+  it('has no import cycle', () =>
+    expect(importCycles(all.filter(({ path }) => !CYCLE_IN_WORK.test(path)))).to.deep.equal([]))
 
   for (const [name, rule] of Object.entries(rules))
     it(`follows the rule ${name}`, () => expect(violations(rule).filter(isNew(name))).to.deep.equal([]))
@@ -58,6 +65,16 @@ describe('the repository', () => {
   it('lists every aggregate and every projection', () => {
     expect(unlistedFolders(filesUnder('streams'), sourceOf('streams/index.ts'))).to.deep.equal([])
     expect(unlistedFolders(filesUnder('projections'), sourceOf('projections/index.ts'))).to.deep.equal([])
+  })
+
+  it('has its tables in src/schema and projections, and its advisory locks in src/schema', () => {
+    const outside = all.filter(({ path }) => /^src\/(?!schema\/)/.test(path))
+    const creates = outside.filter(({ text }) => /create\s+(?:unlogged\s+)?table/i.test(text)).map(({ path }) => path)
+    const tables = filesUnder('.').filter(path => /^(?!src\/schema\/|projections\/).*\.sql$/.test(path))
+    const locks = outside.filter(({ text }) =>
+      /pg_(?:try_)?advisory_(?:xact_)?lock\((?!\$1|hashtextextended\(\$1)/.test(text),
+    )
+    expect({ creates, tables, locks }).to.deep.equal({ creates: [], tables: [], locks: [] })
   })
 
   it('imports jsonwebtoken in one file', () => expect(importers('jsonwebtoken')).to.have.length(1))

@@ -3,7 +3,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { type CloudEvent, cloudEventOf, type FactMap, factOf } from '../../streams/facts.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
-import { MANIFEST_CATEGORIES } from '../factTopics.ts'
+import { PUBLISHED_CATEGORIES } from '../factTopics.ts'
 
 /** One published fact, as GET /events and Kafka carry it. */
 export type FactRow = {
@@ -35,7 +35,7 @@ const categoryOf = (id: string): Category => {
 
 export const facts: Journal<AnyEvent, FactRow> = {
   name: 'facts_v1',
-  categories: [...MANIFEST_CATEGORIES, 'manifest'],
+  categories: PUBLISHED_CATEGORIES,
   columns: { position: 'bigint', tenant_id: 'text', type: 'text', subject: 'text', at: 'timestamptz', event: 'json' },
   key: ['position'],
   rows: recorded => {

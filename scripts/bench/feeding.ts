@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
-import { createTables } from '../../src/feeds/schema.ts'
+import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { StoreAddresses } from './harness.ts'
@@ -15,7 +15,7 @@ const STATEMENT_TIMEOUT_MS = 60_000
 /** The database of the harness, with the tables of the service. */
 export const openTables = async ({ databaseUrl }: StoreAddresses): Promise<Database> => {
   const database = openDatabase({ connectionString: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
-  await createTables(database)
+  await createLedgerTables(database)
   return database
 }
 

@@ -4,13 +4,13 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAccess } from '../../src/commands/access.ts'
 import { StartupError } from '../../src/startupError.ts'
 import {
-  type ParkedFact,
+  type ParkedEvent,
   type ParkedKey,
-  parkedOf,
+  parkedOfKey,
   type ParkedRequest,
   parkedSummary,
   requestParked,
-} from '../../src/feeds/deadLetters.ts'
+} from '../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../src/ports.ts'
 import { operatorContext, withLedger } from './operator.ts'
 import { print, printJson } from './print.ts'
@@ -55,8 +55,8 @@ const list = ({ json }: Json): Promise<void> =>
     for (const line of aligned([titles, ...keys.map(cellsOf)])) print(line)
   })
 
-const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedFact[]> => {
-  const facts = await parkedOf(sql, delivery, key)
+const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedEvent[]> => {
+  const facts = await parkedOfKey(sql, delivery, key)
   if (facts.length > 0) return facts
   throw new StartupError(`Nothing of ${key} waits in ${delivery}. See npm run ledger -- dead-letters list.`)
 }
@@ -85,7 +85,7 @@ type Order = {
 }
 
 /** The audit record is written before the action, so that no discarded fact is without one. */
-const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact): Promise<void> =>
+const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedEvent): Promise<void> =>
   withLedger(storeUrl, ledger => {
     const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
     return recordAccess(ledger, command, operatorContext(tenant_id))
@@ -95,7 +95,7 @@ const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedFact
 const settled = async ({ sql }: Database, { delivery, key, position }: Order) => {
   const until = performance.now() + WAIT_MAX_MS
   for (;;) {
-    const facts = await parkedOf(sql, delivery, key)
+    const facts = await parkedOfKey(sql, delivery, key)
     const asked = facts.filter(fact => fact.requested !== null && (position ?? fact.position) === fact.position)
     if (asked.length === 0 || performance.now() > until) return { facts, isPending: asked.length > 0 }
     await sleep(POLL_MS)

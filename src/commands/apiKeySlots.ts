@@ -1,4 +1,5 @@
 import type { Database } from '../ports.ts'
+import { LOCK_NAMES } from '../schema/locks.ts'
 
 /** A key that is being issued or renewed counts for this long, although the read model does not show it yet. */
 const UNSEEN_MAX = '60 seconds'
@@ -30,7 +31,7 @@ export const takeApiKeySlot = (database: Database, { tenant, id, renewed, now, m
   database.transaction(async sql => {
     // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
     // last one free.
-    await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`api keys ${tenant}`])
+    await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [LOCK_NAMES.apiKeysOf(tenant)])
     await sql(`delete from api_key_slots where tenant_id = $1 and taken_at <= now() - interval '${UNSEEN_MAX}'`, [
       tenant,
     ])

@@ -1,4 +1,5 @@
 import type { Database } from '../ports.ts'
+import { LOCK_NAMES } from '../schema/locks.ts'
 
 /** The caller that the limit of exports counts: tenant, subject and client. */
 export type ExportCaller = { readonly tenant: string; readonly subject: string; readonly client: string }
@@ -22,7 +23,7 @@ export const takeExportSlot = (
     const caller = JSON.stringify([tenant, subject, client])
     // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
     // last one free.
-    await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [caller])
+    await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [LOCK_NAMES.exportsOf(caller)])
     const [known] = await sql('select 1 from operations_v1 where id = $1', [id])
     if (known) return true
     await sql(

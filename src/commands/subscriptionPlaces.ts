@@ -1,4 +1,5 @@
 import { type Database, type Sql, Unavailable } from '../ports.ts'
+import { LOCK_NAMES } from '../schema/locks.ts'
 
 /** A subscription that neither the log nor the read model shows after this time was never created. */
 const UNSEEN_MAX = '60 seconds'
@@ -27,7 +28,7 @@ const OTHERS = `
 const take = async (sql: Sql, { tenant, id, max }: Wanted): Promise<boolean> => {
   // The advisory lock serializes reservations on all instances; otherwise two that count at once would both find the
   // last one free.
-  await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`subscriptions of ${tenant}`])
+  await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [LOCK_NAMES.subscriptionsOf(tenant)])
   const own = [tenant, id]
   if ((await sql(EXISTS, own)).length > 0) return true
   await sql(FORGET, [tenant])

@@ -5,14 +5,14 @@ import { loadApiKeyPepper } from '../embedded/apiKeyPepper.ts'
 import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeys.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../identity/apiKeySecrets.ts'
 
-/** Undefined in production without a pepper: the service runs, and whatever concerns keys says what is missing. */
+/** Opens the secrets of API keys. Undefined in production without a pepper: then requests about keys are refused. */
 export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiKeySecrets | undefined> => {
   const { environment, pepper } = apiKeys
   if (pepper !== undefined) return createApiKeySecrets(environment, pepper)
   return environment === 'dev' ? createApiKeySecrets(environment, await loadApiKeyPepper(dataDir)) : undefined
 }
 
-/** Keys are looked up in their streams, as the store has them now. */
+/** Keys are loaded from their streams, so that a revoked key is refused at once. */
 export const verifierOf = (secrets: ApiKeySecrets, { aggregates, world }: Ledger): ApiKeyVerifier =>
   openApiKeyVerifier({
     secrets,

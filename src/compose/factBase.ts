@@ -1,9 +1,9 @@
 import type { Database, FactMessage, SubscriberBus } from '../ports.ts'
 
 /**
- * The address in front of every fact's `dataschema`. A fact that is delivered again is byte-identical, whatever has become
- * of PUBLIC_URL or of the port since, so the address is remembered at the first start, and all instances use that one. An
- * address that nobody had set is replaced by the first that is set.
+ * The base URL of the `dataschema` of every fact. A fact that is delivered again must be byte-identical, even if PUBLIC_URL
+ * or the port has changed since, so the base URL is stored at the first start, and all instances use it. A default is
+ * replaced by the first address that an operator sets.
  */
 export const rememberFactBase = async (
   { transaction }: Pick<Database, 'transaction'>,
@@ -24,7 +24,7 @@ const withBase = (message: FactMessage, base: string): FactMessage => {
   return path === undefined ? message : { ...message, headers: { ...message.headers, ce_dataschema: `${base}${path}` } }
 }
 
-/** The bus, on which `dataschema` is an absolute URI (CloudEvents 1.0). */
+/** The bus with absolute URIs in `dataschema` (CloudEvents 1.0). */
 export const withFactBase = (bus: SubscriberBus, base: string): SubscriberBus => ({
   ...bus,
   publish: messages => bus.publish(messages.map(message => withBase(message, base))),

@@ -19,20 +19,20 @@ import { subscriptionsFeed } from '../processes/subscriptions/subscriptions.ts'
 import type { Releasers } from '../releasers.ts'
 import { withFactBase } from './factBase.ts'
 
-/** The adapters that feeds and processes work with. */
+/** The services that feeds, processes and requests share. */
 export type CoreServices = {
   readonly database: Database
   readonly store: EventStore
   readonly ledger: Ledger
   readonly log: Log
-  /** The address in front of the `dataschema` of every fact. */
+  /** The base URL of the `dataschema` of every fact. */
   readonly factBase: string
 }
 export type FeedStates = ReadonlyMap<string, FeedState>
 
-/** Why a feed does not go on, for `ledger doctor`. The log has it too, where Postgres is what does not answer. */
-const keepError = async ({ sql }: Database, { name, error }: FeedState): Promise<void> => {
-  const kept =
+/** Saves the error of a feed for `ledger doctor`. The log has it too, in case Postgres does not answer. */
+const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise<void> => {
+  const saved =
     error === undefined
       ? sql('delete from feed_errors where name = $1', [name])
       : sql(
@@ -40,69 +40,84 @@ const keepError = async ({ sql }: Database, { name, error }: FeedState): Promise
            on conflict (name) do update set error = excluded.error, at = now()`,
           [name, error],
         )
-  await kept.catch(() => undefined)
+  await saved.catch(() => undefined)
 }
 
 export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
 export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
 
+type Run = (name: string, feeds: readonly Feed[]) => void
+
 /**
- * Each role's feeds under a name of their own, so that roles may live in different processes. `openBus` opens the
- * connections to the broker.
+ * Starts the feeds of the roles of this process. Each role has a lease of its own, so that roles may run in different
+ * processes. `openBus` opens a connection to the broker.
  */
 export const startFeeds = async (
   config: FeedSettings,
-  inside: CoreServices,
+  services: CoreServices,
   releasers: Pick<Releasers, 'add'>,
   openBus: OpenBus = openKafka,
 ): Promise<FeedStates> => {
-  const { database, store, ledger, log, factBase } = inside
+  const { database, store, ledger, log } = services
   const { world } = ledger
-  const states = new Map<string, FeedState>()
-  let keeping = Promise.resolve()
-  const report = (state: FeedState): void => {
-    const known = states.get(state.name)
-    if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
-    // A process that waits for its turn leaves alone what the one that has it says, and lets go of it when it gets on.
-    const getsOn = state.state !== 'waiting' && known?.state === 'waiting'
-    if (known?.error !== state.error || getsOn) keeping = keeping.then(() => keepError(database, state))
-    states.set(state.name, state)
-  }
-  const publishes = config.roles.includes('publisher') && config.kafka
-  const open = (kafka: KafkaConfig): SubscriberBus => withFactBase(openBus(kafka, log), factBase)
-  const buses = publishes && { analysts: open(publishes), subscribers: open(publishes) }
+  const { states, report } = createFeedStates(services)
+  const buses = openBuses(config, services, openBus)
   releasers.add(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
   })
   const stop = new AbortController()
   const running: Promise<void>[] = []
-  const run = (name: string, feeds: readonly Feed[]): void => {
-    running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
-  }
+  const run: Run = (name, feeds) =>
+    void running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
   releasers.add(async () => {
     stop.abort()
     await Promise.all(running)
   })
-  const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
   if (config.roles.includes('projector'))
     run('projector', [
       projectorOf({ database, store, world }, readModels, (name, error) =>
         log.error({ name, error }, 'a read model is left behind'),
       ),
     ])
-  if (config.roles.includes('worker'))
-    run('worker', [
-      feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
-      feedOf(fulfilment(ledger), { database, ledger, onFailure }),
-      exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
-      manifestsFeed({ database, ledger, everyMs: config.manifestEveryMs }),
-    ])
+  if (config.roles.includes('worker')) runProcesses(config, services, run)
   if (buses) {
     const isStillAllowed = watchedAllowance(ledger)
     run('publisher', [publisherOf({ database, bus: buses.analysts, store, world })])
     run('subscriptions', [subscriptionsFeed({ database, bus: buses.subscribers, ledger, isStillAllowed, log })])
   }
   return states
+}
+
+const runProcesses = ({ manifestEveryMs }: FeedSettings, { database, ledger, log }: CoreServices, run: Run): void => {
+  const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
+  run('worker', [
+    feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
+    feedOf(fulfilment(ledger), { database, ledger, onFailure }),
+    exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
+    manifestsFeed({ database, ledger, everyMs: manifestEveryMs }),
+  ])
+}
+
+/** One connection for the publisher and one for the subscriptions; undefined without the role or without a broker. */
+const openBuses = ({ roles, kafka }: FeedSettings, { log, factBase }: CoreServices, openBus: OpenBus) => {
+  if (!roles.includes('publisher') || kafka === undefined) return undefined
+  const open = (): SubscriberBus => withFactBase(openBus(kafka, log), factBase)
+  return { analysts: open(), subscribers: open() }
+}
+
+/** The states of the feeds of this process, whose errors are logged and saved. */
+const createFeedStates = ({ database, log }: CoreServices) => {
+  const states = new Map<string, FeedState>()
+  let saving = Promise.resolve()
+  const report = (state: FeedState): void => {
+    const known = states.get(state.name)
+    if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
+    // A process that waits for the lease must not delete the error of the process that has it; the new holder does.
+    const isNewHolder = state.state !== 'waiting' && known?.state === 'waiting'
+    if (known?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
+    states.set(state.name, state)
+  }
+  return { states, report }
 }
 
 const openKafka: OpenBus = ({ brokers, ssl, sasl }, log) =>

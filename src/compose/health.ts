@@ -5,13 +5,13 @@ import type { Database } from '../ports.ts'
 import type { FeedStates } from './feeds.ts'
 
 /**
- * How this process is, in words that are the same for every cause: anybody may read them. The reasons are in the log and
- * in the table feed_errors, for `ledger doctor`.
+ * The health report of this process, which needs no authentication: its words do not depend on the cause. The reasons are
+ * in the log, and in the table feed_errors for `ledger doctor`.
  */
 
-/** However many ask, the parts are asked once in this time. */
-const KEPT_MS = 1_000
-const PART_DEADLINE_MS = 2_500
+/** The dependencies are asked once in this time, for any number of requests. */
+const CACHED_MS = 1_000
+const DEPENDENCY_DEADLINE_MS = 2_500
 
 export type HealthDependencies = {
   readonly database: Database
@@ -22,7 +22,7 @@ export type HealthDependencies = {
 const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('No answer in time.')), PART_DEADLINE_MS)
+    timer = setTimeout(() => reject(new Error('No answer in time.')), DEPENDENCY_DEADLINE_MS)
   })
   try {
     await Promise.race([work(), late])
@@ -34,12 +34,12 @@ const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailabl
   }
 }
 
-/** `retrying`: a part that the feed needs does not answer; it goes on by itself. */
+/** `retrying`: a dependency of the feed does not answer; the feed goes on by itself. */
 const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
-/** A broker that is down is no reason to send callers elsewhere: the API does not need it, and no instance has another. */
-const isIll = ({ state, part }: FeedState): boolean =>
+/** A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. */
+const isUnhealthy = ({ state, part }: FeedState): boolean =>
   state === 'stopped' || (state === 'stalled' && part !== 'fact bus')
 
 export const healthOf = async ({ database, ledger, feeds }: HealthDependencies): Promise<HealthReport> => {
@@ -48,24 +48,28 @@ export const healthOf = async ({ database, ledger, feeds }: HealthDependencies):
     answers(() => database.sql('select 1')),
   ])
   const words = [...feeds.values()].map(feed => [feed.name, wordOf(feed)] as const)
-  const ready = event_store === 'ok' && postgres === 'ok' && !feeds.values().some(isIll)
+  const ready = event_store === 'ok' && postgres === 'ok' && !feeds.values().some(isUnhealthy)
   return { ready, checks: { event_store, postgres, ...Object.fromEntries(words) } }
 }
 
-/** One report for all who ask within a second. */
-export const keptFor = <T>(make: () => Promise<T>, monotonicMs: () => number, keptMs = KEPT_MS): (() => Promise<T>) => {
-  let kept: { readonly report: Promise<T>; readonly untilMs: number } | undefined
+/** Caches the result of `make`; concurrent calls share one. */
+export const cachedFor = <T>(
+  make: () => Promise<T>,
+  monotonicMs: () => number,
+  cacheMs = CACHED_MS,
+): (() => Promise<T>) => {
+  let cached: { readonly report: Promise<T>; readonly untilMs: number } | undefined
   return () => {
-    if (kept === undefined || monotonicMs() >= kept.untilMs) {
+    if (cached === undefined || monotonicMs() >= cached.untilMs) {
       const report = make()
-      kept = { report, untilMs: Number.POSITIVE_INFINITY }
-      const begun = kept
+      cached = { report, untilMs: Number.POSITIVE_INFINITY }
+      const begun = cached
       void report
         .catch(() => undefined)
         .then(() => {
-          if (kept === begun) kept = { report, untilMs: monotonicMs() + keptMs }
+          if (cached === begun) cached = { report, untilMs: monotonicMs() + cacheMs }
         })
     }
-    return kept.report
+    return cached.report
   }
 }

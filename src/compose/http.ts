@@ -29,12 +29,13 @@ import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokens.ts'
 import type { Database } from '../ports.ts'
 import type { Releasers } from '../releasers.ts'
+import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
-import { healthOf, keptFor } from './health.ts'
+import { healthOf, cachedFor } from './health.ts'
 
 export type HttpDependencies = Omit<CoreServices, 'store'> & {
-  /** The same database, with connections that only the tail and the event streams use. */
+  /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>
   readonly port: number
   readonly issuer: string
@@ -45,60 +46,34 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
 
 const BODY_DEADLINE_MS = 30_000
 
-/** Every role says how it is; only the api role says more. */
-export const startHttp = async (config: Config, parts: HttpDependencies, releasers: Releasers): Promise<void> => {
-  const { port, issuer, publicUrl, factBase, database, ledger, log, feeds } = parts
-  const isApi = config.roles.includes('api')
+/** Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all of them. */
+export const startHttp = async (
+  config: Config,
+  dependencies: HttpDependencies,
+  releasers: Releasers,
+): Promise<void> => {
+  const { port, publicUrl, database, ledger, log } = dependencies
   const { audience } = config
+  const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
     database,
     onUnread: error => log.warn({ error }, 'the revoked tokens cannot be read'),
   })
   const addressOf = createAddressOf(config.trustedProxies)
-  const embedded = isApi && !config.issuer ? await openIssuer(config, { ...parts, addressOf }, revocations) : undefined
+  const embedded =
+    isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
-  const pace = createPace(config.rateLimits.default, ledger.world)
   const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
   releasers.add(denials.close)
-  const services: Services = {
-    ledger,
-    stopping: stopping.signal,
-    database,
-    cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
-    rateLimits: createLimits(config.rateLimits, {
-      local: createLocalCounter(),
-      shared: await openSharedCounter(database, error =>
-        log.warn({ error }, 'limits are counted in this process alone'),
-      ),
-    }),
-    concurrencyLimits: createShares(),
-    tail: createTail({ database: parts.streams, world: ledger.world }),
-    keySecrets,
-    tenantStatuses: createTenantStatuses(ledger),
-    denials,
-    pace,
-    exportsAtOnceMax: config.exportsAtOnceMax,
-    apiKeysPerTenantMax: config.apiKeys.perTenantMax,
-    subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,
-    topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
-    idempotencyRetentionMs: config.idempotencyRetentionMs,
-    bodyDeadlineMs: BODY_DEADLINE_MS,
-    needsFourEyes: config.needsFourEyes,
-    publicUrl,
-    factBase,
-    issuer: { url: issuer, metadata: embedded?.metadata },
-    health: keptFor(
-      () => healthOf({ database, ledger, feeds }),
-      () => ledger.world.monotonicMs(),
-    ),
-  }
+  const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
+  const services = await createServices(config, dependencies, opened)
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
-  const authenticate = isApi ? await openAuthentication(parts, known, releasers) : nobody
+  const authenticate = isApi ? await openAuthentication(dependencies, known, releasers) : nobody
   const app = createApp({
     addressOf,
-    pace,
+    pace: services.pace,
     routes: isApi ? routes : healthRoutes,
     boundary: createBoundary(services, authenticate),
     log,
@@ -112,6 +87,41 @@ export const startHttp = async (config: Config, parts: HttpDependencies, release
     return server.close(DRAIN_MS)
   })
 }
+
+type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly embedded: Issuer | undefined }
+
+const createServices = async (
+  config: Config,
+  { publicUrl, factBase, issuer, database, streams, ledger, log, feeds }: HttpDependencies,
+  { embedded, ...opened }: Opened,
+): Promise<Services> => ({
+  ...opened,
+  ledger,
+  database,
+  cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
+  rateLimits: createLimits(config.rateLimits, {
+    local: createLocalCounter(),
+    shared: await openSharedCounter(database, error => log.warn({ error }, 'limits are counted in this process alone')),
+  }),
+  concurrencyLimits: createShares(),
+  tail: createTail({ database: streams, world: ledger.world }),
+  tenantStatuses: createTenantStatuses(ledger),
+  pace: createPace(config.rateLimits.default, ledger.world),
+  exportsAtOnceMax: config.exportsAtOnceMax,
+  apiKeysPerTenantMax: config.apiKeys.perTenantMax,
+  subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,
+  topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
+  idempotencyRetentionMs: config.idempotencyRetentionMs,
+  bodyDeadlineMs: BODY_DEADLINE_MS,
+  needsFourEyes: config.needsFourEyes,
+  publicUrl,
+  factBase,
+  issuer: { url: issuer, metadata: embedded?.metadata },
+  health: cachedFor(
+    () => healthOf({ database, ledger, feeds }),
+    () => ledger.world.monotonicMs(),
+  ),
+})
 
 const openIssuer = (
   { dataDir, audience }: Config,
@@ -147,9 +157,10 @@ const openAuthentication = async (
   return createAuthentication({ tokens: verifier, apiKeys, onRefused })
 }
 
-/** One for all instances, made by whichever needs it first. */
-const cursorSecret = async ({ sql }: Database): Promise<Uint8Array> => {
-  await sql('create table if not exists cursor_secrets (id integer primary key check (id = 1), secret text not null)')
+/** One secret for all instances, created by the first. */
+const cursorSecret = async (database: Database): Promise<Uint8Array> => {
+  const { sql } = database
+  await createTables(database, 'cursorSecrets')
   const fresh = randomBytes(32).toString('base64')
   await sql('insert into cursor_secrets (id, secret) values (1, $1) on conflict (id) do nothing', [fresh])
   const [row] = await sql<{ secret: string }>('select secret from cursor_secrets where id = 1')

@@ -1,26 +1,26 @@
 import { facts } from '../../projections/facts/projection.ts'
 import type { Sql } from '../ports.ts'
-import type { ReadModel } from './readModels.ts'
+import type { ReadModel } from './readModel.ts'
 
 /**
- * The order in which facts became visible, which GET /events follows: a reader keeps a place in that order, and misses
- * nothing that comes behind it.
+ * The order in which facts became visible, which GET /events follows: a reader continues from a position in that order,
+ * and misses no fact that becomes visible later.
  *
- *   in its place   the fact arrived when the projector came to its position, and its arrival is that position
- *   late           its key was parked; it arrived behind every fact that was visible when it was replayed
+ *   in order   the projector wrote the fact when it came to its position: the arrival is that position
+ *   late       the key was parked: the arrival is after every fact that was visible when the fact was replayed
  *
- * All of it is written while the row of the checkpoint is locked, so that arrivals become visible in their order.
+ * Arrivals are written while the row of the checkpoint is locked, so that they become visible in their order.
  */
 
-const REACHED = `
+const MOVE_HEAD = `
   insert into facts_head (id, position) values (1, $1)
   on conflict (id) do update set position = excluded.position where facts_head.position < excluded.position`
 
 /**
- * Behind the checkpoint, and behind what readers had come to before the table was last made anew; the arrival never goes
- * back from one late fact to the next. A fact that came late before comes again.
+ * The arrival is after the checkpoint and after the position that readers had before the table was last rebuilt, and never
+ * decreases from one late fact to the next. A late fact that is replayed again gets a new arrival.
  */
-const ARRIVES_LATE = `
+const ARRIVE_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)
   select f.position, f.tenant_id,
     greatest(f.position, c.position, (select position from facts_head), (select max(arrival) from late_facts)),
@@ -28,19 +28,19 @@ const ARRIVES_LATE = `
   from ${facts.name} f join checkpoints c on c.name = '${facts.name}' where f.position = $1
   on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq`
 
-/** The read model of the facts, which notes how far its readers can have come and which facts came late. */
+/** The read model of the facts, with the position that readers can have and the late facts. */
 export const inOrderOfArrival = (model: ReadModel): ReadModel => {
   const write = async (sql: Sql, events: Parameters<ReadModel['write']>[1]): Promise<void> => {
     await model.write(sql, events)
     const last = events.reduce((most, { position }) => (position > most ? position : most), -1n)
-    await sql(REACHED, [last])
+    await sql(MOVE_HEAD, [last])
   }
   return {
     ...model,
     write,
     writeLate: async (sql, event) => {
       await model.write(sql, [event])
-      await sql(ARRIVES_LATE, [event.position])
+      await sql(ARRIVE_LATE, [event.position])
     },
   }
 }

@@ -1,13 +1,14 @@
 /**
- * Hands out whatever has come in since the last batch was asked for: single items when the feed is slow, full batches
- * when it is fast, never waiting for a batch to fill. The source is read ahead while a batch is worked on, and not
- * further than one batch.
+ * Groups the items of a source into batches. A batch has the items that came since the last one was taken, and never waits
+ * to become full. The source is read ahead by one batch at most while a batch is processed.
+ *
+ * Long because the reader of the source and the generator share one buffer.
  */
 export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): AsyncGenerator<T[]> {
   let waiting: T[] = []
   let ended = false
   let wake = Promise.withResolvers<void>()
-  let room = Promise.withResolvers<void>()
+  let space = Promise.withResolvers<void>()
   let abandoned = false
 
   const fill = async (): Promise<void> => {
@@ -16,8 +17,8 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
       waiting.push(item)
       wake.resolve()
       if (waiting.length < sizeMax) continue
-      room = Promise.withResolvers()
-      await room.promise
+      space = Promise.withResolvers()
+      await space.promise
       if (abandoned) return
     }
   }
@@ -25,7 +26,7 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
     ended = true
     wake.resolve()
   })
-  // A failure is thrown below, once everything that came before it has been handed out.
+  // A failure is thrown below, after the items that came before it.
   filling.catch(() => undefined)
 
   try {
@@ -34,13 +35,13 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
       const batch = waiting
       waiting = []
       if (!ended) wake = Promise.withResolvers()
-      room.resolve()
+      space.resolve()
       if (batch.length > 0) yield batch
       else if (ended) break
     }
     await filling
   } finally {
     abandoned = true
-    room.resolve()
+    space.resolve()
   }
 }

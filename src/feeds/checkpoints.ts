@@ -1,21 +1,17 @@
 import type { Sql } from '../ports.ts'
 
 /**
- * A position that the store has told, or the beginning of the log. No other may reach a subscription: positions of
- * EventStoreDB are byte offsets, and one that is no event's own (the one before an event's, say) is refused.
+ * The checkpoint of each feed and of each read model. The epoch is that of the process that holds the lease of the feed: a
+ * process that was replaced can no longer write.
  */
-export type Place = bigint | 'start'
 
-/** Where each feed has got to. The epoch is that of the holder: whoever was replaced can no longer write. */
-const TABLE = `
-  create table if not exists checkpoints (
-    name text primary key,
-    position bigint not null,
-    epoch bigint not null,
-    updated_at timestamptz not null default now()
-  )`
+/**
+ * The position that a subscription continues after: one that the store has returned, or the beginning of the log. A computed
+ * position is refused by EventStoreDB, whose positions are byte offsets of events.
+ */
+export type ResumePosition = bigint | 'start'
 
-/** Another process has taken over while this one slept. It must write nothing more. */
+/** Another process has taken over this feed, and this one must write nothing more. */
 export class Replaced extends Error {
   constructor(name: string) {
     super(`Another process has taken over ${name}.`)
@@ -23,12 +19,8 @@ export class Replaced extends Error {
   }
 }
 
-export const createCheckpoints = async (sql: Sql): Promise<void> => {
-  await sql(TABLE)
-}
-
-/** The position to go on from, or `start`; from now on only this epoch, or a newer one, may move it. */
-export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Promise<Place> => {
+/** Resolves to the position to continue after. From now on only this epoch, or a newer one, may move the checkpoint. */
+export const acquireCheckpoint = async (sql: Sql, name: string, epoch: bigint): Promise<ResumePosition> => {
   const [row] = await sql<{ position: bigint }>(
     `insert into checkpoints (name, position, epoch) values ($1, -1, $2)
      on conflict (name) do update set epoch = excluded.epoch where checkpoints.epoch <= excluded.epoch
@@ -40,13 +32,13 @@ export const takeCheckpoint = async (sql: Sql, name: string, epoch: bigint): Pro
 }
 
 /**
- * Part of the transaction whose work it records. A checkpoint never goes back, so that with `start` it moves nothing and
- * only finds out whether this process is still the one. Throws Replaced, and so undoes that work, in an old epoch.
+ * Part of the transaction whose work it records. Throws Replaced in an old epoch, which undoes that work. A checkpoint never
+ * moves back, so that `start` only tests the epoch.
  */
 export const moveCheckpoint = async (
   sql: Sql,
   names: readonly string[],
-  position: Place,
+  position: ResumePosition,
   epoch: bigint,
 ): Promise<void> => {
   const moved = await sql(
@@ -57,13 +49,19 @@ export const moveCheckpoint = async (
   if (moved.length < names.length) throw new Replaced(names.join(', '))
 }
 
-/** How far every feed has got, in one look. */
-export const reachedBy = async (sql: Sql): Promise<ReadonlyMap<string, bigint>> => {
+/** Tests the epoch as a part of a transaction: throws Replaced in an old one. */
+export const fenceCheckpoint =
+  (name: string, epoch: bigint) =>
+  (sql: Sql): Promise<void> =>
+    moveCheckpoint(sql, [name], 'start', epoch)
+
+/** The positions of all checkpoints, by name. */
+export const checkpointPositions = async (sql: Sql): Promise<ReadonlyMap<string, bigint>> => {
   const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints')
   return new Map(rows.map(({ name, position }) => [name, position]))
 }
 
-/** How far a read model has got: what a list says it is as of. Zero before its first event. */
+/** The position of a checkpoint; zero before the first event. A list is as of this position of its read model. */
 export const positionOf = async (sql: Sql, name: string): Promise<bigint> => {
   const [row] = await sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
   return row === undefined || row.position < 0n ? 0n : row.position

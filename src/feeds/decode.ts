@@ -7,7 +7,7 @@ import type { StoredEvent } from '../ports.ts'
 
 export type Decoded = { readonly category: Category; readonly recorded: Recorded<AnyEvent> }
 
-/** Whatever aggregate it belongs to. Throws for a stream that no aggregate of this build owns. */
+/** Decodes a stored event of any aggregate. Throws for a stream that no aggregate of this build owns. */
 export const decode = (stored: StoredEvent): Decoded => {
   const { category } = partsOf(stored.stream)
   if (!isCategory(category)) throw new Error(`No aggregate owns the stream ${stored.stream}.`)

@@ -1,79 +1,49 @@
-import {
-  type Database,
-  type FactBus,
-  type FactMessage,
-  FactTooLarge,
-  type Sql,
-  Unavailable,
-  type World,
-} from '../ports.ts'
-import {
-  BEHIND,
-  keepParked,
-  park,
-  type ParkedFact,
-  parkedKeys,
-  parkedOf,
-  reasonOf,
-  release,
-  type RequestedFact,
-  requestedKeys,
-} from './deadLetters.ts'
+import { type Database, type FactBus, type FactMessage, FactTooLarge, type Sql, type World } from '../ports.ts'
+import { type EventReference, type Failure, type ParkedEvent, reasonOf } from './parkedEvents.ts'
+import { isTransient, openParking, type Parking, serveRegularly } from './parking.ts'
+import { createSerialQueue } from './serialQueue.ts'
 
 /**
- * Facts on their way to topics. A fact that cannot be delivered must not hold up the others, and none of its key may
- * overtake it; so a key is in one of two states:
- *
- *   flowing ── a fact of it fails ATTEMPTS_MAX times ──▶ parked: it and every later one of the key wait in Postgres
- *   parked  ── an operator has what waits replayed or discarded, to the last ──▶ flowing
- *
- * A broker that does not answer parks nothing: that is not the fact's fault, and passes.
+ * Sends facts to topics, for the publisher and for each subscription. A fact that has failed ATTEMPTS_MAX times, or that
+ * cannot be made from its event, is parked with the later facts of its key (parking.ts).
  */
 
 const ATTEMPTS_MAX = 10
 const ATTEMPT_PAUSE_MS = 50
-const REQUESTS_POLL_MS = 500
 
-/** `message` throws for a fact that cannot be made. */
-export type Outgoing = Omit<ParkedFact, 'delivery' | 'reason' | 'attempts' | 'first_failed_at'> & {
-  readonly message: () => FactMessage
-}
-
-type Failure = { readonly reason: string; readonly attempts: number }
-type Sorted = { sound: FactMessage[]; readonly troubled: Map<string, Outgoing[]> }
+/** A fact to send. `message` throws for an event that no fact can be made of. */
+export type Outgoing = EventReference & { readonly message: () => FactMessage }
 
 export type DeliveryDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly world: World
-  /** Finds a parked fact again, as it would be sent today; undefined when it turns out to be none. Throws when it is gone. */
-  readonly find: (parked: ParkedFact) => Promise<Outgoing | undefined>
-  /** Throws in a process that was replaced, and so undoes what was written with it. */
+  /** The fact of a parked event, as it would be sent today; undefined when it is none. Throws when it is gone. */
+  readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
+  /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
 }
 
-export type Delivery = {
-  /** Sends what can be sent. Resolves when the broker has it, and with it, in `commit`, whatever is parked. */
+export type DeliveryWithParking = {
+  /** Sends or parks all facts. `commit` moves the checkpoint, after the broker's acknowledgement and with the parked rows. */
   readonly send: (facts: readonly Outgoing[], commit: (sql: Sql) => Promise<void>) => Promise<void>
-  /** Does what operators ask for, until the signal. */
+  /** Serves the requests of operators, until the signal. */
   readonly serve: (signal: AbortSignal) => Promise<void>
 }
 
-/** What is no property of the fact: it will pass, or it is for the operator of the broker. */
-const isFactsFault = (error: unknown): boolean =>
-  !(error instanceof Unavailable) && !(error instanceof Error && error.name === 'FactBusRefused')
+/** `failed`: by key, the facts from the first that cannot be sent on. */
+type Sorted = { sendable: FactMessage[]; readonly failed: Map<string, Outgoing[]> }
 
-/** From the first that cannot be made, all of its key are in trouble. */
 const sort = (facts: readonly Outgoing[]): Sorted => {
-  const sorted: Sorted = { sound: [], troubled: new Map() }
+  const sorted: Sorted = { sendable: [], failed: new Map() }
   for (const fact of facts) {
-    const waiting = sorted.troubled.get(fact.key)
-    if (waiting) waiting.push(fact)
+    const behind = sorted.failed.get(fact.key)
+    if (behind) behind.push(fact)
     else
       try {
-        sorted.sound.push(fact.message())
+        sorted.sendable.push(fact.message())
       } catch {
-        sorted.troubled.set(fact.key, [fact])
+        sorted.failed.set(fact.key, [fact])
       }
   }
   return sorted
@@ -87,23 +57,23 @@ const attemptWith =
         await bus.publish([fact.message()])
         return undefined
       } catch (error) {
-        if (!isFactsFault(error)) throw error
+        if (isTransient(error)) throw error
         if (attempts === ATTEMPTS_MAX) return { reason: reasonOf(error), attempts }
         await world.sleep(ATTEMPT_PAUSE_MS)
       }
     }
   }
 
-/** Sends the sound ones together. Those of a key with one that is too large become troubled. */
-const sendSound = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
-  while (sorted.sound.length > 0) {
+/** Sends in one request all that is sendable. The keys of facts that are too large move to `failed`. */
+const sendSorted = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
+  while (sorted.sendable.length > 0) {
     try {
-      return await bus.publish(sorted.sound)
+      return await bus.publish(sorted.sendable)
     } catch (error) {
       if (!(error instanceof FactTooLarge)) throw error
-      // Some of its key may have arrived: they come again, which is what "at least once" is for.
-      sorted.sound = sorted.sound.filter(({ key }) => key !== error.key)
-      sorted.troubled.set(
+      // Some facts of the key may have arrived. They are sent again: delivery is at least once.
+      sorted.sendable = sorted.sendable.filter(({ key }) => key !== error.key)
+      sorted.failed.set(
         error.key,
         facts.filter(({ key }) => key === error.key),
       )
@@ -111,97 +81,57 @@ const sendSound = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing[
   }
 }
 
-type RowsOf = (waiting: readonly Outgoing[], failure?: Failure) => ParkedFact[]
+const referencesOf = (facts: readonly Outgoing[]): EventReference[] => facts.map(({ message: _, ...fact }) => fact)
 
-/** The rows of a fact that failed and of those that wait behind it. */
-const rowsFor =
-  (delivery: string, world: World): RowsOf =>
-  (waiting, failure) =>
-    waiting.map(({ message: _, ...fact }, index) => ({
-      ...fact,
-      delivery,
-      ...(index === 0 && failure ? failure : BEHIND),
-      first_failed_at: new Date(world.now()).toISOString(),
-    }))
-
-/** Does what an operator asked for on one key, fact by fact in their order; false when one of them failed again. */
-const serveKey = async (name: string, key: string, parts: DeliveryDependencies): Promise<boolean> => {
-  const { database, find, fence } = parts
-  const attempt = attemptWith(parts)
-  const again = async (fact: ParkedFact): Promise<Failure | undefined> => {
-    try {
-      const found = await find(fact)
-      return found && (await attempt(found))
-    } catch (error) {
-      if (!isFactsFault(error)) throw error
-      return { reason: reasonOf(error), attempts: 1 }
+/** Sends the facts, and returns the rows of those to park. */
+const sendAll = async (
+  { bus }: DeliveryDependencies,
+  attempt: ReturnType<typeof attemptWith>,
+  parking: Parking,
+  facts: readonly Outgoing[],
+): Promise<ParkedEvent[]> => {
+  const { flowing = [], waiting = [] } = Object.groupBy(facts, ({ key }) =>
+    parking.isParked(key) ? 'waiting' : 'flowing',
+  )
+  const sorted = sort(flowing)
+  await sendSorted(bus, sorted, flowing)
+  const rows = parking.rowsOf(referencesOf(waiting))
+  for (const ofKey of sorted.failed.values())
+    for (const [index, fact] of ofKey.entries()) {
+      const failure = await attempt(fact)
+      if (failure === undefined) continue
+      rows.push(...parking.rowsOf(referencesOf(ofKey.slice(index)), failure))
+      break
     }
-  }
-  const serveOne = async (fact: RequestedFact): Promise<boolean> => {
-    const failure = fact.requested === 'discard' ? undefined : await again(fact)
-    await database.transaction(async sql => {
-      await fence(sql)
-      if (failure) await keepParked(sql, fact, failure.reason, failure.attempts)
-      else await release(sql, fact)
-    })
-    return failure === undefined
-  }
-  for (const fact of await parkedOf(database.sql, name, key))
-    if (fact.requested === null || !(await serveOne(fact))) return false
-  return true
+  return rows
 }
 
-/** For one run. The checkpoint has been taken over before: what an older holder parks after this look is undone. */
-export const openDelivery = async (name: string, parts: DeliveryDependencies): Promise<Delivery> => {
-  const { database, bus, world } = parts
-  const attempt = attemptWith(parts)
-  const rowsOf = rowsFor(name, world)
-  const parked = await parkedKeys(database.sql, name)
-  let last: Promise<unknown> = Promise.resolve()
-  /** What the loop sends and what an operator has replayed must not cross. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
-
-  const sendOneByOne = async (facts: readonly Outgoing[]): Promise<ParkedFact[]> => {
-    for (const [index, fact] of facts.entries()) {
-      const failure = await attempt(fact)
-      if (failure) return rowsOf(facts.slice(index), failure)
-    }
-    return []
-  }
-
-  const sendAll = async (facts: readonly Outgoing[]): Promise<ParkedFact[]> => {
-    const flowing = parked.size === 0 ? facts : facts.filter(({ key }) => !parked.has(key))
-    const sorted = sort(flowing)
-    await sendSound(bus, sorted, flowing)
-    const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))
-    for (const troubled of sorted.troubled.values()) rows.push(...(await sendOneByOne(troubled)))
-    return rows
-  }
-
+/** For one run, whose checkpoint must have been acquired before (parking.ts). */
+export const openDeliveryWithParking = async (
+  name: string,
+  dependencies: DeliveryDependencies,
+): Promise<DeliveryWithParking> => {
+  const { database, world, find, fence } = dependencies
+  const attempt = attemptWith(dependencies)
+  const inOrder = createSerialQueue()
+  const parking = await openParking({
+    name,
+    database,
+    world,
+    inOrder,
+    fence,
+    replay: async parked => {
+      const fact = await find(parked)
+      const failure = fact && (await attempt(fact))
+      return failure ? { ok: false, ...failure } : { ok: true }
+    },
+  })
   return {
     send: (facts, commit) =>
-      inTurn(async () => {
-        const rows = await sendAll(facts)
-        if (rows.length === 0) return commit(database.sql)
-        await database.transaction(async sql => {
-          await commit(sql)
-          await park(sql, rows)
-        })
-        for (const { key } of rows) parked.add(key)
+      inOrder(async () => {
+        const rows = await sendAll(dependencies, attempt, parking, facts)
+        await parking.parkWith(rows, commit)
       }),
-    serve: async signal => {
-      while (!signal.aborted) {
-        await world.sleep(REQUESTS_POLL_MS, signal)
-        if (signal.aborted || parked.size === 0) continue
-        for (const key of await requestedKeys(database.sql, name))
-          await inTurn(async () => {
-            if (await serveKey(name, key, parts)) parked.delete(key)
-          })
-      }
-    },
+    serve: signal => serveRegularly(() => [parking], world, signal),
   }
 }

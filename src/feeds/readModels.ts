@@ -3,20 +3,10 @@ import { journals, projections } from '../../projections/index.ts'
 import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import type { Sql } from '../ports.ts'
 import { inOrderOfArrival } from './arrivals.ts'
+import type { ReadModel } from './readModel.ts'
 
-/** A table that a feed keeps: its name is its checkpoint's too. */
-export type ReadModel = {
-  readonly name: string
-  readonly categories: readonly string[]
-  /** Writes what the events change. Seeing an event twice changes nothing; a gap throws. */
-  readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
-  /** Writes an event that was parked until now, where that differs. The row of the checkpoint is locked. */
-  readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
-  /** Leaves out an event, so that the next one of its stream is no gap; false where the stream has no row yet. */
-  readonly leaveOut?: (sql: Sql, event: { readonly key: string; readonly revision: bigint }) => Promise<boolean>
-}
+/** The read models: each projection and each journal with the statements that write its table. */
 
 const isJson = (type: string): boolean => type === 'json'
 
@@ -34,15 +24,12 @@ const insertOf = (name: string, columns: Columns): string => {
   return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
 }
 
-/**
- * One row per stream. A batch is folded in memory and written as it ends: an invoice that moved five times in it is one
- * row written once.
- */
+/** One row per stream. A batch is folded in memory, so that each row is written once for all events of its stream. */
 export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Projection<E, R>): ReadModel => {
   const { name, category, columns } = projection
   const names = Object.keys(columns)
   const changes = names.filter(column => column !== 'id').map(column => `${column} = excluded.${column}`)
-  // The guard by revision keeps a writer that read the row before another one wrote it from setting it back.
+  // The condition on the revision: a writer that read the row before another one wrote it must not set it back.
   const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}
     where ${name}.revision < excluded.revision`
   const known = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
@@ -55,14 +42,14 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
       for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
       await sql(upsert, arraysOf(columns, [...rows.values()]))
     },
-    leaveOut: async (sql, { key, revision }) => {
+    skipEvent: async (sql, { key, revision }) => {
       const text = `update ${name} set revision = greatest(revision, $2) where id = $1 returning id`
       return (await sql(text, [key, revision])).length > 0
     },
   }
 }
 
-/** Rows of their own for each event, never changed again. */
+/** Rows for each event, which never change. */
 export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal<E, R>): ReadModel => {
   const { name, categories, columns, key } = journal
   const insert = `${insertOf(name, columns)} on conflict (${key.join(', ')}) do nothing`
@@ -76,7 +63,7 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
   }
 }
 
-/** Every read model. Each projection fits its own events, which is all that its feed gives it. */
+// Casts: a read model is given events of its own categories alone, which are those that its projection is typed for.
 export const readModels: readonly ReadModel[] = [
   ...Object.values(projections).map(projection => rowsOf(projection as never)),
   ...Object.values(journals).map(journal => entriesOf(journal as never)),

@@ -1,9 +1,11 @@
-/** Work that must not cross, one after the other in the order in which it was asked for; a failure stops none behind it. */
-export const createTurns = (): (<T>(work: () => Promise<T>) => Promise<T>) => {
+/** Runs asynchronous work one at a time, in the order in which it was added. A failure does not stop the work behind it. */
+export type SerialQueue = <T>(work: () => Promise<T>) => Promise<T>
+
+export const createSerialQueue = (): SerialQueue => {
   let last: Promise<unknown> = Promise.resolve()
   return work => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
+    const result = last.then(work, work)
+    last = result.catch(() => undefined)
+    return result
   }
 }

@@ -2,12 +2,12 @@ import type { SubscriptionRow } from '../../projections/subscriptions/projection
 import type { Sql } from '../ports.ts'
 import { Replaced } from './checkpoints.ts'
 
-/** Where the delivery of each subscription has got to: its checkpoint, which belongs to the newest epoch alone. */
+/** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
 
-/** `not_enforced`: the broker has no authorizer; `none`: there is nobody to grant anything to. */
+/** `not_enforced`: the broker has no authorizer; `none`: the subscription has no principal. */
 export type Acl = 'granted' | 'not_enforced' | 'none'
 
-export type Checkpoint = {
+export type DeliveryCheckpoint = {
   readonly id: string
   readonly epoch: bigint
   /** The number of the replay that the position belongs to. */
@@ -15,19 +15,19 @@ export type Checkpoint = {
   readonly position: bigint
 }
 
-/** A subscription that something may have to be done for. */
+/** A subscription with the state of its delivery. */
 export type SubscriptionDelivery = SubscriptionRow & {
   /** Null before its first delivery. */
   readonly replay: number | null
   readonly position: bigint | null
   readonly acl: Acl | null
-  /** There are facts of its tenant behind its position. */
+  /** Facts of its tenant come after its position. */
   readonly is_behind: boolean
 }
 
 /**
- * Every subscription that lives, and those that are deleted and have still something to be cleared away, in one look:
- * whether there is anything for one that is idle is a single probe of an index.
+ * Every subscription that is not deleted, and the deleted ones that still have topics, in one query: whether an idle
+ * subscription has new facts is a single probe of an index.
  */
 const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl,
@@ -39,12 +39,15 @@ const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl, false
   from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'`
 
-/** `reached`: how far the journal of facts goes. */
-export const deliveriesUpTo = (sql: Sql, reached: bigint): Promise<SubscriptionDelivery[]> =>
-  sql<SubscriptionDelivery>(DELIVERIES, [reached])
+/** `projectedUpTo`: the checkpoint of the facts projection. */
+export const deliveriesUpTo = (sql: Sql, projectedUpTo: bigint): Promise<SubscriptionDelivery[]> =>
+  sql<SubscriptionDelivery>(DELIVERIES, [projectedUpTo])
 
-/** Takes the delivery over for this epoch, beginning it if there is none. Throws Replaced in an old epoch. */
-export const takeDelivery = async (sql: Sql, { id, epoch, replay, position }: Checkpoint): Promise<Checkpoint> => {
+/** Acquires the checkpoint for this epoch, and creates it if there is none. Throws Replaced in an old epoch. */
+export const acquireDelivery = async (
+  sql: Sql,
+  { id, epoch, replay, position }: DeliveryCheckpoint,
+): Promise<DeliveryCheckpoint> => {
   const [row] = await sql<{ replay: number; position: bigint }>(
     `insert into subscription_deliveries (subscription_id, epoch, replay, position) values ($1, $2, $3, $4)
       on conflict (subscription_id) do update set epoch = excluded.epoch
@@ -55,25 +58,30 @@ export const takeDelivery = async (sql: Sql, { id, epoch, replay, position }: Ch
   return { id, epoch, replay: row.replay, position: row.position }
 }
 
-const changed = async (sql: Sql, { id, epoch }: Checkpoint, set: string, values: readonly unknown[]): Promise<void> => {
+const changed = async (
+  sql: Sql,
+  { id, epoch }: DeliveryCheckpoint,
+  set: string,
+  values: readonly unknown[],
+): Promise<void> => {
   const text = `update subscription_deliveries set ${set}, updated_at = now()
     where subscription_id = $1 and epoch = $2 returning subscription_id`
   if ((await sql(text, [id, epoch, ...values])).length === 0) throw new Replaced(id)
 }
 
-/** Part of the transaction in which facts are parked. Throws Replaced, and so undoes that, in an old epoch. */
-export const moveDelivery = (sql: Sql, checkpoint: Checkpoint): Promise<void> =>
+/** Part of the transaction in which facts are parked. Throws Replaced in an old epoch, which undoes that. */
+export const moveDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
   changed(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
 
-/** From another place, for a replay: the only way for a position to go back. */
-export const restartDelivery = (sql: Sql, checkpoint: Checkpoint): Promise<void> =>
+/** Continues from another position, for a replay: only a replay moves a position back. */
+export const restartDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
   changed(sql, checkpoint, 'position = $3, replay = $4', [checkpoint.position, checkpoint.replay])
 
-export const noteAcl = (sql: Sql, checkpoint: Checkpoint, acl: Acl | null): Promise<void> =>
+export const noteAcl = (sql: Sql, checkpoint: DeliveryCheckpoint, acl: Acl | null): Promise<void> =>
   changed(sql, checkpoint, 'acl = $3', [acl])
 
-/** Of a subscription that was deleted: what waits for it waits for nobody. */
-export const endDelivery = async (sql: Sql, id: string): Promise<void> => {
+/** Removes the checkpoint and the parked facts of a deleted subscription. */
+export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {
   await sql('delete from parked_facts where delivery = $1', [id])
   await sql('delete from subscription_deliveries where subscription_id = $1', [id])
 }

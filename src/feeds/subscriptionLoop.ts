@@ -1,52 +1,54 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
-import { type Place, Replaced } from './checkpoints.ts'
+import { type ResumePosition, Replaced } from './checkpoints.ts'
 import { createProgress, type FeedState, type Progress } from './progress.ts'
 
 export type { FeedState } from './progress.ts'
 
 /**
- * Feeds are the subscribers of the log. Feeds of one name run in one process at a time, and each of them is in one of
- * these states:
+ * The one subscription loop. Feeds are the subscribers of the log. The feeds of one name run in one process at a time, and
+ * each feed is in one of four states:
  *
- *   waiting ── the lock is held: a run begins ──▶ catching_up ── the store says that it was the newest ──▶ live
- *      ▲                                              │                                                     │
- *      ├──────── a dependency did not answer ─────────┴─────────────────────────────────────────────────────┤
- *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────┘
+ *   waiting      the feed does not have the lease, or a dependency did not answer
+ *   catching_up  the feed processes batches from its checkpoint
+ *   live         the feed has processed the last event of the log, and processes new ones as they are appended
+ *   stopped      a batch failed for another reason than a dependency: the feed tries again after a pause
  *
- * From any of them, but for a feed that waits for its lock or has taken in all that there is, to `stalled` when it takes
- * in nothing for 30 s (progress.ts), and back with the next batch.
+ *   waiting ── the lease is acquired: a run begins ──▶ catching_up ── the store reports the end of the log ──▶ live
+ *      ▲                                                   │                                                    │
+ *      ├──────── a dependency did not answer ──────────────┴────────────────────────────────────────────────────┤
+ *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────────┘
  *
- * A run is two halves: the loop, which takes in batches from the checkpoint on, and the work alongside it. Either of them
- * ends the other, and the run has ended when both have: only then may the next run begin. Everything that belongs to a run
- * (its epoch, the tasks that are open) is in the object that `begin` makes, so that no two runs share anything.
+ * A feed that has work and processes no batch for 30 s is reported as `stalled` in place of its state (progress.ts), until
+ * the next batch. A feed that waits for its lease, or that is live, has no work.
+ *
+ * A run has two halves: the loop, which processes batches from the checkpoint on, and the background work. The end of one
+ * half ends the other, and the run has ended when both have: only then may the next run begin. All state of a run (its
+ * epoch, its open tasks) is in the object that `beginRun` returns, so that two runs share nothing.
  */
 
-/** What a subscriber does with the log. */
+/** A subscriber of the log. */
 export type Feed = {
   readonly name: string
   readonly categories: readonly string[]
-  /** The types of events that it has no use for. */
+  /** Types of events that it ignores. */
   readonly excludeTypes?: readonly string[]
-  /** Has to succeed before a run begins: topics that must exist, say. */
+  /** Must succeed before a run begins: creates topics, for example. */
   readonly prepare?: () => Promise<void>
-  /**
-   * Begins a run: takes the checkpoint over for this epoch. Throws Replaced in an old epoch. The signal aborts when the
-   * run is to end.
-   */
+  /** Acquires the checkpoint for this epoch. Throws Replaced in an old epoch. The signal aborts when the run must end. */
   readonly beginRun: (epoch: bigint, signal: AbortSignal) => Promise<Run>
 }
 
-/** One run of a feed. It holds all that is known in it, and the next run has nothing of it. */
+/** One run of a feed, with all of its state. */
 export type Run = {
-  /** Where to go on. */
-  readonly after: Place
+  /** The position to continue after. */
+  readonly after: ResumePosition
   /**
-   * Takes in a batch and moves the checkpoint to `position`, both or neither. It may see a batch twice, never a gap. An
-   * error other than Unavailable says that the feed cannot go on from here.
+   * Processes a batch and moves the checkpoint to `position`, both or neither. A batch may come twice, and never with a gap
+   * before it. An error other than Unavailable stops the feed.
    */
   readonly processBatch: (events: readonly StoredEvent[], position: bigint) => Promise<void>
-  /** Work beside the loop, until the signal. It settles when nothing of it is under way any more. */
+  /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
   readonly background?: () => Promise<void>
 }
 
@@ -58,64 +60,69 @@ export type FeedDependencies = {
 }
 
 const BATCH_MAX = 1_000
-/** A batch of one costs nearly as much as one of a hundred, so under load they gather. A lone event does not wait. */
+/** The pause after a batch: one event costs nearly as much as a hundred, so under load events gather into larger batches. */
 const GATHER_MS = 50
-/** A feed that cannot go on tries again from its checkpoint: the cause may have been repaired, by a newer build say. */
+/** A stopped feed tries again from its checkpoint: the cause may have been repaired. */
 const STOPPED_RETRY_MS = 5_000
 export const UNAVAILABLE_RETRY_MS = 250
 
 /**
- * Runs feeds in this process, and in no other at the same time, until the signal. A turn ends early when its lock is
- * lost, with the database's session say; then this process waits for its next turn like any other.
+ * Runs feeds until the signal, in one process at a time. When the lease is lost (with the session of the database, for
+ * example) the runs end, and this process waits for the lease like any other.
  */
 export const runFeeds = async (
   name: string,
   feeds: readonly Feed[],
-  parts: FeedDependencies,
+  dependencies: FeedDependencies,
   stop: AbortSignal,
 ): Promise<void> => {
-  const { database, world, report } = parts
+  const { database, world, report } = dependencies
   while (!stop.aborted) {
     for (const feed of feeds) report({ name: feed.name, state: 'waiting', position: 0n })
     await database.exclusively(name, stop, async ({ epoch, signal }) => {
-      await Promise.all(feeds.map(feed => keepRunning(feed, parts, epoch, signal)))
+      await Promise.all(feeds.map(feed => keepRunning(feed, dependencies, epoch, signal)))
     })
     await world.sleep(UNAVAILABLE_RETRY_MS, stop)
   }
 }
 
-const keepRunning = async (feed: Feed, parts: FeedDependencies, epoch: bigint, signal: AbortSignal): Promise<void> => {
-  const progress = createProgress(feed.name, parts.world, parts.report)
+const keepRunning = async (
+  feed: Feed,
+  dependencies: FeedDependencies,
+  epoch: bigint,
+  signal: AbortSignal,
+): Promise<void> => {
+  const progress = createProgress(feed.name, dependencies.world, dependencies.report)
   const ended = new AbortController()
-  const watching = progress.watch(AbortSignal.any([signal, ended.signal]))
+  const reporting = progress.reportWhenStalled(AbortSignal.any([signal, ended.signal]))
   try {
     while (!signal.aborted) {
-      const pauseMs = await runOrSay({ feed, parts, progress }, epoch, signal)
-      await parts.world.sleep(pauseMs, signal)
+      const pauseMs = await runAndReport({ feed, dependencies, progress }, epoch, signal)
+      await dependencies.world.sleep(pauseMs, signal)
     }
   } catch (error) {
     if (!(error instanceof Replaced)) throw error
   } finally {
     ended.abort()
-    await watching
+    await reporting
   }
 }
 
-/** Says why the run ended, and how long to wait for the next. Throws Replaced. */
-const runOrSay = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<number> => {
+/** Reports the failure of the run, and resolves to the pause before the next one. Throws Replaced. */
+const runAndReport = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<number> => {
   try {
     await runOnce(running, epoch, signal)
   } catch (error) {
     if (signal.aborted) return 0
     if (error instanceof Replaced) throw error
-    const passing = error instanceof Unavailable
-    running.progress.failed(error, !passing)
-    if (!passing) return STOPPED_RETRY_MS
+    const isTransient = error instanceof Unavailable
+    running.progress.failed(error, !isTransient)
+    if (!isTransient) return STOPPED_RETRY_MS
   }
   return UNAVAILABLE_RETRY_MS
 }
 
-type Running = { readonly feed: Feed; readonly parts: FeedDependencies; readonly progress: Progress }
+type Running = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
 
 const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
   const { feed, progress } = running
@@ -124,7 +131,7 @@ const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Pr
   const ended = new AbortController()
   const either = AbortSignal.any([signal, ended.signal])
   const failures: unknown[] = []
-  /** The other half ends with it. The first failure is the reason; a later one may only follow from the end. */
+  /** The end of one half ends the other. The first failure is the cause; a later one may be its consequence. */
   const half = (work: Promise<void>): Promise<void> =>
     work
       .catch((error: unknown) => void failures.push(error))
@@ -137,22 +144,22 @@ const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Pr
   if (failures.length > 0) throw failures[0]
 }
 
-/** The one loop: from the checkpoint, batch by batch, each finished before the next begins. */
-const follow = async ({ feed, parts, progress }: Running, run: Run, signal: AbortSignal): Promise<void> => {
+/** The loop: batch by batch from the checkpoint, each finished before the next begins. */
+const follow = async ({ feed, dependencies, progress }: Running, run: Run, signal: AbortSignal): Promise<void> => {
   const { after } = run
-  const { categories, excludeTypes: without } = feed
-  const items = parts.store.subscribe({ after, categories, ...(without && { excludeTypes: without }), signal })
+  const { categories, excludeTypes } = feed
+  const items = dependencies.store.subscribe({ after, categories, ...(excludeTypes && { excludeTypes }), signal })
   let live = false
-  let reached = after === 'start' ? 0n : after
+  let processedUpTo = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
     progress.busy()
     if (position !== undefined) await run.processBatch(events, position)
-    reached = position ?? reached
+    processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
-    if (position !== undefined || caughtUp) progress.tookIn(reached, live)
+    if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined) progress.failed(new Unavailable('event store', 'none', interruption), false)
-    if (live && batch.length < BATCH_MAX) await parts.world.sleep(GATHER_MS, signal)
+    if (live && batch.length < BATCH_MAX) await dependencies.world.sleep(GATHER_MS, signal)
   }
 }
 
@@ -162,7 +169,7 @@ const summaryOf = (batch: readonly FeedItem[]) => {
   let caughtUp = false
   let interruption: unknown
   for (const item of batch) {
-    // Anything that comes after an interruption shows that it is over.
+    // Any item after an interruption shows that it is over.
     interruption = item.kind === 'interrupted' ? item.error : undefined
     if (item.kind === 'caught_up') caughtUp = true
     if (item.kind === 'interrupted') caughtUp = false

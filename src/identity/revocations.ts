@@ -1,4 +1,5 @@
 import type { Database } from '../ports.ts'
+import { createTables } from '../schema/tables.ts'
 import { createRevalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import { MAX_USER_LIFETIME_SECONDS, LEEWAY_SECONDS } from './claims.ts'
 
@@ -29,10 +30,6 @@ const TIMES: RevalidationTimes = {
   outageMaxMs: Number.POSITIVE_INFINITY,
   retryAfterMs: 1_000,
 }
-/** The advisory lock under which processes that start at once create the table. */
-const TABLE_LOCK = 5_170_204
-const CREATE_TABLE = `create table if not exists issuer_revocations_v1
-  (name text primary key, expires_at timestamptz not null)`
 const INSERT = `insert into issuer_revocations_v1 (name, expires_at) values ($1, now() + make_interval(secs => $2))
   on conflict (name) do nothing`
 const SWEEP = 'delete from issuer_revocations_v1 where expires_at <= now()'
@@ -61,10 +58,7 @@ export const openRevocations = async ({
   monotonicNow = () => performance.now(),
 }: RevocationsOptions): Promise<Revocations> => {
   const { sql } = database
-  await database.transaction(async sql => {
-    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
-    await sql(CREATE_TABLE)
-  })
+  await createTables(database, 'issuerRevocations')
   /** Revoked by this process, until when: a reading under way may have begun before the row was inserted. */
   const own = new Map<string, number>()
   const listed = createRevalidated<Set<string>>({

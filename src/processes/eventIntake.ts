@@ -1,39 +1,30 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { moveCheckpoint, type Place, Replaced, takeCheckpoint } from '../feeds/checkpoints.ts'
+import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint, type ResumePosition } from '../feeds/checkpoints.ts'
 import { decode } from '../feeds/decode.ts'
 import {
-  BEHIND,
-  discard,
   discardedPositions,
-  keepParked,
-  park,
-  type ParkedFact,
-  parkedFrom,
-  parkedOf,
-  placeOf,
+  noteDiscarded,
+  type ParkedEvent,
   reasonOf,
+  recordFailedReplay,
+  referenceOf,
   release,
-  requestAll,
-  type RequestedFact,
-  requestedKeys,
-} from '../feeds/deadLetters.ts'
+} from '../feeds/parkedEvents.ts'
+import { openParking, type Parking, REQUESTS_POLL_MS, storedEventOf } from '../feeds/parking.ts'
+import { createSerialQueue } from '../feeds/serialQueue.ts'
 import type { Run } from '../feeds/subscriptionLoop.ts'
-import { createTurns } from '../feeds/serialQueue.ts'
-import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
-import type { OpenWork, Origin } from './openWork.ts'
+import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
+import type { OpenTasks, Origin } from './openTasks.ts'
 
 /**
- * How a process takes in the log. An event that this build cannot read concerns its own key alone: it is parked with every
- * later one of that key, as in feeds/delivery.ts, and all others go on.
+ * Reads the log for a process. An event that this build cannot decode is parked with every later event of its key, and all
+ * other keys go on (feeds/parking.ts).
  *
- *   flowing ── an event of it cannot be read ──▶ parked: it and every later one of the key wait in Postgres
- *   parked  ── an operator has them replayed or discarded, or a run begins and can read them ──▶ flowing
- *
- * The checkpoint stays behind the oldest work that is open, so that a later run reads some events again. It meets them as
- * this one did: those before the first parked one of their key are taken, and one that was discarded is left out, for
- * which the discarded ones are kept until the checkpoint has passed them. A parked event that is replayed is kept until
- * what it began has ended, since the checkpoint may have passed it.
+ * The checkpoint stays before the oldest open task, so that a later run reads some events again, with the same result: those
+ * before the first parked event of their key are received, and discarded ones are left out, which is why they are noted until
+ * the checkpoint has passed them. A parked event that is replayed stays in the table until the task that it began has ended,
+ * since the checkpoint may have passed it.
  */
 
 export type IntakeDependencies = {
@@ -45,47 +36,78 @@ export type IntakeDependencies = {
 }
 
 export type Receiver = {
-  readonly open: Pick<OpenWork<unknown>, 'goOnAfter' | 'isHeld' | 'takeSettled'>
-  readonly take: (recorded: Recorded<AnyEvent>, origin: Origin) => void
+  readonly tasks: Pick<OpenTasks<unknown>, 'resumeAfter' | 'isOpenFor' | 'takeFinished'>
+  readonly receive: (recorded: Recorded<AnyEvent>, origin: Origin) => void
 }
 
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
-  /** Does what operators ask for, and lets go of what has been settled. Asked as often as one likes. */
+  /** Serves the requests of operators, and releases parked events whose tasks have ended. May be called at any rate. */
   readonly serve: () => Promise<void>
 }
 
-const SERVE_EVERY_MS = 500
+const parkingOf = (
+  { name, database, store, world, epoch }: IntakeDependencies,
+  { tasks, receive }: Receiver,
+  inOrder: ReturnType<typeof createSerialQueue>,
+): Promise<Parking> =>
+  openParking({
+    name,
+    database,
+    world,
+    inOrder,
+    fence: fenceCheckpoint(name, epoch),
+    replaysAtStart: true,
+    replay: async parked => {
+      receive(decode(await storedEventOf(store, parked)).recorded, { parked })
+      return { ok: true }
+    },
+    discard: noteDiscarded,
+    isPending: tasks.isOpenFor,
+  })
 
-const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof Replaced
-
-const storedAgain = async (store: IntakeDependencies['store'], { stream, revision, position }: ParkedFact) => {
-  // Not every store tells the position of an event that is read from its stream.
-  for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
-  throw new Error(`${stream} has no event ${revision} any more.`)
+/** Passes one event on; returns the row to park when it is parked instead. */
+const receiveOne = (
+  { receive }: Receiver,
+  parking: Parking,
+  stored: StoredEvent,
+  after: ResumePosition,
+): readonly ParkedEvent[] => {
+  const reference = referenceOf(stored)
+  const parkedFrom = parking.firstPosition(reference.key)
+  if (parkedFrom !== undefined && stored.position >= parkedFrom) return parking.rowsOf([reference])
+  try {
+    receive(decode(stored).recorded, { after })
+    return []
+  } catch (error) {
+    const rows = parking.rowsOf([reference], { reason: reasonOf(error), attempts: 1 })
+    parking.note(rows)
+    return rows
+  }
 }
 
-/** The keys that wait, each from a position on, and the events that an operator has discarded. */
-type Known = { readonly parked: Map<string, bigint>; readonly discarded: ReadonlySet<bigint> }
-
-const knownOf = async ({ name, database: { sql } }: IntakeDependencies, after: Place): Promise<Known> => {
-  await requestAll(sql, name)
-  return { parked: await parkedFrom(sql, name), discarded: await discardedPositions(sql, name, after) }
+const releaseFinished = async ({ tasks }: Receiver, parking: Parking): Promise<void> => {
+  const { done, failed } = tasks.takeFinished()
+  if (done.length + failed.length === 0) return
+  await parking.fenced(async sql => {
+    for (const event of done) await release(sql, event)
+    for (const { event, reason } of failed) await recordFailedReplay(sql, event, { reason, attempts: 1 })
+  })
 }
 
-export const openIntake = async (parts: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
-  const { name, database, world, epoch } = parts
-  const after = await takeCheckpoint(database.sql, name, epoch)
-  const known = await knownOf(parts, after)
-  const inTurn = createTurns()
+export const openIntake = async (dependencies: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
+  const { name, database, world, epoch } = dependencies
+  const after = await acquireCheckpoint(database.sql, name, epoch)
+  const inOrder = createSerialQueue()
+  const parking = await parkingOf(dependencies, receiver, inOrder)
+  const discarded = await discardedPositions(database.sql, name, after)
   let seen = after
   let serveAtMs = world.monotonicMs()
-  let mayWait = known.parked.size > 0
+  let mayHaveParked = !parking.isEmpty()
 
-  const takeAll = (events: readonly StoredEvent[]): ParkedFact[] => {
-    const rows: ParkedFact[] = []
+  const receiveAll = (events: readonly StoredEvent[]): ParkedEvent[] => {
+    const rows: ParkedEvent[] = []
     for (const stored of events) {
-      const row = takeOne(parts, { receiver, known, after: seen }, stored)
-      if (row) rows.push(row)
+      if (!discarded.has(stored.position)) rows.push(...receiveOne(receiver, parking, stored, seen))
       seen = stored.position
     }
     return rows
@@ -94,89 +116,19 @@ export const openIntake = async (parts: IntakeDependencies, receiver: Receiver):
   return {
     after,
     processBatch: (events, position) =>
-      inTurn(async () => {
-        const rows = takeAll(events)
+      inOrder(async () => {
+        const rows = receiveAll(events)
         seen = position
-        mayWait ||= rows.length > 0
+        mayHaveParked ||= rows.length > 0
         const move = (sql: Sql): Promise<void> =>
-          moveCheckpoint(sql, [name], receiver.open.goOnAfter() ?? position, epoch)
-        if (rows.length === 0) return move(database.sql)
-        await database.transaction(async sql => {
-          await move(sql)
-          await park(sql, rows)
-        })
+          moveCheckpoint(sql, [name], receiver.tasks.resumeAfter() ?? position, epoch)
+        await parking.parkWith(rows, move)
       }),
     serve: async () => {
-      if (!mayWait || world.monotonicMs() < serveAtMs) return
-      serveAtMs = world.monotonicMs() + SERVE_EVERY_MS
-      await inTurn(() => settle(parts, receiver))
-      for (const key of await requestedKeys(database.sql, name))
-        await inTurn(() => serveKey(parts, { receiver, known }, key))
+      if (!mayHaveParked || world.monotonicMs() < serveAtMs) return
+      serveAtMs = world.monotonicMs() + REQUESTS_POLL_MS
+      await inOrder(() => releaseFinished(receiver, parking))
+      await parking.serveRequests()
     },
   }
-}
-
-type Taking = { readonly receiver: Receiver; readonly known: Known; readonly after: Place }
-
-/** The row that the event is parked as, when it cannot be taken. */
-const takeOne = (
-  parts: IntakeDependencies,
-  { receiver, known, after }: Taking,
-  stored: StoredEvent,
-): ParkedFact | undefined => {
-  const { parked, discarded } = known
-  const place = placeOf(stored)
-  if (discarded.has(stored.position)) return undefined
-  const row = { delivery: parts.name, ...place, first_failed_at: new Date(parts.world.now()).toISOString() }
-  if (stored.position >= (parked.get(place.key) ?? stored.position + 1n)) return { ...row, ...BEHIND }
-  try {
-    receiver.take(decode(stored).recorded, { after })
-    return undefined
-  } catch (error) {
-    parked.set(place.key, stored.position)
-    return { ...row, reason: reasonOf(error), attempts: 1 }
-  }
-}
-
-const fenced = ({ name, database, epoch }: IntakeDependencies, work: (sql: Sql) => Promise<void>): Promise<void> =>
-  database.transaction(async sql => {
-    await moveCheckpoint(sql, [name], 'start', epoch)
-    await work(sql)
-  })
-
-const settle = async (parts: IntakeDependencies, { open }: Receiver): Promise<void> => {
-  const { done, failed } = open.takeSettled()
-  if (done.length + failed.length === 0) return
-  await fenced(parts, async sql => {
-    for (const fact of done) await release(sql, fact)
-    for (const { fact, reason } of failed) await keepParked(sql, fact, reason, 1)
-  })
-}
-
-/** Fact by fact in their order, up to the first that is not asked for or fails again; then the key flows. */
-const serveKey = async (parts: IntakeDependencies, serving: Omit<Taking, 'after'>, key: string): Promise<void> => {
-  const { receiver, known } = serving
-  for (const fact of await parkedOf(parts.database.sql, parts.name, key))
-    if (!receiver.open.isHeld(fact) && !(await serveOne(parts, receiver, fact))) {
-      known.parked.set(key, fact.position)
-      return
-    }
-  known.parked.delete(key)
-}
-
-/** False when the fact goes on waiting. */
-const serveOne = async (parts: IntakeDependencies, receiver: Receiver, fact: RequestedFact): Promise<boolean> => {
-  if (fact.requested === null) return false
-  try {
-    if (fact.requested === 'replay')
-      receiver.take(decode(await storedAgain(parts.store, fact)).recorded, { parked: fact })
-  } catch (error) {
-    if (isPassing(error)) throw error
-    await fenced(parts, sql => keepParked(sql, fact, reasonOf(error), 1))
-    return false
-  }
-  // An event that began a task stays in the table until the task has ended.
-  if (receiver.open.isHeld(fact)) return true
-  await fenced(parts, sql => (fact.requested === 'discard' ? discard(sql, fact) : release(sql, fact)))
-  return true
 }

@@ -10,17 +10,17 @@ import { raiseFromTerms } from '../commands/invoices.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
 /**
- * Keeps orders and invoices in step: an order that took an invoice gets it raised, a paid invoice completes its order, a
- * voided one reopens it.
+ * The process that keeps orders and invoices consistent: it raises the invoice of an invoiced order, completes the order of
+ * a paid invoice, and reopens the order of a voided one.
  */
 export const fulfilment = (ledger: Ledger): ProcessManager => {
-  const tell = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({
+  const commandOrder = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({
     key: `${command.type}/${orderId}/${recorded.id}`,
     graceMs: 0,
     finish: async () => {
       const context = contextOf('fulfilment', recorded, ledger.world)
-      const told = await handle(ledger, orderEntity, orderId, { command, context })
-      if (!told.ok) throw new Error(`${orderId} did not take ${command.type}.`)
+      const handled = await handle(ledger, orderEntity, orderId, { command, context })
+      if (!handled.ok) throw new Error(`${orderId} refused ${command.type}.`)
     },
   })
   return {
@@ -32,7 +32,7 @@ export const fulfilment = (ledger: Ledger): ProcessManager => {
       if (event.type === 'OrderInvoiced' && isId('ord', id))
         return {
           key: event.data.invoice_id,
-          // The request that invoices an order raises the invoice itself, unless its process ended between.
+          // The request that invoices an order raises the invoice itself, unless its process ended before that.
           graceMs: REQUEST_GRACE_MS,
           finish: async () => {
             await raiseFromTerms(ledger, id, event.data, contextOf('fulfilment', recorded, ledger.world))
@@ -40,9 +40,9 @@ export const fulfilment = (ledger: Ledger): ProcessManager => {
         }
       const invoice_id = id as InvoiceId
       if (event.type === 'InvoicePaid')
-        return tell(recorded, event.data.order_id, { type: 'CompleteOrder', invoice_id })
+        return commandOrder(recorded, event.data.order_id, { type: 'CompleteOrder', invoice_id })
       if (event.type === 'InvoiceVoided')
-        return tell(recorded, event.data.order_id, { type: 'ReopenOrder', invoice_id })
+        return commandOrder(recorded, event.data.order_id, { type: 'ReopenOrder', invoice_id })
       return undefined
     },
     ends: ({ id, event }) => (event.type === 'InvoiceRaised' ? id : undefined),

@@ -2,19 +2,20 @@ import { firstFact } from '../../projections/facts/queries.ts'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/handle.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
-import { moveCheckpoint, positionOf, takeCheckpoint } from '../feeds/checkpoints.ts'
+import { moveCheckpoint, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * At the end of each hour every topic is sealed: from behind its last manifest, up to where the facts have got.
+ * The process that seals every topic at the end of each hour: from the end of its last manifest up to the checkpoint of the
+ * facts.
  *
- *   due     the last manifest, or if there is none the ledger's first fact, is of an earlier hour
+ *   due     the last manifest, or the first fact of the ledger if there is none, is of an earlier hour
  *   sealed  a manifest of this hour is in the log, by this process, another one or an operator
  *
- * The log says which it is, so that a restart forgets nothing: after hours of downtime one manifest covers them all. A
- * quiet hour is sealed too, with no facts in it: who reads the topic can tell "there was nothing" from "nobody looked".
- * Two processes cannot seal the same facts, since both append at the revision that they have seen.
+ * The state is in the log, so that it survives a restart: after hours of downtime one manifest covers them all. An hour
+ * without facts is sealed too: consumers can distinguish it from an hour that was not counted. Two processes cannot seal the
+ * same facts, because both append at the revision that they have read.
  */
 
 const NAME = 'manifests'
@@ -23,13 +24,13 @@ const TICK_MS = 1_000
 export type ManifestDependencies = {
   readonly database: Database
   readonly ledger: Ledger
-  /** An hour. Its ends are those of the clock, in UTC. */
+  /** One hour by default. The periods begin at multiples of it since the epoch, in UTC. */
   readonly everyMs: number
 }
 
 const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependencies) => {
   const hourOf = (timeMs: number): number => Math.floor(timeMs / everyMs)
-  const reached = () => positionOf(sql, FACTS)
+  const projectedUpTo = () => positionOf(sql, FACTS)
   let sealedHour = Number.NaN
 
   const isDue = async (topic: string, hour: number, beganAt: string): Promise<boolean> =>
@@ -37,14 +38,13 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependenc
 
   const sealAll = async (hour: number): Promise<boolean> => {
     const [first] = await sql<{ at: string }>(firstFact.text, firstFact.values)
-    // Of a ledger without facts there is nothing to tell. Those that come now are of this hour.
+    // A ledger without facts has nothing to seal. The facts that come now are of this hour.
     if (first === undefined) return true
     let isDone = true
     for (const topic of MANIFEST_TOPICS) {
       if (!(await isDue(topic, hour, first.at))) continue
-      // The facts have not even got to the last manifest: they will, and then there is something to seal.
-      if ((await sealManifest({ ledger, sql, projectedUpTo: reached }, topic, NAME)).sealed === undefined)
-        isDone = false
+      // The facts projection is behind the last manifest: a rebuild has to reach it first.
+      if ((await sealManifest({ ledger, sql, projectedUpTo }, topic, NAME)).sealed === undefined) isDone = false
     }
     return isDone
   }
@@ -55,16 +55,16 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependenc
   }
 }
 
-export const manifestsFeed = (parts: ManifestDependencies): Feed => {
-  const { database, ledger } = parts
+export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
+  const { database, ledger } = dependencies
   return {
     name: NAME,
     categories: ['manifest'],
     beginRun: async (epoch, signal) => ({
-      after: await takeCheckpoint(database.sql, NAME, epoch),
+      after: await acquireCheckpoint(database.sql, NAME, epoch),
       processBatch: (_, position) => moveCheckpoint(database.sql, [NAME], position, epoch),
       background: async () => {
-        const sealDue = createSealing(parts)
+        const sealDue = createSealing(dependencies)
         while (!signal.aborted) {
           await sealDue()
           await ledger.world.sleep(TICK_MS, signal)

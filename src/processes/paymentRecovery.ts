@@ -14,8 +14,8 @@ import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 type Event = PaymentEvent | InvoiceEvent | RefundEvent
 
 /**
- * Drives to its end whatever a request began and left: a payment that was claimed, a settlement that the invoice has not
- * followed, a refund that was claimed.
+ * The process that completes payments and refunds whose request began them and did not end them: a payment without outcome,
+ * a deferred outcome that the invoice does not have yet, a refund without outcome.
  *
  *   begins                                  ends
  *   PaymentInitiated                        PaymentAccepted, PaymentSucceeded or PaymentFailed of the payment
@@ -49,10 +49,10 @@ const workOf = (ledger: Ledger, { id, event: recorded }: Recorded<AnyEvent>): Wo
         await finish(ledger, id, context)
       },
     }
-  const isVerdict = event.type === 'PaymentSucceeded' || event.type === 'PaymentFailed'
-  if (!isVerdict || event.data.settlement !== 'deferred') return undefined
-  const verdict = { terms: event.data, failed: event.type === 'PaymentFailed' }
-  const follow = (context: Context) => followSettlement(ledger, id, verdict, context)
+  const isOutcome = event.type === 'PaymentSucceeded' || event.type === 'PaymentFailed'
+  if (!isOutcome || event.data.settlement !== 'deferred') return undefined
+  const outcome = { terms: event.data, failed: event.type === 'PaymentFailed' }
+  const follow = (context: Context) => followSettlement(ledger, id, outcome, context)
   return { key: `invoice/${id}`, graceMs: REQUEST_GRACE_MS, finish: follow }
 }
 

@@ -2,18 +2,24 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import { RECOVERY_TICK_MS } from '../commands/budgets.ts'
 import { Contended, type Context, type Ledger } from '../commands/handle.ts'
-import { reasonOf } from '../feeds/deadLetters.ts'
+import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'
 import { openIntake, type Receiver } from './eventIntake.ts'
-import { createOpenWork } from './openWork.ts'
+import { createOpenTasks, type OpenTask } from './openTasks.ts'
 
-/** Something that an event has begun and another event will end. */
+/**
+ * Runs a process manager: reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace period
+ * is over. All of its state is in the log: the checkpoint stays before the oldest open task, so that a restart finds every
+ * one of them again.
+ */
+
+/** Work that one event begins and another event ends. */
 export type Task = {
   readonly key: string
-  /** How long whoever began it has to end it before the process steps in. */
+  /** The time that the request that began the task has to end it, before the process does. */
   readonly graceMs: number
-  /** Ends it. Idempotent: the one who began it may be at it too, and so may an earlier run of this process. */
+  /** Ends it. Idempotent: the request that began it, or an earlier run of this process, may be ending it too. */
   readonly finish: () => Promise<void>
 }
 
@@ -25,14 +31,12 @@ export type ProcessManager = {
   readonly ends: (recorded: Recorded<AnyEvent>) => string | undefined
 }
 
-type Open = { readonly task: Task; dueAtMs: number }
-
 const AT_ONCE_MAX = 16
 const FAILED_RETRY_MS = 30_000
-/** A race that was lost says nothing against the task. */
+/** A lost race is no failure of the task. */
 const CONTENDED_RETRY_MS = 1_000
 
-/** A command sent by a process, in the name of whoever sent the command that it completes. */
+/** A command that a process sends in the name of the caller whose command it completes. */
 export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: World): Context => {
   const { schemaVersion: _, ...metadata }: Metadata = recorded.metadata
   return {
@@ -49,76 +53,67 @@ type OnFailure = (key: string, error: unknown) => void
 export type ProcessManagerDependencies = {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'store' | 'world'>
-  /** Told of a task that could not be finished; it is tried again. */
+  /** Called for a task that could not be finished; it is tried again. */
   readonly onFailure: OnFailure
 }
 
-/**
- * Reads the log, keeps the tasks that are begun and not ended, and ends those whose grace is over. All its memory is in
- * the log: the checkpoint stays behind the oldest open task, so that a restart finds every one of them again.
- */
-export const feedOf = (process: ProcessManager, { database, ledger, onFailure }: ProcessManagerDependencies): Feed => ({
-  name: process.name,
-  categories: process.categories,
+export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }: ProcessManagerDependencies): Feed => ({
+  name: manager.name,
+  categories: manager.categories,
   beginRun: async (epoch, signal) => {
     const { store, world } = ledger
-    const tasks = createTasks(process, world, onFailure)
-    const {
-      after,
-      processBatch: take,
-      serve,
-    } = await openIntake({ name: process.name, database, store, world, epoch }, tasks)
+    const run = createRun(manager, world, onFailure)
+    const intake = await openIntake({ name: manager.name, database, store, world, epoch }, run)
     return {
-      after,
-      processBatch: take,
+      after: intake.after,
+      processBatch: intake.processBatch,
       background: async () => {
         while (!signal.aborted) {
           await world.sleep(RECOVERY_TICK_MS, signal)
-          await serve()
-          await tasks.finishDue(signal)
+          await intake.serve()
+          await run.finishDue(signal)
         }
       },
     }
   },
 })
 
-type Tasks = Receiver & {
-  /** Throws Unavailable, and only when none of those that were due is under way any more. */
+type ManagerRun = Receiver & {
+  /** Throws Unavailable, and only when none of the due tasks is under way any more. */
   readonly finishDue: (signal: AbortSignal) => Promise<void>
 }
 
-/** The open tasks of one run. */
-const createTasks = (process: ProcessManager, world: World, onFailure: OnFailure): Tasks => {
-  const open = createOpenWork<Open>()
-  const finishOne = async ([key, item]: readonly [string, Open]): Promise<void> => {
+const createRun = (manager: ProcessManager, world: World, onFailure: OnFailure): ManagerRun => {
+  const tasks = createOpenTasks<Task>(world)
+  const finishOne = async ({ key, work }: OpenTask<Task>): Promise<void> => {
     try {
-      await item.task.finish()
-      open.end(key)
+      await work.finish()
+      tasks.end(key)
     } catch (error) {
       if (error instanceof Unavailable && !(error instanceof Contended)) throw error
-      // A task that cannot be finished must not keep the others from it: told, and tried again later.
+      // A task that cannot be finished must not hold up the others: it is reported, and tried again later.
       onFailure(key, error)
       const retryMs = error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS
-      if (!open.giveUp(key, reasonOf(error))) item.dueAtMs = world.monotonicMs() + retryMs
+      if (!tasks.giveUp(key, reasonOf(error))) tasks.postpone(key, retryMs)
     }
   }
   return {
-    open,
-    take: (recorded, origin) => {
-      const task = process.begins(recorded)
-      if (task) open.begin(task.key, { task, dueAtMs: world.monotonicMs() + task.graceMs }, origin)
-      const ended = process.ends(recorded)
-      if (ended !== undefined) open.end(ended)
+    tasks,
+    receive: (recorded, origin) => {
+      const task = manager.begins(recorded)
+      if (task) tasks.begin(task.key, { work: task, graceMs: task.graceMs }, origin)
+      const ended = manager.ends(recorded)
+      if (ended !== undefined) tasks.end(ended)
     },
     finishDue: async signal => {
-      const due = open.entries().filter(([, { dueAtMs }]) => dueAtMs <= world.monotonicMs())
+      const due = tasks.due()
       for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE_MAX)
         await allOf(due.slice(next, next + AT_ONCE_MAX).map(finishOne))
     },
   }
 }
 
-/** As Promise.all, but nothing is under way any more when it rejects. */
+/** Promise.all that rejects only when no promise is pending any more. */
 const allOf = async (work: readonly Promise<void>[]): Promise<void> => {
   const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason

@@ -4,7 +4,7 @@
  */
 
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { event, newStream } from '../contracts/eventStoreKit.ts'
+import { event, newStream } from '../contracts/eventStoreFixtures.ts'
 
 const [address = '', offsetMs = '0', leapMs = '0'] = process.argv.slice(2)
 const trueNow = Date.now

@@ -2,7 +2,7 @@ import { Metadata, status } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
-import { event, events, idsOf } from '../contracts/eventStoreKit.ts'
+import { event, events, idsOf } from '../contracts/eventStoreFixtures.ts'
 import { until } from '../embedded/processes.ts'
 import {
   type ScriptedStore,

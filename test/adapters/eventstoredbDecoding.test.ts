@@ -7,7 +7,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Answer, answerOf } from '../../src/adapters/eventstoredb/answers.ts'
 import { Malformed } from '../../src/adapters/eventstoredb/protobuf.ts'
 import { Unavailable } from '../../src/ports.ts'
-import { all } from '../contracts/eventStoreKit.ts'
+import { all } from '../contracts/eventStoreFixtures.ts'
 import { startScriptedStore } from './eventstoredbWire.ts'
 
 const { ReadEvent, Checkpoint, CaughtUp, FellBehind, StreamNotFound, SubscriptionConfirmation } = streams.ReadResp

@@ -4,7 +4,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openConnection } from '../../src/adapters/eventstoredb/connection.ts'
 import { readStream } from '../../src/adapters/eventstoredb/read.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
-import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreKit.ts'
+import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 
 const DEADLINE_MS = 1000

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { StoreRefused } from '../../src/adapters/eventstoredb/refusals.ts'
 import { type EventStore, type FeedItem, Unavailable } from '../../src/ports.ts'
-import { all, event, newStream } from '../contracts/eventStoreKit.ts'
+import { all, event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
 import { selfSigned } from '../support/selfSigned.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
-import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusKit.ts'
+import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusFixtures.ts'
 import { subscriberBusContract } from '../contracts/subscriberBus.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 
@@ -222,7 +222,7 @@ const disturbed = (): void => {
   }
   factBusFaults(() => ({
     open: () => busOn(kafka.brokers, SHORT),
-    openPatient: () => busOn(kafka.brokers),
+    openWithUsualTimeouts: () => busOn(kafka.brokers),
     read: topic => readTopic(kafka.brokers, topic),
     cut: () => kafka.kill(),
     restore,

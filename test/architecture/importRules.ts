@@ -24,6 +24,9 @@ const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const RECORDED = 'src/commands/recorded\\.ts'
 
+/** The tables that are not read models, and the advisory locks. */
+const SCHEMA = 'src/schema/\\w+\\.ts'
+
 const importRules: readonly ImportRule[] = [
   { layer: 'the list of aggregates', files: /^streams\/index\.ts$/, may: ['streams/[^/]+/index\\.ts'] },
   {
@@ -38,6 +41,7 @@ const importRules: readonly ImportRule[] = [
   },
   { layer: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
   { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
+  { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
   { layer: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
   { layer: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
   { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
@@ -58,6 +62,7 @@ const importRules: readonly ImportRule[] = [
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
+      SCHEMA,
       'src/commands/.+',
       REVALIDATION,
       'zod',
@@ -69,7 +74,7 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'feeds',
     files: /^src\/feeds\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/feeds/.+', RECORDED, 'node:fs/promises', TELEMETRY_API],
+    may: [...STREAMS, ...PROJECTIONS, PORTS, SCHEMA, 'src/feeds/.+', RECORDED, 'node:fs/promises', TELEMETRY_API],
   },
   {
     layer: 'processes',
@@ -95,6 +100,7 @@ const importRules: readonly ImportRule[] = [
     may: [
       ...STREAMS,
       PORTS,
+      SCHEMA,
       'src/(identity/.+|retryAfter\\.ts)',
       STARTUP_ERROR,
       REVALIDATION,
@@ -120,7 +126,7 @@ const importRules: readonly ImportRule[] = [
   ).map(([folder, vendor]) => ({
     layer: `the adapter ${folder}`,
     files: new RegExp(`^src/adapters/${folder}/\\w+\\.ts$`),
-    may: [PORTS, `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
+    may: [PORTS, SCHEMA, `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
     mayTypes: [...STREAMS, ...PROJECTIONS],
   })),
   {
@@ -129,6 +135,7 @@ const importRules: readonly ImportRule[] = [
     // The issuer writes the claims that src/identity reads, so their names are shared.
     may: [
       'src/embedded/.+',
+      SCHEMA,
       'src/identity/(principal|revocations)\\.ts',
       STARTUP_ERROR,
       '(?!src/|streams/|projections/|express$|kafkajs$).+',
@@ -148,7 +155,7 @@ const importRules: readonly ImportRule[] = [
     files: /^scripts\//,
     may: [
       'src/(compose|config|addresses|ports|startupError|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
-      'src/feeds/(checkpoints|deadLetters)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/feeds/(checkpoints|parkedEvents)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],
   },

@@ -7,6 +7,7 @@ import {
   differingFolders,
   unlistedFolders,
 } from './repository.ts'
+import { importCycles } from './cycles.ts'
 import { importViolations } from './importRules.ts'
 import { codeOf, commentsOf, functionsOf, importsOf } from './source.ts'
 import { forbiddenWords, rules } from './style.ts'
@@ -164,6 +165,30 @@ describe('the architecture rules', () => {
     ])
     expect(undeclaredPackages({ path: 'test/a.ts', text }, manifest)).to.deep.equal(['left-pad is not declared'])
   })
+})
+
+describe('the search for import cycles', () => {
+  const source = (path: string, text: string) => ({ path, text })
+
+  it('finds a cycle of any length, by imports of types too', () =>
+    expect(
+      importCycles([
+        source('src/start.ts', "import { a } from './a.ts'"),
+        source('src/a.ts', "import { b } from './b.ts'"),
+        source('src/b.ts', "import type { C } from './c.ts'\nimport { d } from './d.ts'"),
+        source('src/c.ts', "import { a } from './a.ts'"),
+        source('src/d.ts', "import { z } from 'zod'"),
+      ]),
+    ).to.deep.equal([['src/a.ts', 'src/b.ts', 'src/c.ts']]))
+
+  it('finds none where two files import a third', () =>
+    expect(
+      importCycles([
+        source('src/a.ts', "import { b } from './b.ts'\nimport { c } from './c.ts'"),
+        source('src/b.ts', "import { c } from './c.ts'"),
+        source('src/c.ts', ''),
+      ]),
+    ).to.deep.equal([]))
 })
 
 describe('the source reader', () => {

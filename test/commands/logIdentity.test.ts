@@ -5,7 +5,7 @@ import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
-import { feedAll, fillLog, startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { feedAll, fillLog, startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>

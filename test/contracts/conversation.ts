@@ -1,4 +1,4 @@
-/** Plays the conversations that were held with a real EventStoreDB: each step anew, and its answer in the recorded words. */
+/** Replays recorded conversations with a real EventStoreDB, and renders each response as it was recorded. */
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -61,12 +61,12 @@ type Source = AsyncIterable<ResolvedEvent> & {
 const revisionOf = (text: string): AppendExpectedRevision =>
   /^\d+$/.test(text) ? BigInt(text) : (text as AppendExpectedRevision)
 
-/** The client's types leave out what it sends all the same. */
+/** The client sends members that its types do not declare. */
 const removedAt = (text: string): ExpectedRevision => revisionOf(text) as ExpectedRevision
 
 const fromOf = (text: string): 'start' | 'end' | bigint => (text === 'start' || text === 'end' ? text : BigInt(text))
 
-/** One conversation, with streams and events of its own. */
+/** One conversation, on streams and events of its own. */
 export const openConversation = (client: EventStoreDBClient) => {
   const prefix = `talk${randomUUID().replaceAll('-', '')}-`
   const ids = new Map<string, string>()
@@ -106,7 +106,7 @@ export const openConversation = (client: EventStoreDBClient) => {
     for await (const event of reading) events.push(event)
     return events
   }
-  /** Until it has caught up, fails, or says nothing for so long. */
+  /** Ends when it has caught up, fails, or sends nothing for `quietMs`. */
   const follow = async (source: Source, quietMs: number): Promise<Answer[]> => {
     const heard: Answer[] = []
     let atMs = performance.now()
@@ -119,7 +119,7 @@ export const openConversation = (client: EventStoreDBClient) => {
       }
     })().catch((error: Failure) => (end ??= failureOf(error)))
     while (end === undefined && performance.now() - atMs < quietMs) await sleep(1)
-    // Events that came before the message may still be on their way through the client's buffers.
+    // Events before the message may still be in the buffers of the client.
     for (let turns = 0; turns < SETTLED_TURNS; turns += 1) {
       await nextTurn()
       if (source.readableLength + (source.writableLength ?? 0) > 0) turns = 0
@@ -196,7 +196,7 @@ export const openConversation = (client: EventStoreDBClient) => {
       return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }), quietMs)
     },
   }
-  /** `quietMs`: how long a subscription may say nothing at all. */
+  /** `quietMs`: the time after which a silent subscription ends. */
   return async (step: Step, quietMs: number): Promise<Answer> => {
     const play = steps[step.do]
     if (play === undefined) throw new Error(`no such step: ${step.do}`)

@@ -2,17 +2,17 @@ import type { EventStore } from '../../src/ports.ts'
 import { describeAppending } from './eventStoreAppending.ts'
 import { describeDurability } from './eventStoreDurability.ts'
 import { describeFeed } from './eventStoreFeed.ts'
-import type { EventStoreUnderTest } from './eventStoreKit.ts'
+import type { EventStoreUnderTest } from './eventStoreFixtures.ts'
 import { describeReading } from './eventStoreReading.ts'
 
-export type { EventStoreUnderTest } from './eventStoreKit.ts'
+export type { EventStoreUnderTest } from './eventStoreFixtures.ts'
 
 export type Offers = {
-  /** The store can be restarted and killed by the test. */
+  /** Whether the test can restart and kill the store. */
   readonly restart: boolean
 }
 
-/** What every event store behind the port must do, whichever it is. `start` is called once. */
+/** The contract of all event stores behind the port. `start` is called once. */
 export const eventStoreContract = (name: string, offers: Offers, start: () => Promise<EventStoreUnderTest>): void => {
   describe(`the event store contract, on ${name}`, function () {
     this.timeout(60_000)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { EventStore, NewEvent } from '../../src/ports.ts'
-import { all, event, events, idsOf, newStream, revisionsOf } from './eventStoreKit.ts'
+import { all, event, events, idsOf, newStream, revisionsOf } from './eventStoreFixtures.ts'
 
 const RACING_WRITERS = 50
 
@@ -32,7 +32,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await store.append(stream, [event()], 2n)).to.deep.include({ ok: true, revision: 3n })
     })
 
-    it('answers several events with the revision and position of the last', async () => {
+    it('returns the revision and position of the last of several events', async () => {
       const { stream } = await given(store, 1)
       const appended = await store.append(stream, events(4), 0n)
       const last = (await all(store.readStream(stream))).at(-1)
@@ -57,12 +57,12 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('refuses to create a stream that exists, when the ids are others', async () => {
+    it('refuses to create a stream that exists, with other ids', async () => {
       const { stream } = await given(store, 1)
       expect(await store.append(stream, [event()], 'no_stream')).to.deep.equal({ ok: false, actual: 0n })
     })
 
-    it('answers a resent creation as the first time', async () => {
+    it('returns the first result for a resent creation', async () => {
       const stream = newStream()
       const sent = events(2)
       const first = await store.append(stream, sent, 'no_stream')
@@ -70,7 +70,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(sent))
     })
 
-    it('answers a resend at an exact revision as the first time', async () => {
+    it('returns the first result for a resend at an exact revision', async () => {
       const { stream, recorded } = await given(store, 2)
       const sent = events(3)
       const first = await store.append(stream, sent, 1n)
@@ -78,7 +78,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf([...recorded, ...sent]))
     })
 
-    it('answers a resend as the first time also after the stream has moved on', async () => {
+    it('returns the first result for a resend after later appends', async () => {
       const { stream } = await given(store, 2)
       const sent = events(2)
       const first = await store.append(stream, sent, 1n)
@@ -93,32 +93,32 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('recognises a resend by its ids alone, whatever its payload', async () => {
+    it('recognises a resend by its ids alone, with any payload', async () => {
       const { stream, recorded } = await given(store, 1)
       const changed = recorded.map(({ id }) => ({ ...event({ other: true }, 'Other'), id }))
       expect(await store.append(stream, changed, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
       expect((await all(store.readStream(stream)))[0]?.data).to.deep.equal({ n: 0 })
     })
 
-    it('does not take an append for a resend when only its first ids are there', async () => {
+    it('does not recognise a resend when only its first ids are stored', async () => {
       const { stream, recorded } = await given(store, 2)
       const mixed = [...recorded.slice(0, 1), event()]
       expect(await store.append(stream, mixed, 'no_stream')).to.deep.equal({ ok: false, actual: 1n })
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('does not take an append for a resend when it reaches beyond the end of the stream', async () => {
+    it('does not recognise a resend that is longer than the stream', async () => {
       const { stream, recorded } = await given(store, 2)
       expect(await store.append(stream, [...recorded, event()], 'no_stream')).to.deep.equal({ ok: false, actual: 1n })
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('does not take the same ids at another revision for a resend', async () => {
+    it('does not recognise a resend at another revision', async () => {
       const { stream, recorded } = await given(store, 3)
       expect(await store.append(stream, recorded.slice(2), 0n)).to.deep.equal({ ok: false, actual: 2n })
     })
 
-    it('takes the same ids in another stream for something new', async () => {
+    it('appends the same ids to another stream', async () => {
       const { recorded } = await given(store, 1)
       const other = newStream()
       expect(await store.append(other, recorded, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
@@ -141,7 +141,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.have.length(winner?.ok === true ? Number(winner.revision) + 1 : -1)
     })
 
-    it('answers both of two racing sends of the same events alike', async () => {
+    it('returns the same result for two racing sends of the same events', async () => {
       const stream = newStream()
       const sent = events(2)
       const [one, other] = await Promise.all([1, 2].map(() => store.append(stream, sent, 'no_stream')))
@@ -176,7 +176,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf([...recorded, ...five]))
     })
 
-    it('gives the events of one append positions that follow each other', async () => {
+    it('gives the events of one append increasing positions', async () => {
       const { stream } = await given(store, 20)
       const positions = (await all(store.readStream(stream))).map(({ position }) => position)
       expect(positions).to.deep.equal([...new Set(positions)].sort((a, b) => (a < b ? -1 : 1)))

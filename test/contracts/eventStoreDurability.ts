@@ -11,7 +11,7 @@ import {
   idsOf,
   newCategory,
   newStream,
-} from './eventStoreKit.ts'
+} from './eventStoreFixtures.ts'
 
 const APPENDS = 1000
 const WRITERS = 20
@@ -19,7 +19,7 @@ const KILL_AFTER_MS = 150
 const HEAL_MAX_MS = 10_000
 const RETRY_MS = 50
 
-/** Repeats what the store cannot take at the moment, with the same ids, until it can. */
+/** Resends an append with the same ids until the store is available. */
 const persist = async (store: EventStore, stream: string, sent: readonly NewEvent[]): Promise<bigint> => {
   const givenUpAtMs = Date.now() + HEAL_MAX_MS
   for (;;) {
@@ -57,7 +57,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect((await store.head()) > head).to.equal(true)
     })
 
-    it('goes on with a feed over a restart, without a gap or a repetition', async () => {
+    it('continues a subscription over a restart, without a gap or a repetition', async () => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       await received.until(caughtUp)
@@ -71,7 +71,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
     })
 
-    it('loses nothing that it acknowledged when it is killed in the middle of a thousand appends', async () => {
+    it('loses no acknowledged event when it is killed during a thousand appends', async () => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       const acknowledged = new Map<string, { stream: string; position: bigint }>()
@@ -98,7 +98,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
         expect(acknowledged.get(id)).to.deep.equal({ stream, position })
     })
 
-    it('leaves contiguous revisions when it is killed in the middle of writing one stream', async () => {
+    it('has contiguous revisions after a kill during appends to one stream', async () => {
       const stream = newStream()
       await store.append(stream, [event()], 'no_stream')
       const acknowledged: string[] = []
@@ -116,7 +116,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect(read.length % 2).to.equal(1)
     })
 
-    it('answers again within ten seconds of being killed while idle', async () => {
+    it('is available again within ten seconds after a kill', async () => {
       await persist(store, newStream(), [event()])
       started().kill?.()
       await sleep(KILL_AFTER_MS)

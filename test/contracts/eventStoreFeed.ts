@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, type StoredEvent, Unavailable } from '../../src/ports.ts'
-import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from './eventStoreKit.ts'
+import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from './eventStoreFixtures.ts'
 
 const CATCH_UP_EVENTS = 2000
 const LATENCY_SAMPLES = 20
 const LATENCY_MEDIAN_MAX_MS = 250
-/** A feed that did not see its signal would go on for ever. */
+/** A subscription that ignores its signal would never end. */
 const STOPPED_MAX_MS = 10_000
 
 const positionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(({ position }) => position)
@@ -27,13 +27,13 @@ const givenLog = async (store: EventStore, category: string): Promise<string[]> 
 }
 
 export const describeFeed = (shared: () => EventStore): void => {
-  describe('the feed', () => {
+  describe('subscribing', () => {
     let store: EventStore
     before(() => {
       store = shared()
     })
 
-    it('delivers the history in the order of the log, then says that it is live', async () => {
+    it('delivers the history in the order of the log, then reports that it is live', async () => {
       const category = newCategory()
       const ids = await givenLog(store, category)
       const received = feed(store, { after: 'start', categories: [category] })
@@ -70,7 +70,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       }
     })
 
-    it('refuses to go on behind a position at which no event begins, and does not take that for an outage', async () => {
+    it('refuses a position of no event, and does not report an outage for it', async () => {
       const stream = newStream()
       await store.append(stream, events(3), 'no_stream')
       const [, middle = 0n] = positionsOf(await all(store.readStream(stream)))
@@ -96,7 +96,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(received.events).to.deep.equal(await all(store.readStream(stream)))
     })
 
-    it('leaves out other categories, also one whose name begins alike', async () => {
+    it('leaves out other categories, also one with the same beginning', async () => {
       const category = newCategory()
       const wanted = event()
       await store.append(newStream(`${category}x`), [event()], 'no_stream')
@@ -108,7 +108,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(idsOf(received.events)).to.deep.equal([wanted.id])
     })
 
-    it('leaves out types, and says how far it has searched', async () => {
+    it('leaves out types, and reports the position that it has searched', async () => {
       const category = newCategory()
       const stream = newStream(category)
       const [wanted, other] = [event(), event()]
@@ -140,7 +140,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
     })
 
-    it('delivers every category when none is named, but no stream of the store itself', async () => {
+    it('delivers every category when none is named, but no system stream', async () => {
       const after = await store.head()
       const sent = events(4)
       for (const one of sent) await store.append(newStream(), [one], 'no_stream')
@@ -152,7 +152,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(received.events.filter(({ stream }) => stream.startsWith('$'))).to.deep.equal([])
     })
 
-    it('reports how far it has searched when nothing is wanted', async () => {
+    it('reports the position that it has searched when no event matches', async () => {
       const after = await store.head()
       const received = feed(store, { after, categories: [newCategory()] })
       await received.until(caughtUp)
@@ -182,7 +182,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(idsOf(second.events)).to.deep.equal([wanted.id])
     })
 
-    it('loses nothing and repeats nothing while it catches up with a moving log', async () => {
+    it('loses and repeats nothing while it catches up with a growing log', async () => {
       const category = newCategory()
       const ids: string[] = []
       const write = async (count: number): Promise<void> => {
@@ -203,7 +203,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       }
     })
 
-    it('loses nothing and repeats nothing with racing writers', async () => {
+    it('loses and repeats nothing with racing writers', async () => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       const writers = Array.from({ length: 40 }, () => store.append(newStream(category), events(10), 'no_stream'))
@@ -238,12 +238,12 @@ export const describeFeed = (shared: () => EventStore): void => {
         tookMs.push(performance.now() - sentAt)
       }
       await received.stop()
-      // The median: other work on the machine delays some of them. A store that polls delays all.
+      // The median: other load of the machine delays some events, a store that polls delays all.
       const median = tookMs.sort((a, b) => a - b)[LATENCY_SAMPLES / 2]
       expect(median).to.be.lessThan(LATENCY_MEDIAN_MAX_MS)
     })
 
-    it('delivers a large backlog to a slow reader, whole and in order', async () => {
+    it('delivers a large backlog completely and in order to a slow reader', async () => {
       const category = newCategory()
       const sent = events(1000)
       await store.append(newStream(category), sent, 'no_stream')
@@ -265,7 +265,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       expect(performance.now() - stoppedAt).to.be.lessThan(STOPPED_MAX_MS)
     })
 
-    it('may be left early, and others go on', async () => {
+    it('may be ended early, and others continue', async () => {
       const category = newCategory()
       const other = feed(store, { after: await store.head(), categories: [category] })
       await other.until(caughtUp)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { EventStore, JsonObject, NewEvent } from '../../src/ports.ts'
-import { all, event, events, idsOf, newStream, revisionsOf } from './eventStoreKit.ts'
+import { all, event, events, idsOf, newStream, revisionsOf } from './eventStoreFixtures.ts'
 
 const LONG_STREAM_EVENTS = 500
 const RECENT_MS = 60_000
@@ -78,7 +78,7 @@ export const describeReading = (shared: () => EventStore): void => {
       expect(revisionsOf(read)).to.deep.equal([499n, 498n])
     })
 
-    it('sees an append as soon as it is acknowledged', async () => {
+    it('reads an event as soon as it is acknowledged', async () => {
       const stream = newStream()
       for (let n = 0; n < 20; n += 1) {
         const added = event({ n })
@@ -88,7 +88,7 @@ export const describeReading = (shared: () => EventStore): void => {
       }
     })
 
-    it('may be left early, and the next read works', async () => {
+    it('may be ended early, and the next read works', async () => {
       for await (const { revision } of store.readStream(long)) if (revision === 3n) break
       expect(await all(store.readStream(long, { limit: 2 }))).to.have.length(2)
     })
@@ -106,7 +106,7 @@ export const describeReading = (shared: () => EventStore): void => {
       expect(outcome).to.equal('aborted')
     })
 
-    it('gives back every field as it was appended', async () => {
+    it('returns every field as it was appended', async () => {
       const stream = newStream()
       const data: JsonObject = {
         text: 'Größe 🧾 \u2028 "quoted" \\ \t',
@@ -122,13 +122,13 @@ export const describeReading = (shared: () => EventStore): void => {
       expect(Math.abs(Date.now() - Date.parse(read?.storedAt ?? ''))).to.be.lessThan(RECENT_MS)
     })
 
-    it('gives back data and metadata without members', async () => {
+    it('returns empty data and metadata', async () => {
       const stream = newStream()
       await store.append(stream, [event({})], 'no_stream')
       expect((await all(store.readStream(stream)))[0]).to.deep.include({ data: {}, metadata: {} })
     })
 
-    it('gives back large data', async () => {
+    it('returns large data', async () => {
       const stream = newStream()
       const text = 'å'.repeat(400_000)
       await store.append(stream, [event({ text })], 'no_stream')

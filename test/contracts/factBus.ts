@@ -5,24 +5,24 @@ import {
   CALLS,
   expectUnavailable,
   fact,
-  type FactBusStage,
+  type FactBusHarness,
   newTopic,
   numbered,
   rejectionOf,
   RETENTION_MS,
   upTo,
   valuesByKey,
-} from './factBusKit.ts'
+} from './factBusFixtures.ts'
 
 const MANY = 10_000
 
-/** What every fact bus does while its broker is well. `createsTopics`: false where the broker cannot. */
-export const factBusContract = (stage: () => FactBusStage, createsTopics: boolean): void => {
+/** The contract of all fact buses with an available broker. `createsTopics`: false where the broker cannot. */
+export const factBusContract = (harness: () => FactBusHarness, createsTopics: boolean): void => {
   let bus: FactBus
   let topic: string
 
   beforeEach(async () => {
-    bus = stage().open()
+    bus = harness().open()
     const settings = newTopic()
     topic = settings.topic
     if (createsTopics) await bus.ensureTopics([settings])
@@ -32,7 +32,7 @@ export const factBusContract = (stage: () => FactBusStage, createsTopics: boolea
   it('keeps the order of each key, over interleaved keys and several calls', async () => {
     await bus.publish(numbered(topic, 7, 70))
     await bus.publish(numbered(topic, 7, 70, 10))
-    const values = valuesByKey(await stage().read(topic))
+    const values = valuesByKey(await harness().read(topic))
     expect(values.size).to.equal(7)
     for (const ofKey of values.values()) expect(ofKey).to.deep.equal(upTo(20))
   })
@@ -41,14 +41,14 @@ export const factBusContract = (stage: () => FactBusStage, createsTopics: boolea
     const headers = { ce_id: randomUUID(), empty: '', 'content-type': 'application/json', näme: 'ünï ✓ 𝄞 "quoted"' }
     const value = `{"a":"\\u0000 \\ud83d","b":"𝄞 ✓ ${'é'.repeat(5_000)}"}`
     await bus.publish([fact(topic, 'inv_ключ', value, headers), fact(topic, 'inv_2', '')])
-    const [first, second] = [...(await stage().read(topic))].sort((a, b) => b.value.length - a.value.length)
+    const [first, second] = [...(await harness().read(topic))].sort((a, b) => b.value.length - a.value.length)
     expect(first).to.deep.include({ key: 'inv_ключ', value, headers })
     expect(second).to.deep.include({ key: 'inv_2', value: '', headers: {} })
   })
 
   it('publishes ten thousand messages of one call, each once', async () => {
     await bus.publish(numbered(topic, 100, MANY))
-    const read = await stage().read(topic)
+    const read = await harness().read(topic)
     expect(read).to.have.length(MANY)
     for (const ofKey of valuesByKey(read).values()) expect(ofKey).to.deep.equal(upTo(MANY / 100))
   })
@@ -56,45 +56,45 @@ export const factBusContract = (stage: () => FactBusStage, createsTopics: boolea
   it('publishes more than one request holds, in order', async () => {
     const megabytes = Array.from({ length: 15 }, (_, index) => fact(topic, 'inv_1', `${index} ${'x'.repeat(200_000)}`))
     await bus.publish(megabytes)
-    const values = valuesByKey(await stage().read(topic)).get('inv_1')
+    const values = valuesByKey(await harness().read(topic)).get('inv_1')
     expect(values?.map(value => value.split(' ')[0])).to.deep.equal(upTo(15))
   })
 
-  it('takes an empty call for done', async () => {
+  it('resolves for an empty call', async () => {
     await bus.publish([])
-    expect(await stage().read(topic)).to.deep.equal([])
+    expect(await harness().read(topic)).to.deep.equal([])
   })
 
   it('keeps concurrent calls in the order in which they were made', async () => {
     await Promise.all(Array.from({ length: CALLS }, (_, call) => bus.publish(numbered(topic, 3, 30, call * 10))))
-    for (const ofKey of valuesByKey(await stage().read(topic)).values()) {
+    for (const ofKey of valuesByKey(await harness().read(topic)).values()) {
       expect(ofKey).to.deep.equal(upTo(CALLS * 10))
     }
   })
 
-  it('delivers, when it is closed while publishing, all that a call had promised, and takes no more', async () => {
+  it('delivers all acknowledged calls when it is closed while publishing, and accepts no more', async () => {
     const calls = Array.from({ length: CALLS }, (_, call) => bus.publish(numbered(topic, 3, 30, call * 10)))
     const outcomes = Promise.allSettled(calls)
     await bus.close()
     const kept = (await outcomes).filter(({ status }) => status === 'fulfilled').length
     expectUnavailable(await rejectionOf(bus.publish(numbered(topic, 1, 1))), 'none')
-    const seen = [...valuesByKey(await stage().read(topic)).values()]
+    const seen = [...valuesByKey(await harness().read(topic)).values()]
     expect(kept).to.be.greaterThan(0)
     for (const ofKey of seen) expect(ofKey.slice(0, kept * 10)).to.deep.equal(upTo(kept * 10))
   })
 
   if (createsTopics) {
-    it('finds topics again that it made', async () => {
+    it('accepts topics that exist already', async () => {
       const other = newTopic()
       await bus.ensureTopics([other])
       await bus.publish(numbered(other.topic, 1, 1))
       await bus.ensureTopics([other, { ...newTopic() }])
-      expect(await stage().read(other.topic)).to.have.length(1)
+      expect(await harness().read(other.topic)).to.have.length(1)
     })
 
-    it('lets two processes make the same topics at once', async () => {
+    it('lets two processes create the same topics at once', async () => {
       const wanted = [newTopic(), newTopic()]
-      const second = stage().open()
+      const second = harness().open()
       await Promise.all([bus.ensureTopics(wanted), second.ensureTopics(wanted)])
       await second.close()
       for (const { topic: name } of wanted) await bus.publish(numbered(name, 12, 12))

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { type FactBus, Unavailable } from '../../src/ports.ts'
 import {
   CALLS,
-  type DisturbableStage,
+  type BrokerFaultHarness,
   expectUnavailable,
   firstSeen,
   newTopic,
@@ -11,32 +11,32 @@ import {
   rejectionOf,
   upTo,
   valuesByKey,
-} from './factBusKit.ts'
+} from './factBusFixtures.ts'
 
-/** What a fact bus does when its broker fails. */
-export const factBusFaults = (stage: () => DisturbableStage): void => {
+/** The contract of all fact buses when the broker fails. */
+export const factBusFaults = (harness: () => BrokerFaultHarness): void => {
   let bus: FactBus
   let topic: string
 
   beforeEach(async () => {
-    bus = stage().open()
+    bus = harness().open()
     const settings = newTopic()
     topic = settings.topic
     await bus.ensureTopics([settings])
   })
   afterEach(() => bus.close())
 
-  it('survives a cut in the middle: what was acknowledged is there, in order, and the rest is told', async () => {
+  it('survives a power cut while publishing: acknowledged messages are stored in order, other calls reject', async () => {
     let [call, failures, callsSince] = [0, 0, 0]
     let restored = false
     const disturb = async (): Promise<void> => {
       await delay(150)
-      await stage().cut()
-      await stage().restore()
+      await harness().cut()
+      await harness().restore()
       restored = true
     }
     const disturbance = disturb()
-    // As the publisher does it: the checkpoint moves after the acknowledgement, and a failed batch goes again.
+    // Like the publisher: a failed batch is sent again, and the next one follows the acknowledgement.
     while (callsSince < CALLS) {
       const error = await bus.publish(numbered(topic, 5, 50, call * 10)).catch((e: unknown) => e)
       if (error === undefined) {
@@ -49,62 +49,62 @@ export const factBusFaults = (stage: () => DisturbableStage): void => {
     }
     await disturbance
     expect(failures, 'the cut was felt').to.be.greaterThan(0)
-    const values = valuesByKey(await stage().read(topic))
+    const values = valuesByKey(await harness().read(topic))
     expect(values.size).to.equal(5)
     for (const ofKey of values.values()) expect(firstSeen(ofKey)).to.deep.equal(upTo(call * 10))
   })
 
-  it('says "none" when the broker is down and nothing can have been sent, and works again when it is back', async () => {
-    await stage().cut()
-    const fresh = stage().open()
+  it('reports effect none when the broker is down before the request, and works when it is back', async () => {
+    await harness().cut()
+    const fresh = harness().open()
     try {
       expectUnavailable(await rejectionOf(fresh.publish(numbered(topic, 1, 1))), 'none')
-      await stage().restore()
+      await harness().restore()
       await fresh.publish(numbered(topic, 1, 1))
     } finally {
       await fresh.close()
     }
-    expect(valuesByKey(await stage().read(topic)).get('inv_0')).to.deep.equal(['0'])
+    expect(valuesByKey(await harness().read(topic)).get('inv_0')).to.deep.equal(['0'])
   })
 
-  it('says "unknown" when a request was sent and never answered', async () => {
+  it('reports effect unknown when a request was sent and not answered', async () => {
     await bus.publish(numbered(topic, 1, 1))
-    stage().freeze()
+    harness().freeze()
     try {
       expectUnavailable(await rejectionOf(bus.publish(numbered(topic, 1, 1, 1))), 'unknown')
     } finally {
-      stage().thaw()
+      harness().thaw()
     }
     await bus.publish(numbered(topic, 1, 1, 1))
     await bus.publish(numbered(topic, 1, 1, 2))
-    const values = valuesByKey(await stage().read(topic)).get('inv_0') ?? []
+    const values = valuesByKey(await harness().read(topic)).get('inv_0') ?? []
     expect(firstSeen(values)).to.deep.equal(['0', '1', '2'])
   })
 
-  it('fails the calls that wait behind a failed one, so that they cannot overtake what is sent again', async () => {
+  it('fails the calls behind a failed one, so that they cannot overtake its retry', async () => {
     await bus.publish(numbered(topic, 1, 1))
-    stage().freeze()
+    harness().freeze()
     const calls = [1, 2, 3].map(from => rejectionOf(bus.publish(numbered(topic, 1, 1, from))))
-    const [first, ...behind] = await Promise.all(calls).finally(() => stage().thaw())
+    const [first, ...behind] = await Promise.all(calls).finally(() => harness().thaw())
     expectUnavailable(first ?? new Error('There was no first call.'), 'unknown')
     for (const error of behind) expectUnavailable(error, 'none')
     for (const from of [1, 2, 3]) await bus.publish(numbered(topic, 1, 1, from))
-    const values = valuesByKey(await stage().read(topic)).get('inv_0') ?? []
+    const values = valuesByKey(await harness().read(topic)).get('inv_0') ?? []
     expect(firstSeen(values)).to.deep.equal(upTo(4))
   })
 
-  it('closes in time although the broker answers nobody', async () => {
-    const patient = stage().openPatient()
-    await patient.publish(numbered(topic, 1, 1))
-    stage().freeze()
+  it('closes in time when the broker does not respond', async () => {
+    const usual = harness().openWithUsualTimeouts()
+    await usual.publish(numbered(topic, 1, 1))
+    harness().freeze()
     try {
-      const pending = rejectionOf(patient.publish(numbered(topic, 1, 1, 1)))
+      const pending = rejectionOf(usual.publish(numbered(topic, 1, 1, 1)))
       const since = performance.now()
-      await patient.close()
+      await usual.close()
       expectUnavailable(await pending, 'unknown')
       expect(performance.now() - since).to.be.lessThan(7_000)
     } finally {
-      stage().thaw()
+      harness().thaw()
     }
   })
 }

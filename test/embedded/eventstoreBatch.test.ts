@@ -5,9 +5,10 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { batchAppend } from '../../src/embedded/eventstore/protocol/batchAppend.ts'
 import { openStreams } from '../../src/embedded/eventstore/streams.ts'
 import { openTail } from '../../src/embedded/eventstore/tail.ts'
-import type { Writer, Written } from '../../src/embedded/eventstore/writer.ts'
+import type { Writer } from '../../src/embedded/eventstore/writer.ts'
+import type { Written } from '../../src/embedded/eventstore/writeRequest.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
-import { event } from '../contracts/eventStoreKit.ts'
+import { event } from '../contracts/eventStoreFixtures.ts'
 
 const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
   work.then(

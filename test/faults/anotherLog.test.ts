@@ -77,7 +77,7 @@ describe('a service on the tables of another log', function () {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is refused; the refusal names both logs and the command that makes the tables anew', async () => {
+  it('does not start; the error names both logs and the command that rebuilds the tables', async () => {
     const refusal = await refusalOf(second.address)
     expect(refusal).to.be.instanceOf(StartupError)
     expect(refusal)
@@ -86,7 +86,7 @@ describe('a service on the tables of another log', function () {
     service = undefined
   })
 
-  it('is served when the tables are made anew; the command wants to be told so, and to be alone', async () => {
+  it('starts after a rebuild of the tables, which needs a confirmation and no running service', async () => {
     expect((await reset()).code).to.equal(1)
     const running = await start(first.address)
     const refused = await reset('--to-this-log')
@@ -101,7 +101,7 @@ describe('a service on the tables of another log', function () {
     await until(async () => (await countOf(other)) === 1)
   })
 
-  it('ends when its store has another log while it runs', async () => {
+  it('ends when its store gets another log while it runs', async () => {
     if (service === undefined) return expect.fail('It runs.')
     const { port } = new URL(second.address)
     await second.stop()

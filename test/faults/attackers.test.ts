@@ -1,13 +1,13 @@
 import { expect } from 'chai'
 import { measureBesideAttackers, median, quantile } from '../support/besideAttackers.ts'
 
-/** The short form: the soak has the p99, and more of it. */
+/** A short form of the soak test, which also measures the p99. */
 const TURNS = { rounds: 3, roundMs: 2_000, settleMs: 500 }
 const BULK = 0.9
-/** Of a machine that may run other things too; the medians of turns that follow each other are compared. */
+/** Medians of alternating phases are compared, because the machine may have other load. */
 const TIMES_MAX = 6
 
-describe('an honest caller beside two that attack', function () {
+describe('an honest caller beside two attackers', function () {
   this.timeout(120_000)
 
   it('is served without a 503 or a 429, in a time of the same order as alone', async () => {

@@ -11,7 +11,7 @@ import { eventually, inParallel, pay } from '../support/client.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
-/** `ledger consume` and the manifests on a real broker: what an analyst does who reads the topics. */
+/** `ledger consume` and manifests on a real broker, as an analyst uses them. */
 
 type Fact = {
   readonly id: string
@@ -135,7 +135,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     }
   }
 
-  it('has every fact of every tenant once, and the manifests prove it', async () => {
+  it('writes every fact of every tenant once, as the manifests prove', async () => {
     const facts = await served()
     expect(await consume()).to.include({ taken: facts.length, repeated: 0, late: 0 })
     expect(await copied()).to.deep.equal(facts)
@@ -155,7 +155,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     )
   })
 
-  it('goes on in its group, and proves by several manifests, each right behind the one before', async () => {
+  it('continues in its consumer group, and verifies consecutive manifests', async () => {
     await consume()
     await trade(4)
     await published()
@@ -167,7 +167,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     expect(await copied()).to.deep.equal(await served())
   })
 
-  it('drops what comes twice', async () => {
+  it('drops duplicates', async () => {
     await consume('--topic', 'ledger.invoice.v1')
     const known = await readTopic(kafka.brokers, 'ledger.invoice.v1')
     const bus = openFactBus({ brokers: kafka.brokers, clientId: 'tests', logger: { warn: () => undefined } })
@@ -176,14 +176,14 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     expect(await consume()).to.include({ taken: 0, repeated: known.length, late: 0 })
     expect((await verify()).report.ok).to.equal(true)
 
-    // Whoever begins now meets every one of them twice.
+    // A new consumer reads every one of them twice.
     folder = `${folder}-anew`
     expect(await consume('--topic', 'ledger.invoice.v1')).to.include({ repeated: known.length, late: 0 })
     expect((await copied()).length).to.equal(known.length)
     expect((await verify()).report.ok).to.equal(true)
   })
 
-  it(`survives ${KILLS} kills while facts come, without a gap or a repetition`, async () => {
+  it(`survives ${KILLS} kills while facts come, without a gap or a duplicate`, async () => {
     const args = ['consume', '--from', 'kafka', '--copy', folder, '--follow']
     const lengthOf = () =>
       copied().then(
@@ -194,7 +194,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
       const before = await lengthOf()
       const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: join(dataDir, 'ledger') })
       const traffic = trade(12)
-      // In the middle of it: some is written, and more is on its way.
+      // The kill comes when some facts are written and more are to come.
       await eventually(async () => (await lengthOf()) > before, 60_000)
       await sleep(kill * 20)
       child.kill('SIGKILL')
@@ -211,7 +211,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     expect([code, report.ok], JSON.stringify(report)).to.deep.equal([0, true])
   })
 
-  it('says in which range a fact is missing; for its tenant it names it', async () => {
+  it('reports the range in which a fact is missing; for its tenant it names it', async () => {
     await consume()
     const topic = 'ledger.invoice.v1'
     const lines = await linesOf(topic)

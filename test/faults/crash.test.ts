@@ -6,17 +6,17 @@ import { eventually, newKey, pay } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 const AMOUNT = 900
-/** Settlement waits for the request to die first, then drives its payment on. */
+/** Payment recovery waits for the grace period of the request, then completes its payment. */
 const SETTLED_MAX_MS = 10_000
 
-/** What a payment looks like from outside, once all is done: how often it was made, and what the invoice was charged. */
+/** The number of payments at the end, and the amount that the invoice was charged. */
 type Seen = {
   readonly payments: readonly { id: string; state: string }[]
   readonly paid: number
   readonly facts: number
 }
 
-describe('a process that dies in the midst of a payment', function () {
+describe('a process that is killed during a payment', function () {
   this.timeout(60_000)
   let dataDir: string
   let running: ServiceProcess | undefined
@@ -34,7 +34,7 @@ describe('a process that dies in the midst of a payment', function () {
     return clientOf(running.api, await running.token({ tenant: 'crash' }))
   }
 
-  /** Sends the payment to a process that ends itself at this point, and starts another on what it left behind. */
+  /** Sends the payment to a process that kills itself at this point, and starts another on the same data. */
   const crashAt = async (point: CrashPoint) => {
     const dying = await start({ CRASH_AT: point })
     const { invoiceId } = await approvedInvoice(dying, AMOUNT)
@@ -57,7 +57,7 @@ describe('a process that dies in the midst of a payment', function () {
   }
 
   for (const point of CRASH_POINTS)
-    it(`at ${point} has made one payment after the retry with its key, charged once`, async () => {
+    it(`at ${point} has one payment after the retry with its key, charged once`, async () => {
       const { look, isDone, retry } = await crashAt(point)
       const answer = await retry()
       expect(answer.status, answer.text).to.equal(201)
@@ -73,7 +73,7 @@ describe('a process that dies in the midst of a payment', function () {
     })
 
   for (const point of ['after_claim', 'after_reference', 'after_reservation'] as const)
-    it(`at ${point} has its payment finished by the next one, though nobody asks again`, async () => {
+    it(`at ${point} has its payment completed by the next one, without a retry`, async () => {
       const { look, isDone, retry } = await crashAt(point)
       const seen = await eventually(async () => {
         const now = await look()
@@ -85,7 +85,7 @@ describe('a process that dies in the midst of a payment', function () {
       expect([late.status, late.body.id]).to.deep.equal([201, seen.payments[0]?.id])
     })
 
-  it('before it claims the key leaves nothing behind', async () => {
+  it('before the idempotency record leaves nothing behind', async () => {
     const { look } = await crashAt('before_claim')
     expect(await look()).to.deep.equal({ payments: [], paid: 0, facts: 0 })
   })

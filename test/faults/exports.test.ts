@@ -20,7 +20,7 @@ describe('an export that was accepted', function () {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is made by the next process, when kill -9 comes right after the 202; once, though it is asked for again', async () => {
+  it('is written by the next process after kill -9 right after the 202; once, even if it is requested again', async () => {
     running = await startProcess(dataDir)
     const before = clientOf(running.api, await running.token({ tenant: TENANT }))
     for (let n = 0; n < 3; n++) await before.post('/orders', anOrder(100 + n))
@@ -52,5 +52,5 @@ describe('an export of 5,000 payments', function () {
   })
   after(() => stage?.close())
 
-  it('is one right file, though its worker is killed twice in the middle', () => stage.killedInTheMiddle('jsonl', 2))
+  it('is one correct file after its worker was killed twice', () => stage.killedInTheMiddle('jsonl', 2))
 })

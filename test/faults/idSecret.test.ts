@@ -12,7 +12,7 @@ import { recordedAs } from '../projections/histories.ts'
 import { id, paymentInitiated } from '../streams/samples.ts'
 import { temporaryDirectory } from '../support/service.ts'
 
-describe('a log whose secret of ids is gone', function () {
+describe('a log without its secret of ids', function () {
   this.timeout(60_000)
   let node: TestNode
   let dataDir: string
@@ -25,7 +25,7 @@ describe('a log whose secret of ids is gone', function () {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is not served: the service says which stream is missing, and appends nothing', async () => {
+  it('is not served: the service names the missing stream, and appends nothing', async () => {
     const store = openEventStore({ connectionString: node.address })
     const [claimed] = recordedAs<PaymentEvent>(id('pay'), [paymentInitiated('immediate')])
     if (claimed === undefined) throw new Error('There is one.')

@@ -6,7 +6,7 @@ import { startProcess, temporaryDirectory } from '../support/service.ts'
 describe('while the event store hangs', function () {
   this.timeout(60_000)
 
-  it('answers a refusal that it cannot record with 503, and never with 500', async () => {
+  it('a refusal that cannot be recorded is answered with 503, and never with 500', async () => {
     const dataDir = await temporaryDirectory()
     const service = await startProcess(dataDir)
     try {
@@ -32,7 +32,7 @@ describe('while the event store hangs', function () {
     }
   })
 
-  it('says that a key is in progress, with nothing durable, and the same key resolves it afterwards', async () => {
+  it('a key is reported as in progress without a durable event, and resolves afterwards', async () => {
     const dataDir = await temporaryDirectory()
     const service = await startProcess(dataDir)
     try {

@@ -10,7 +10,7 @@ import { run } from '../scripts/cli.ts'
 
 const TOPIC = 'ledger.order.v1'
 const WEEK_MS = String(7 * 24 * 60 * 60 * 1000)
-/** Enough for the fact of any order of this test but for the one with a long reference. */
+/** Large enough for the facts of this test, except for that of the order with a long reference. */
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
 
@@ -59,7 +59,7 @@ describeWithOwnBroker('a fact that the broker does not take', function () {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is parked with its key, while the others flow; after the fix a replay delivers the key in order', async () => {
+  it('is parked with its key while others are delivered; after the repair a replay delivers the key in order', async () => {
     const first = await order()
     await eventually(async () => (await typesOf(first.id)).length === 1)
     await limit(SMALL_BYTES)

@@ -4,11 +4,11 @@ import kafkajs from 'kafkajs'
 import { type Client, eventually } from '../support/client.ts'
 import { describeWithOwnBroker } from '../support/kafka.ts'
 import { duplicatesIn, type Evidence, expectNothingButDuplicates, gather } from './publisherEvidence.ts'
-import { openStage, type Publisher, type Stage, TOPICS } from './publisherStage.ts'
+import { openPublisherHarness, type Publisher, type PublisherHarness, TOPICS } from './publisherHarness.ts'
 import { FACTS_PER_SALE, makeExport, sell, startTraffic, type Traffic } from './publisherTraffic.ts'
 
 const KILLS = 20
-/** A publisher is at work 0.1 s after it is ready: some are killed before that, most of them after. */
+/** A publisher publishes 0.1 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 600
 const FACTS_MIN = 200
 const FACT_TYPES_SEEN = [
@@ -21,10 +21,10 @@ const FACT_TYPES_SEEN = [
   'export.completed',
 ]
 const TURN_MAX_MS = 30_000
-/** Postgres ends the session of a holder that is stopped after 8 s. */
+/** Postgres ends the session of a stopped holder after 8 s. */
 const STOPPED_TURN_MAX_MS = 40_000
 const TOGETHER_MS = 1_000
-/** An outage of 10 s and more: a broker that was killed is not let in again before its old session is over, in 9 s. */
+/** An outage of 10 s and more: a killed broker cannot join again before its old session expires, after 9 s. */
 const CUT_MS = 2_000
 const HEALED_MAX_MS = 40_000
 const ANSWER_MAX_MS = 8_000
@@ -41,18 +41,18 @@ const CORRELATION_ID = 'publisher-faults-1'
 describeWithOwnBroker('the publisher and a real broker, in bad times', function () {
   this.timeout(300_000)
 
-  let stage: Stage
+  let harness: PublisherHarness
   let clients: readonly Client[]
   let traffic: Traffic | undefined
   before(async () => {
-    stage = await openStage()
-    clients = await Promise.all(TENANTS.map(tenant => stage.client(tenant)))
+    harness = await openPublisherHarness()
+    clients = await Promise.all(TENANTS.map(tenant => harness.client(tenant)))
   })
   afterEach(async () => {
     await traffic?.stop()
-    await stage.killPublishers()
+    await harness.killPublishers()
   })
-  after(() => stage?.close())
+  after(() => harness?.close())
 
   const headersOf = (tenant?: string): Readonly<Record<string, string>> =>
     tenant === TRACED ? { traceparent: TRACEPARENT, 'x-correlation-id': CORRELATION_ID } : {}
@@ -78,7 +78,7 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
   }
 
   const expectAllIsWell = async (): Promise<Evidence> => {
-    const evidence = await gather(stage, TENANTS)
+    const evidence = await gather(harness, TENANTS)
     expectNothingButDuplicates(evidence)
     expectTraces(evidence)
     return evidence
@@ -87,48 +87,48 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
   const hasTurn = (publisher: Publisher, maxMs = TURN_MAX_MS) =>
     eventually(async () => (await publisher.feed()) === 'live', maxMs)
 
-  it('loses and invents nothing while it is killed 20 times', async () => {
+  it('loses no fact and adds none over 20 kills', async () => {
     beginTraffic()
     for (let kill = 1; kill <= KILLS; kill++) {
-      const publisher = await stage.startPublisher()
+      const publisher = await harness.startPublisher()
       await delay(Math.random() * LIFE_MAX_MS)
       await publisher.end('SIGKILL')
     }
     await endTraffic()
-    await stage.startPublisher()
-    await makeExport(await stage.client(UNTRACED))
+    await harness.startPublisher()
+    await makeExport(await harness.client(UNTRACED))
     const { committed } = await expectAllIsWell()
     expect(committed).to.have.length.above(FACTS_MIN)
     expect(new Set(committed.map(({ fact }) => fact.type))).to.deep.equal(new Set(FACT_TYPES_SEEN))
   })
 
-  it('publishes again, byte for byte, what it was killed over between the acknowledgement and its note', async () => {
-    const client = await stage.client(UNTRACED)
-    const publisher = await stage.startPublisher()
+  it('publishes again, byte for byte, after a kill between acknowledgement and checkpoint', async () => {
+    const client = await harness.client(UNTRACED)
+    const publisher = await harness.startPublisher()
     await hasTurn(publisher)
     const before = await expectAllIsWell()
-    await stage.database.transaction(async sql => {
-      // Whoever holds the row keeps the publisher from noting how far it has got.
+    await harness.database.transaction(async sql => {
+      // The lock on the row prevents the publisher from moving its checkpoint.
       await sql("select 1 from checkpoints where name = 'publisher' for update")
       await sell(client)
-      await eventually(async () => (await stage.published()).length > before.published.length)
+      await eventually(async () => (await harness.published()).length > before.published.length)
       await publisher.end('SIGKILL')
-      // Postgres would still carry out the note of a process that is gone.
+      // Postgres would still execute the statement of a killed process.
       await sql(
         'select pg_terminate_backend(pid) from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
       )
     })
-    await stage.startPublisher()
+    await harness.startPublisher()
     const after = await expectAllIsWell()
     expect(after.committed.length - before.committed.length).to.equal(FACTS_PER_SALE)
     expect(duplicatesIn(after)).to.be.above(duplicatesIn(before))
   })
 
-  it('leaves the work to one of two, and the other takes over when that one is killed', async () => {
-    const first = await stage.startPublisher()
+  it('runs in one of two processes, and the other takes over after a kill', async () => {
+    const first = await harness.startPublisher()
     await hasTurn(first)
     const before = await expectAllIsWell()
-    const second = await stage.startPublisher()
+    const second = await harness.startPublisher()
     beginTraffic()
     await delay(TOGETHER_MS)
     expect([await first.feed(), await second.feed()]).to.deep.equal(['live', 'waiting'])
@@ -141,12 +141,12 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
     await expectAllIsWell()
   })
 
-  it('is replaced when it is stopped, and does no harm when it goes on', async () => {
-    const stopped = await stage.startPublisher()
+  it('is replaced when it is stopped, and writes nothing when it continues', async () => {
+    const stopped = await harness.startPublisher()
     await hasTurn(stopped)
     beginTraffic()
     process.kill(stopped.pid, 'SIGSTOP')
-    const next = await stage.startPublisher()
+    const next = await harness.startPublisher()
     await hasTurn(next, STOPPED_TURN_MAX_MS)
     process.kill(stopped.pid, 'SIGCONT')
     await eventually(async () => (await stopped.feed()) === 'waiting')
@@ -155,9 +155,9 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
     await expectAllIsWell()
   })
 
-  it('makes topics of 12 partitions that keep 7 days', async () => {
-    await hasTurn(await stage.startPublisher())
-    const admin = new kafkajs.Kafka({ brokers: [...stage.brokers()], logLevel: kafkajs.logLevel.NOTHING }).admin()
+  it('creates topics with 12 partitions and a retention of 7 days', async () => {
+    await hasTurn(await harness.startPublisher())
+    const admin = new kafkajs.Kafka({ brokers: [...harness.brokers()], logLevel: kafkajs.logLevel.NOTHING }).admin()
     await admin.connect()
     const { topics } = await admin.fetchTopicMetadata({ topics: [...TOPICS] })
     const { resources } = await admin.describeConfigs({
@@ -170,16 +170,16 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
     expect(retentions).to.deep.equal(TOPICS.map(() => SEVEN_DAYS_MS))
   })
 
-  it('keeps what a stopped broker misses, while the API does not notice, and delivers it in order', async () => {
-    await hasTurn(await stage.startPublisher())
+  it('delivers facts in order after an outage of the broker, which the API does not notice', async () => {
+    await hasTurn(await harness.startPublisher())
     const { requests } = beginTraffic()
     await delay(TOGETHER_MS)
-    await stage.cutBroker()
+    await harness.cutBroker()
     await delay(CUT_MS)
-    await stage.killPublishers()
-    const publisher = await stage.startPublisher()
+    await harness.killPublishers()
+    const publisher = await harness.startPublisher()
     await eventually(async () => (await publisher.feed()) === 'retrying')
-    await stage.restoreBroker()
+    await harness.restoreBroker()
     await hasTurn(publisher, HEALED_MAX_MS)
     await endTraffic()
     expect(Math.max(...requests.map(({ tookMs }) => tookMs)), 'the slowest answer').to.be.below(ANSWER_MAX_MS)

@@ -1,19 +1,19 @@
 import { expect } from 'chai'
 import type { CloudEvent } from '../../streams/facts.ts'
-import type { Committed, Message, Stage } from './publisherStage.ts'
+import type { Committed, Message, PublisherHarness } from './publisherHarness.ts'
 
-/** The same facts in the three places where they can be seen, and what must be true of them together. */
+/** Checks that the log, GET /events and the topics have the same facts. */
 export type Evidence = {
   readonly committed: readonly Committed[]
   readonly published: readonly Message[]
-  /** By tenant. */
+  /** The items of GET /events by tenant. */
   readonly served: ReadonlyMap<string, readonly CloudEvent[]>
 }
 
-export const gather = async (stage: Stage, tenants: readonly string[]): Promise<Evidence> => {
-  await stage.drained()
-  const [committed, published] = await Promise.all([stage.committed(), stage.published()])
-  const served = await Promise.all(tenants.map(async tenant => [tenant, await stage.served(tenant)] as const))
+export const gather = async (harness: PublisherHarness, tenants: readonly string[]): Promise<Evidence> => {
+  await harness.drained()
+  const [committed, published] = await Promise.all([harness.committed(), harness.published()])
+  const served = await Promise.all(tenants.map(async tenant => [tenant, await harness.served(tenant)] as const))
   return { committed, published, served: new Map(served) }
 }
 
@@ -21,7 +21,7 @@ const idOf = ({ headers }: Message): string => headers['ce_id'] ?? 'none'
 
 const byId = ({ published }: Evidence): Message[][] => [...Map.groupBy(published, idOf).values()]
 
-/** Of each id the message that came first: what a reader sees who passes over those that it has already. */
+/** The first message of each id, as a consumer sees them that drops duplicates. */
 const firstOnes = (evidence: Evidence): Message[] => byId(evidence).flatMap(copies => copies.slice(0, 1))
 
 export const duplicatesIn = (evidence: Evidence): number => evidence.published.length - byId(evidence).length
@@ -82,7 +82,7 @@ const expectSameBytesAsServed = (evidence: Evidence): void => {
   }
 }
 
-/** Every byte of a message: the order of its headers too. */
+/** Every byte of a message, with the order of its headers. */
 const bytesOf = ({ topic, partition, key, headers, value }: Message): string =>
   JSON.stringify([topic, partition, key, Object.entries(headers), value])
 
@@ -107,7 +107,7 @@ const expectSequencesOfTheStore = ({ committed, published }: Evidence): void => 
   }
 }
 
-/** Nothing but duplicates may come of a fault, and those are byte for byte what was there before. */
+/** A fault may cause duplicates alone, which are equal byte for byte. */
 export const expectNothingButDuplicates = (evidence: Evidence): void => {
   expectSameIds(evidence)
   expectSequencesOfTheStore(evidence)

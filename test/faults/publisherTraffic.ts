@@ -2,19 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, aPayment, anOrder, approvedInvoice, type Asked } from '../support/client.ts'
 import { type Client, eventually, newKey, pay } from '../support/client.ts'
 
-/** Clients that sell for as long as a fault lasts, and remember how each of their requests went. */
+/** Clients that create orders, payments and exports during a fault, and record every response. */
 
 export type Request = { readonly status: number; readonly tookMs: number }
 
 export type Traffic = {
   readonly requests: readonly Request[]
-  /** Lets the sales that are under way end. Throws what a client has met with. */
+  /** Waits for the requests under way. Throws the first error of a client. */
   readonly stop: () => Promise<void>
 }
 
 const PAUSE_BETWEEN_SALES_MS = 300
 
-/** The same client, whose every request carries the headers and is written down. */
+/** A client that adds the headers to every request, and records it. */
 const watched = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
   const request = async (method: string, path: string, asked: Asked = {}): Promise<Answer> => {
     const beganMs = performance.now()
@@ -42,13 +42,13 @@ export const sell = async (client: Client): Promise<void> => {
 }
 export const FACTS_PER_SALE = 8
 
-/** Has a file made, and waits until it is. */
+/** Requests an export, and waits until it has succeeded. */
 export const makeExport = async (client: Client): Promise<void> => {
   const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
   await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
 }
 
-/** One lane for each client. `headers` go with each of its requests. */
+/** Runs one loop per client. `headers` are added to each of its requests. */
 export const startTraffic = (
   lanes: readonly { readonly client: Client; readonly headers?: Readonly<Record<string, string>> }[],
 ): Traffic => {

@@ -61,7 +61,7 @@ describe('a service whose event store refuses it', function () {
     return { status: answer.status, code }
   }
 
-  it('is not ready, and answers a command with 503 without effect', async () => {
+  it('is not ready, and responds to a command with 503 without effect', async () => {
     expect(isReady).to.equal(false)
     expect(reasons[0]).to.match(/^The event store refuses the user name or the password/)
     expect(await post()).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
@@ -69,13 +69,13 @@ describe('a service whose event store refuses it', function () {
     expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
   })
 
-  it('says to the operator which of the reasons it is', async () => {
+  it('tells the operator the reason', async () => {
     const ended = await run('ledger.ts', ['doctor', '--json'], { LEDGER_DATA_DIR: dataDir })
     expect(ended.code).to.equal(1)
     expect(ended.stdout).to.include('The event store refuses the user name or the password')
   })
 
-  it('is ready, and its feeds go on, when that is mended', async () => {
+  it('is ready after the repair, and its feeds continue', async () => {
     const addresses = await readAddresses(dataDir)
     const postgres = new URL(addresses?.postgres ?? '')
     const database = openDatabase({ connectionString: postgres.href, poolMax: 1, statementTimeoutMs: 60_000 })

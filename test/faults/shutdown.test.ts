@@ -10,13 +10,13 @@ import { sentIn } from '../support/factContract.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 const STOPPED_MAX_MS = 15_000
-/** Well below the grace that running requests have. */
+/** Well below the grace period of running requests. */
 const UNLOADED_MAX_MS = 5_000
 const CLIENTS = 8
 
 const isAlive = async (pid: number): Promise<boolean> => {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
-  // A zombie has ended; it waits for whoever adopted it.
+  // A zombie has ended; its parent has not read its status yet.
   return stat !== undefined && !/^\d+ \(.*\) Z/.test(stat)
 }
 
@@ -25,7 +25,7 @@ const pidsOf = async ({ addresses, dataDir }: ServiceProcess): Promise<number[]>
   return [...Object.values(addresses.pids), Number(file.split('\n')[0])]
 }
 
-/** What became of one request: a whole answer, or none at all. */
+/** The outcome of one request: a complete response, or none. */
 type Outcome = { readonly status: number; readonly location: string | null; readonly text: string } | 'no answer'
 
 describe('the service as a process', function () {
@@ -46,7 +46,7 @@ describe('the service as a process', function () {
     return service
   }
 
-  it('ends in good order at SIGTERM under load: no half answers, nothing lost, nobody left behind', async () => {
+  it('shuts down gracefully at SIGTERM under load: no partial response, no lost payment, no process left', async () => {
     const service = await start()
     const pids = await pidsOf(service)
     expect(pids).to.have.lengthOf(4)
@@ -103,7 +103,7 @@ describe('the service as a process', function () {
       body: JSON.stringify(aPayment(invoiceId, { amount: 1 })),
     }).catch(() => undefined)
     if (response === undefined) return 'no answer'
-    // From here on there is a status: a body that breaks off would be half an answer.
+    // After the status a body that ends early would be a partial response.
     const text = await response.text().catch((error: Error) => `broke off: ${error.message}`)
     return {
       status: text.startsWith('broke off') ? 0 : response.status,
@@ -112,7 +112,7 @@ describe('the service as a process', function () {
     }
   }
 
-  it('is not kept by clients that keep their connections', async () => {
+  it('is not delayed by clients that keep their connections open', async () => {
     const service = await start()
     const port = Number(new URL(service.api).port)
     const idle = connect(port, '127.0.0.1')
@@ -126,7 +126,7 @@ describe('the service as a process', function () {
     for (const socket of [idle, halfAsked]) socket.destroy()
   })
 
-  it('finds everything again when it is started on the same directory', async () => {
+  it('has all data again when it is started on the same directory', async () => {
     const first = await start()
     const client = clientOf(first.api, await first.token({ tenant: 'restart' }))
     const { invoiceId, orderId } = await approvedInvoice(client, 300)
@@ -143,7 +143,7 @@ describe('the service as a process', function () {
       expect((await again.get(path)).status, path).to.equal(200)
     expect((await pay(again, aPayment(invoiceId), key)).text).to.equal(paid.text)
     expect((await again.get('/events')).body.items).to.deep.equal(page.items)
-    // The cursor of before, and the read models, go on where they were.
+    // The earlier cursor and the read models continue.
     expect((await again.get(`/events?cursor=${page.page.next_cursor}`)).body.items).to.deep.equal([])
     const order = await again.post('/orders', anOrder())
     await eventually(async () => (await again.get('/orders')).body.items.length === 2)
@@ -154,7 +154,7 @@ describe('the service as a process', function () {
     expect(next.map(({ subject }: { subject: string }) => subject)).to.deep.equal([order.body.id])
   })
 
-  describe('that cannot start says why in a sentence', () => {
+  describe('that cannot start prints the reason as a sentence', () => {
     const refusal = async (directory: string, env: Record<string, string> = {}): Promise<string> => {
       const failed = await startProcess(directory, env).then(
         service => service.end('SIGKILL').then(() => undefined),
@@ -169,7 +169,7 @@ describe('the service as a process', function () {
       return lines[0] ?? ''
     }
 
-    it('when its port is taken, and leaves nothing running', async () => {
+    it('when its port is in use, and leaves no process running', async () => {
       const taken = createServer().listen(0, '127.0.0.1')
       await new Promise(resolve => taken.once('listening', resolve))
       const { port } = taken.address() as AddressInfo
@@ -181,7 +181,7 @@ describe('the service as a process', function () {
       )
     })
 
-    it('when another one runs on its directory, which does not notice', async () => {
+    it('when another one runs on its directory, which continues', async () => {
       const first = await start()
       const sentence = await refusal(dataDir)
       expect(sentence).to.include(dataDir).and.to.include(`${first.pid}`)
@@ -194,7 +194,7 @@ describe('the service as a process', function () {
       expect(await refusal(file)).to.include(file)
     })
 
-    it('when a setting is no setting', async () => {
+    it('when a setting is invalid', async () => {
       expect(await refusal(dataDir, { PORT: 'http' })).to.include('PORT')
       expect(await refusal(dataDir, { NODE_ENV: 'production' })).to.include('DATABASE_URL')
     })

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Client, eventually } from '../support/client.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
-import { openStage, type Stage } from './publisherStage.ts'
+import { openPublisherHarness, type PublisherHarness } from './publisherHarness.ts'
 import { sell, startTraffic } from './publisherTraffic.ts'
 
 const TENANTS = ['acme', 'globex'] as const
 const KILLS = 12
-/** A publisher delivers 0.3 s after it is ready: some are killed before that, most of them after. */
+/** A publisher delivers 0.3 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 1_200
 const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succeeded']
 const CREATED = { types: TYPES, start: 'beginning' }
@@ -15,19 +15,19 @@ const FACTS_MIN = 50
 
 describeWithOwnBroker('subscriptions, while whoever delivers them is killed', function () {
   this.timeout(300_000)
-  let stage: Stage
+  let harness: PublisherHarness
   let clients: readonly Client[]
   before(async () => {
-    stage = await openStage()
-    clients = await Promise.all(TENANTS.map(tenant => stage.client(tenant)))
+    harness = await openPublisherHarness()
+    clients = await Promise.all(TENANTS.map(tenant => harness.client(tenant)))
   })
-  after(() => stage?.close())
+  after(() => harness?.close())
 
   const idOf = ({ headers }: TopicMessage): string => headers['ce_id'] ?? ''
   const bytesOf = ({ partition, key, headers, value }: TopicMessage): string =>
     JSON.stringify([partition, key, Object.entries(headers), value])
 
-  it('are accepted without a broker, and say how much waits', async () => {
+  it('are accepted without a broker, and report the number of waiting facts', async () => {
     const [client] = clients
     const { status, body } = (await client?.post('/subscriptions', CREATED)) ?? {}
     expect([status, body.state, body.acl]).to.deep.equal([201, 'active', 'none'])
@@ -35,24 +35,24 @@ describeWithOwnBroker('subscriptions, while whoever delivers them is killed', fu
     await eventually(async () => (await client?.get(`/subscriptions/${body.id}`))?.body.lag === 1)
   })
 
-  it(`get each of their facts, in order, and nothing else: ${KILLS} kills`, async () => {
+  it(`get each of their facts in order, and no other, over ${KILLS} kills`, async () => {
     const made = await Promise.all(
       clients.map(async client => (await client.post('/subscriptions', CREATED)).body as { id: string; topic: string }),
     )
     const traffic = startTraffic(clients.map(client => ({ client })))
     for (let kill = 1; kill <= KILLS; kill++) {
-      const publisher = await stage.startPublisher()
+      const publisher = await harness.startPublisher()
       await delay(Math.random() * LIFE_MAX_MS)
       await publisher.end('SIGKILL')
     }
     await traffic.stop()
-    await stage.startPublisher()
-    await stage.drained()
+    await harness.startPublisher()
+    await harness.drained()
     for (const [index, { id, topic }] of made.entries()) {
       const client = clients[index]
       await eventually(async () => (await client?.get(`/subscriptions/${id}`))?.body.lag === 0, 30_000)
-      const facts = (await stage.served(TENANTS[index] ?? '')).filter(({ type }) => TYPES.includes(type))
-      const messages = await readTopic(stage.brokers(), topic)
+      const facts = (await harness.served(TENANTS[index] ?? '')).filter(({ type }) => TYPES.includes(type))
+      const messages = await readTopic(harness.brokers(), topic)
       expect(facts).to.have.length.above(FACTS_MIN)
       expect(new Set(messages.map(idOf)), 'none is missing, none is invented').to.deep.equal(
         new Set(facts.map(fact => fact.id)),
@@ -67,31 +67,31 @@ describeWithOwnBroker('subscriptions, while whoever delivers them is killed', fu
     }
   })
 
-  it('get again, byte for byte, what was acknowledged and not noted any more', async () => {
+  it('get facts again, byte for byte, after a kill between acknowledgement and checkpoint', async () => {
     const [client] = clients
     if (client === undefined) return expect.fail('a client')
-    await stage.killPublishers()
+    await harness.killPublishers()
     const { id, topic } = (await client.post('/subscriptions', CREATED)).body
-    const publisher = await stage.startPublisher()
+    const publisher = await harness.startPublisher()
     const lag = async () => (await client.get(`/subscriptions/${id}`)).body.lag
-    await eventually(async () => (await readTopic(stage.brokers(), topic).catch(() => [])).length > 0, 30_000)
+    await eventually(async () => (await readTopic(harness.brokers(), topic).catch(() => [])).length > 0, 30_000)
     await eventually(async () => (await lag()) === 0)
-    const before = await readTopic(stage.brokers(), topic)
-    await stage.database.transaction(async sql => {
-      // Whoever holds the row keeps the publisher from noting how far it has got.
+    const before = await readTopic(harness.brokers(), topic)
+    await harness.database.transaction(async sql => {
+      // The lock on the row prevents the publisher from moving the checkpoint.
       await sql('select 1 from subscription_deliveries where subscription_id = $1 for update', [id])
       await sell(client)
-      await eventually(async () => (await readTopic(stage.brokers(), topic)).length > before.length)
+      await eventually(async () => (await readTopic(harness.brokers(), topic)).length > before.length)
       await publisher.end('SIGKILL')
-      // Postgres would still carry out the note of a process that is gone.
+      // Postgres would still execute the statement of a killed process.
       await sql(
         'select pg_terminate_backend(pid) from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
       )
     })
-    await stage.startPublisher()
-    await stage.drained()
+    await harness.startPublisher()
+    await harness.drained()
     await eventually(async () => (await lag()) === 0, 30_000)
-    const messages = await readTopic(stage.brokers(), topic)
+    const messages = await readTopic(harness.brokers(), topic)
     const copies = [...Map.groupBy(messages, idOf).values()]
     expect(messages.length, 'some came again').to.be.above(copies.length)
     for (const same of copies) expect(new Set(same.map(bytesOf)).size).to.equal(1)

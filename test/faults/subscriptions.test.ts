@@ -11,7 +11,7 @@ import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { FACTS_PER_SALE, sell } from './publisherTraffic.ts'
 
-/** Subscriptions on a real broker that asks who reads. */
+/** Subscriptions on a real broker with an authorizer. */
 
 const ANALYSTS = ['ledger.order.v1', 'ledger.invoice.v1', 'ledger.payment.v1']
 const ALL_OF_A_SALE = [
@@ -24,7 +24,7 @@ const ALL_OF_A_SALE = [
 ]
 const PAUSED_WITHIN_MS = 1_000
 const QUIET_MS = 1_500
-/** contract.md §9 has 60 s. */
+/** The limit of contract.md §9 is 60 s. */
 const STOPPED_WITHIN_MS = 10_000
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
@@ -44,7 +44,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     await admin.connect()
     return work(admin).finally(() => admin.disconnect())
   }
-  /** What anybody may do with the topic, its dead letters and its groups. */
+  /** The rights of all principals on the topic, its dead letter topic and its groups. */
   const aclsOf = async (topic: string) => {
     const { resources } = await withAdmin(admin =>
       admin.describeAcls({
@@ -65,7 +65,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     return answer.body
   }
   const read = async (client: Client, id: string) => (await client.get(`/subscriptions/${id}`)).body
-  /** Everything that was answered before is at GET /events, and delivered. */
+  /** Resolves when all earlier facts are at GET /events and delivered. */
   const caughtUp = async (client: Client, id: string): Promise<void> => {
     const marker = await client.post('/orders', anOrder())
     const upTo = async () => (await client.get(`/events?limit=1&subject=${marker.body.id}`)).body.items.length > 0
@@ -82,7 +82,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     }
   }
   const idsOf = (messages: readonly TopicMessage[]) => messages.map(({ headers }) => headers['ce_id'] ?? '')
-  /** All that a consumer sees of a message, but for where it lies. */
+  /** A message without topic, partition and offset. */
   const bytesOf = ({ key, headers, value }: TopicMessage): string =>
     JSON.stringify([key, Object.entries(headers), value])
   const byKey = (messages: readonly TopicMessage[]) => Map.groupBy(messages, ({ key }) => key)
@@ -114,7 +114,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('hold exactly the facts of their own tenant and types, byte by byte those of the analysts', async () => {
+  it('have exactly the facts of their tenant and types, byte for byte as on the topics of the publisher', async () => {
     const before = await subscribe(acme)
     const [paid, theirs] = await Promise.all([subscribe(acme, { types: ['invoice.paid'] }), subscribe(globex)])
     await Promise.all([acme, globex, acme, globex].map(sell))
@@ -163,7 +163,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     )
   })
 
-  /** What the user meets with who reads the topic in this group. */
+  /** The outcome for a user who reads the topic in this group. */
   const readAs = async (user: string, topic: string, groupId: string): Promise<string> => {
     const password = kafka.sasl?.users[user] ?? ''
     const sasl = { mechanism: 'plain' as const, username: user, password }
@@ -189,14 +189,14 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     }
   }
 
-  it('are read by their principal, in groups of their name, and by nobody else', async () => {
+  it('can be read by their principal alone, in groups with their prefix', async () => {
     const { id, topic, dead_letter_topic } = await subscribe(acme, { principal: 'alice' })
     await caughtUp(acme, id)
     expect((await read(acme, id)).acl).to.equal('granted')
     expect(await readAs('alice', topic, `${topic}.books`)).to.equal('read')
     expect(await readAs('bob', topic, `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
     expect(await readAs('bob', dead_letter_topic, `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
-    // kafkajs has words of its own for GROUP_AUTHORIZATION_FAILED.
+    // kafkajs replaces the message of GROUP_AUTHORIZATION_FAILED.
     expect(await readAs('alice', topic, 'books')).to.match(/^KafkaJSGroupCoordinatorNotFound/)
     expect(await readAs('alice', ANALYSTS[0] ?? '', `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
   })
@@ -232,7 +232,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     expect(done).to.equal(total)
   })
 
-  it('are silent while they are paused, and go on where they were', async () => {
+  it('deliver nothing while they are paused, and then continue', async () => {
     const { id, topic } = await subscribe(acme)
     await sell(acme)
     await caughtUp(acme, id)
@@ -252,7 +252,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     ['scope_revoked', { take: ['revoke-scope'], give: ['restore-scope'] }],
     ['tenant_suspended', { take: ['suspend'], give: ['reinstate'] }],
   ] as const)
-    it(`end when their creator loses the right (${reason}), and go on when it is back`, async () => {
+    it(`end when their creator loses the permission (${reason}), and continue when it is back`, async () => {
       const tenant = `t-${reason.replace('_', '-')}`
       const client = clientOf(service.api, await service.token({ tenant }))
       const operator = clientOf(service.api, await service.token({ tenant, subject: 'other' }))
@@ -288,7 +288,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
       await eventually(async () => (await readAs('alice', topic, `${topic}.back`)) === 'read')
     })
 
-  it('park what the broker does not take with its key, and tell of it', async () => {
+  it('park a fact that the broker refuses with its key, and announce it', async () => {
     const client = clientOf(service.api, await service.token({ tenant: 'parked' }))
     const { id, topic, dead_letter_topic } = await subscribe(client)
     const limit = (bytes: number) =>
@@ -339,7 +339,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     expect(await deadLetters()).to.deep.equal([])
   })
 
-  it('leave nothing behind when they are deleted', async () => {
+  it('leave no topic and no right behind when they are deleted', async () => {
     const { id, topic, dead_letter_topic } = await subscribe(acme, { principal: 'alice' })
     const topics = await withAdmin(admin => admin.listTopics())
     expect(topics, 'there when the answer came').to.include.members([topic, dead_letter_topic])

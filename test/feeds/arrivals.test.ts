@@ -3,14 +3,14 @@ import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../..
 import { forgetLog } from '../../src/commands/logIdentity.ts'
 import { adoptReadersPlaces } from '../../src/commands/readersPlaces.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from './kit.ts'
+import { createReports, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
 
 const TENANT = 'acme'
 const BEGINNING = placeBefore(0n)
@@ -18,7 +18,7 @@ const PAGE = 7
 
 type Read = { readonly ids: string[]; readonly at: FeedPlace }
 
-describe('a reader of the facts, whatever the projector has to park,', function () {
+describe('a reader of the facts, while the projector parks and replays events,', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let log: MemoryLog
@@ -33,7 +33,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     database = await postgres.ledgerDatabase()
   })
 
-  /** Follows the cursor from a place to the tail, as GET /events and its stream do. */
+  /** Follows the cursor from a position to the tail, as GET /events and its stream do. */
   const readFrom = async (from: FeedPlace): Promise<Read> => {
     const ids: string[] = []
     for (let at = from; ; ) {
@@ -46,7 +46,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
   }
   const projector = (on = database) =>
     projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
-  /** The ids of all facts, in the order of the log, by a projector that meets no poison. */
+  /** The ids of all facts, in the order of the log, by a projector that parks nothing. */
   const allFacts = async (of: MemoryLog): Promise<string[]> => {
     const whole = database
     database = await postgres.ledgerDatabase()
@@ -56,9 +56,9 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     return ids
   }
   const keyOf = ({ stream }: StoredEvent): string => stream.slice(stream.indexOf('-') + 1)
-  /** Of an invoice that has two facts: approved and paid. */
+  /** The stream of an invoice with two facts: approved and paid. */
   const victim = (): StoredEvent => log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
-  /** A type that this build does not know, in the midst of a stream: what follows it is parked as well. */
+  /** Makes an event of a stream undecodable, so that it and the later ones of the stream are parked. */
   const poisoned = (stream: string): MemoryLog => {
     const at = log.events.findIndex(event => event.stream === stream && event.revision === 1n)
     const events = log.events.with(at, { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' })
@@ -68,18 +68,18 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     const ids = new Set(log.events.filter(event => event.stream === stream).map(({ id }) => id))
     return (await allFacts(log)).filter(id => ids.has(id))
   }
-  /** The operator's replay of what waits, once the cause is mended. */
+  /** The operator's replay of the parked events, after the cause is repaired. */
   const replay = async (key: string): Promise<void> => {
     const stop = new AbortController()
     const parts = { store: log.open(), database, world: realWorld(), report: createReports().report }
     await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
     const running = runFeeds('arrivals', [projector()], parts, stop.signal)
-    await until(async () => (await parkedOf(database.sql, 'facts_v1', key)).length === 0)
+    await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
     stop.abort()
     await running
   }
 
-  it('sees every fact that flows, in the order of the log, while a batch with poison is written', async () => {
+  it('reads every other fact in the order of the log while a batch with an undecodable event is written', async () => {
     const { stream } = victim()
     const own = await factsOf(stream)
     const expected = (await allFacts(log)).filter(id => !own.includes(id))
@@ -88,7 +88,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
       const next = await readFrom(read.at)
       read = { ids: [...read.ids, ...next.ids], at: next.at }
     }
-    // A reader looks whenever a transaction has ended, whether it was committed or not.
+    // A reader reads after every transaction, committed or not.
     const watched: Database = {
       ...database,
       transaction: work => database.transaction(work).finally(follow),
@@ -98,7 +98,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     expect(read.ids).to.deep.equal(expected)
   })
 
-  it('is given what was parked when it is replayed, at the tail, in the order of its key', async () => {
+  it('reads parked facts after their replay, at the tail, in the order of their key', async () => {
     const { stream } = victim()
     const own = await factsOf(stream)
     await feedAll(projector(), poisoned(stream))
@@ -111,7 +111,7 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...late.ids])
   })
 
-  it('goes on from the same place after the table was made anew', async () => {
+  it('continues from the same position after a rebuild of the table', async () => {
     const { stream } = victim()
     await feedAll(projector(), poisoned(stream))
     const early = await readFrom(BEGINNING)
@@ -121,14 +121,14 @@ describe('a reader of the facts, whatever the projector has to park,', function 
     await database.sql('update checkpoints set position = -1')
     const half = log.events.length / 2
     await feedAll(projector(), { ...log, events: log.events.slice(0, half) }, 9)
-    // A late fact is not shown before all that stood before it.
+    // A late fact becomes visible after all facts before its arrival.
     expect((await readFrom(early.at)).ids).to.deep.equal([])
     await feedAll(projector(), log, 9)
     expect((await readFrom(early.at)).ids).to.deep.equal(whole.ids.slice(early.ids.length))
     expect((await readFrom(BEGINNING)).ids).to.deep.equal(whole.ids)
   })
 
-  it('misses nothing that was replayed while the table was made anew', async () => {
+  it('misses no fact that was replayed during a rebuild of the table', async () => {
     const { stream } = victim()
     const own = await factsOf(stream)
     await feedAll(projector(), poisoned(stream))

@@ -4,7 +4,7 @@ import { batches } from '../../src/feeds/batches.ts'
 
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-/** A source that a test fills by hand, and that counts what was taken from it. */
+/** A source that the test fills, which counts the items that were taken from it. */
 const createSource = <T>() => {
   const waiting: (() => void)[] = []
   const items: T[] = []
@@ -48,7 +48,7 @@ const createSource = <T>() => {
 }
 
 describe('batches', () => {
-  it('hand out every item once, in order, and never more than the size, however fast who comes', () =>
+  it('have every item once, in order, and never more than the size, at any speed of source and reader', () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer(), { maxLength: 60 }),
@@ -87,7 +87,7 @@ describe('batches', () => {
     expect((await reading.next()).done).to.equal(true)
   })
 
-  it('are as full as may be when much has come in the meantime', async () => {
+  it('are full when enough items have come in the meantime', async () => {
     const { source, push, end } = createSource<number>()
     const reading = batches(source, 3)
     push(1)
@@ -112,7 +112,7 @@ describe('batches', () => {
     await reading.return(undefined)
   })
 
-  it('hand out what came before an error, then the error itself', async () => {
+  it('have the items before an error; then the error is thrown', async () => {
     const { source, push, fail } = createSource<number>()
     const error = new Error('gone')
     push(1, 2)
@@ -125,7 +125,7 @@ describe('batches', () => {
     expect(got).to.deep.equal([1, 2])
   })
 
-  it('that nobody reads on close their source with its next item, also where it waits for room', async () => {
+  it('that are no longer read close their source with its next item, also when it waits for space', async () => {
     for (const size of [1, 10]) {
       const { source, push, seen } = createSource<number>()
       const reading = batches(source, size)
@@ -140,7 +140,7 @@ describe('batches', () => {
     }
   })
 
-  it('that nobody reads on keep the failure of their source to themselves', async () => {
+  it('that are no longer read ignore a failure of their source', async () => {
     const { source, push, fail, seen } = createSource<number>()
     const reading = batches(source, 10)
     push(1)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { moveCheckpoint, positionOf, Replaced, takeCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { moveCheckpoint, positionOf, Replaced, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from './kit.ts'
+import { startTestPostgres, type TestPostgres } from './fixtures.ts'
 
 const failureOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -22,54 +22,54 @@ describe('a checkpoint', function () {
     database = await postgres.ledgerDatabase()
   })
 
-  it('is at the start before anything was taken in', async () => {
+  it('is at the start before the first batch', async () => {
     expect(await positionOf(database.sql, 'f')).to.equal(0n)
-    expect(await takeCheckpoint(database.sql, 'f', 1n)).to.equal('start')
+    expect(await acquireCheckpoint(database.sql, 'f', 1n)).to.equal('start')
     expect(await positionOf(database.sql, 'f')).to.equal(0n)
   })
 
-  it('is where it was moved to, for the same holder and for the next', async () => {
-    await takeCheckpoint(database.sql, 'f', 1n)
+  it('keeps its position for the same holder and for the next', async () => {
+    await acquireCheckpoint(database.sql, 'f', 1n)
     await moveCheckpoint(database.sql, ['f'], 77n, 1n)
-    expect(await takeCheckpoint(database.sql, 'f', 1n)).to.equal(77n)
-    expect(await takeCheckpoint(database.sql, 'f', 2n)).to.equal(77n)
+    expect(await acquireCheckpoint(database.sql, 'f', 1n)).to.equal(77n)
+    expect(await acquireCheckpoint(database.sql, 'f', 2n)).to.equal(77n)
     expect(await positionOf(database.sql, 'f')).to.equal(77n)
   })
 
   it('holds the largest position of the log', async () => {
     const largest = 2n ** 63n - 1n
-    await takeCheckpoint(database.sql, 'f', 1n)
+    await acquireCheckpoint(database.sql, 'f', 1n)
     await moveCheckpoint(database.sql, ['f'], largest, 1n)
-    expect(await takeCheckpoint(database.sql, 'f', 1n)).to.equal(largest)
+    expect(await acquireCheckpoint(database.sql, 'f', 1n)).to.equal(largest)
   })
 
   it('never goes back', async () => {
-    await takeCheckpoint(database.sql, 'f', 1n)
+    await acquireCheckpoint(database.sql, 'f', 1n)
     await moveCheckpoint(database.sql, ['f'], 77n, 1n)
     await moveCheckpoint(database.sql, ['f'], 76n, 1n)
     expect(await positionOf(database.sql, 'f')).to.equal(77n)
   })
 
-  it('is no longer moved, nor taken, by a holder that was replaced', async () => {
-    await takeCheckpoint(database.sql, 'f', 1n)
-    await takeCheckpoint(database.sql, 'f', 2n)
+  it('cannot be moved or acquired by a holder that was replaced', async () => {
+    await acquireCheckpoint(database.sql, 'f', 1n)
+    await acquireCheckpoint(database.sql, 'f', 2n)
     expect(await failureOf(moveCheckpoint(database.sql, ['f'], 5n, 1n))).to.be.instanceOf(Replaced)
-    expect(await failureOf(takeCheckpoint(database.sql, 'f', 1n))).to.be.instanceOf(Replaced)
+    expect(await failureOf(acquireCheckpoint(database.sql, 'f', 1n))).to.be.instanceOf(Replaced)
     await moveCheckpoint(database.sql, ['f'], 6n, 2n)
     expect(await positionOf(database.sql, 'f')).to.equal(6n)
   })
 
-  it('moves with others, all of them or none', async () => {
-    await takeCheckpoint(database.sql, 'f', 1n)
-    await takeCheckpoint(database.sql, 'g', 1n)
-    await takeCheckpoint(database.sql, 'g', 2n)
+  it('moves together with others, all of them or none', async () => {
+    await acquireCheckpoint(database.sql, 'f', 1n)
+    await acquireCheckpoint(database.sql, 'g', 1n)
+    await acquireCheckpoint(database.sql, 'g', 2n)
     const move = database.transaction(sql => moveCheckpoint(sql, ['f', 'g'], 5n, 1n))
     expect(await failureOf(move)).to.be.instanceOf(Replaced)
     expect(await positionOf(database.sql, 'f')).to.equal(0n)
   })
 
-  it('undoes the work that it was to record, when it cannot move', async () => {
-    await takeCheckpoint(database.sql, 'f', 2n)
+  it('rolls back the work of its transaction when it cannot move', async () => {
+    await acquireCheckpoint(database.sql, 'f', 2n)
     const work = database.transaction(async sql => {
       await sql('create table made (id int)')
       await moveCheckpoint(sql, ['f'], 5n, 1n)

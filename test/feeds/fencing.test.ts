@@ -2,16 +2,16 @@ import { expect } from 'chai'
 import { projections } from '../../projections/index.ts'
 import { Replaced } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { parkedSummary } from '../../src/feeds/deadLetters.ts'
+import { parkedSummary } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels, rowsOf } from '../../src/feeds/readModels.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { beginRun, feedAll, fillLog, rowsIn, startTestPostgres, type TestPostgres } from './kit.ts'
+import { beginRun, feedAll, fillLog, rowsIn, startTestPostgres, type TestPostgres } from './fixtures.ts'
 
-describe('a projector that was replaced while it slept', function () {
+describe('a projector that was replaced while it was paused', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let log: MemoryLog
@@ -36,7 +36,7 @@ describe('a projector that was replaced while it slept', function () {
     return last.stream.slice('invoice-'.length)
   }
 
-  /** The database of a process that sleeps after so many failed transactions, for as long as something else takes. */
+  /** The database of a process that is paused after so many failed transactions, while `meanwhile` runs. */
   const sleepingAfter = (failures: number, meanwhile: () => Promise<unknown>): Database => {
     let left = failures
     return {
@@ -56,9 +56,9 @@ describe('a projector that was replaced while it slept', function () {
     }
   }
 
-  it('writes nothing more of a batch with poison in it', async () => {
+  it('writes nothing more of a batch with an undecodable event', async () => {
     await poison()
-    // Its first failure is of all read models together, the second of the invoices alone.
+    // The first failed transaction writes all read models, the second the invoices alone.
     const old = projector(sleepingAfter(2, () => beginRun(projector(database), 2n)))
     const run = await beginRun(old)
     const outcome = await run.processBatch(log.events, head()).catch((error: unknown) => error)
@@ -68,7 +68,7 @@ describe('a projector that was replaced while it slept', function () {
     expect(outcome).to.be.instanceOf(Replaced)
   })
 
-  it('sets no row back that its successor has written meanwhile', async () => {
+  it('does not overwrite a newer row of its successor', async () => {
     const invoices = rowsOf(projections.invoices as never)
     const events = log.events.filter(({ stream }) => stream.startsWith('invoice-')).map(event => decode(event).recorded)
     const [first] = events
@@ -92,7 +92,7 @@ describe('a projector that was replaced while it slept', function () {
     await feedAll(projector(database), log)
     const requested = (): Promise<unknown> =>
       database.sql('select requested, attempts from parked_facts where key = $1 order by delivery', [key])
-    // A process that begins asks for everything that waits, once more.
+    // A run requests the replay of all parked events when it begins.
     const old = projector(sleepingAfter(1, () => beginRun(projector(database), 3n)))
     const run = await beginRun(old, 2n)
     const before = await requested()

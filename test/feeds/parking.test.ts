@@ -2,17 +2,17 @@ import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
-import { openDelivery, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
+import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { openDeliveryWithParking, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
-import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './kit.ts'
+import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
 
-/** A broker that takes no message of some keys, as one whose limit they exceed. */
+/** A broker that refuses the messages of some keys, as if they were too large. */
 const createBus = () => {
   const acknowledged: FactMessage[] = []
   const tooLarge = new Set<string>()
@@ -44,7 +44,7 @@ const outgoing = (n: number, key: string): Outgoing => ({
 
 const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
 
-describe('parking', function () {
+describe('parking by the publisher', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let log: MemoryLog
@@ -64,7 +64,7 @@ describe('parking', function () {
     stop.abort()
     await running
   }
-  /** The publisher has come to the end of the log. */
+  /** Resolves when the publisher has reached the end of the log. */
   const caughtUp = async (): Promise<void> => {
     const head = log.events.at(-1)?.position ?? 0n
     await until(async () => (await positionOf(database.sql, 'publisher')) >= head)
@@ -98,14 +98,14 @@ describe('parking', function () {
   })
   afterEach(end)
 
-  it('takes a fact that cannot be delivered and every later one of its key; all others flow, in their order', async () => {
+  it('keeps a fact that cannot be delivered and the later facts of its key; all others are delivered in order', async () => {
     const bus = createBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
     await caughtUp()
     expect(bus.acknowledged.map(idOf)).to.deep.equal(idsOf(log.events.filter(stored => !isOf(key)(stored))))
-    const parked = await parkedOf(database.sql, 'publisher', key)
+    const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ event_id }) => event_id)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
     expect(parked.map(({ attempts }) => attempts)).to.deep.equal([10, ...parked.slice(1).map(() => 0)])
     expect(parked[0]?.reason).to.match(/^FactTooLarge: .* is larger than topic/)
@@ -113,17 +113,17 @@ describe('parking', function () {
     expect(bus.attempts()).to.equal(11)
   })
 
-  it('takes a fact of its key that comes in a later batch, and could be delivered by then', async () => {
+  it('keeps a fact of its key in a later batch that could be delivered by then', async () => {
     const { bus, acknowledged, tooLarge } = createBus()
     const parts = { database, bus, find: () => Promise.resolve(undefined), fence: () => Promise.resolve() }
-    const delivery = await openDelivery('later', { ...parts, world: createVirtualWorld() })
+    const delivery = await openDeliveryWithParking('later', { ...parts, world: createVirtualWorld() })
     const commit = () => Promise.resolve()
     tooLarge.add('k1')
     await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k2')], commit)
     tooLarge.delete('k1')
     await delivery.send([outgoing(3, 'k1'), outgoing(4, 'k2')], commit)
     expect(acknowledged.map(({ value }) => value)).to.deep.equal(['2', '4'])
-    const parked = await parkedOf(database.sql, 'later', 'k1')
+    const parked = await parkedOfKey(database.sql, 'later', 'k1')
     expect(parked.map(({ position, attempts }) => [position, attempts])).to.deep.equal([
       [1n, 10],
       [3n, 0],
@@ -144,7 +144,7 @@ describe('parking', function () {
     expect(Date.parse(summary?.first_failed_at ?? '')).to.be.within(before, Date.now())
   })
 
-  it('outlives the process, which goes on leaving the key alone', async () => {
+  it('survives a restart: the next process parks the later facts of the key too', async () => {
     const first = createBus()
     const key = keyOfSome('invoice')
     first.tooLarge.add(key)
@@ -159,7 +159,7 @@ describe('parking', function () {
     expect(second.attempts()).to.equal(0)
   })
 
-  it('ends with a replay, which delivers the facts of the key in their order', async () => {
+  it('ends with a replay, which delivers the facts of the key in order', async () => {
     const bus = createBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
@@ -171,38 +171,38 @@ describe('parking', function () {
     expect(sentOf(key, bus)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
   })
 
-  it('goes on when the replay fails again: nothing of the key overtakes', async () => {
+  it('continues when the replay fails: no later fact of the key is delivered', async () => {
     const bus = createBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
     await caughtUp()
     await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
-    await until(async () => (await parkedOf(database.sql, 'publisher', key))[0]?.attempts === 20)
-    const parked = await parkedOf(database.sql, 'publisher', key)
+    await until(async () => (await parkedOfKey(database.sql, 'publisher', key))[0]?.attempts === 20)
+    const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ requested }) => requested)).to.deep.equal(parked.map(() => null))
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 
-  it('lets go of a fact that is discarded, and of that one alone', async () => {
+  it('releases a fact that is discarded, and that one alone', async () => {
     const bus = createBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
     await caughtUp()
-    const [head, ...behind] = await parkedOf(database.sql, 'publisher', key)
+    const [head, ...behind] = await parkedOfKey(database.sql, 'publisher', key)
     await requestParked(database.sql, { delivery: 'publisher', key }, 'discard', head?.position)
-    await until(async () => (await parkedOf(database.sql, 'publisher', key)).length === behind.length)
+    await until(async () => (await parkedOfKey(database.sql, 'publisher', key)).length === behind.length)
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 
-  describe('of what no build can read', () => {
+  describe('of events that cannot be decoded', () => {
     const poisons: readonly (readonly [what: string, type: string, data: object])[] = [
       ['an unknown type', 'InvoiceVanished', {}],
       ['data that does not fit', 'InvoicePaid', { amount_due: 'plenty' }],
     ]
     for (const [what, type, data] of poisons)
-      it(`parks ${what} with its key; everything else flows`, async () => {
+      it(`parks ${what} with its key; all other facts are delivered`, async () => {
         const own = await fillLog(6)
         const before = log
         log = own

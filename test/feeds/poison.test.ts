@@ -1,15 +1,16 @@
 import { expect } from 'chai'
-import { parkedOf, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
-import { type ReadModel, readModels } from '../../src/feeds/readModels.ts'
+import type { ReadModel } from '../../src/feeds/readModel.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, JsonObject } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, fillLog, foldedRows, rowsIn, startTestPostgres, type TestPostgres, until } from './kit.ts'
+import { createReports, fillLog, foldedRows, rowsIn, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
 
-describe('an event that no read model can take', function () {
+describe('an event that a read model cannot write', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let log: MemoryLog
@@ -45,7 +46,7 @@ describe('an event that no read model can take', function () {
   const keyOf = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
   const deliveries = async (): Promise<string[]> => (await parkedSummary(database.sql)).map(({ delivery }) => delivery)
 
-  /** Read models of which one cannot write the row of the stream, until it is mended. */
+  /** Read models of which one cannot write the row of the stream, until `mend` is called. */
   const buildWithBug = (victim: string) => {
     let isBroken = true
     const models = readModels.map(
@@ -86,7 +87,7 @@ describe('an event that no read model can take', function () {
     'data that do not fit': ['InvoiceVoided', { reason: 7 }, 1],
   }
   for (const [what, [type, data, schemaVersion]] of Object.entries(poisons))
-    it(`of ${what} is parked with its stream in every model that has to do with it; all else is whole`, async () => {
+    it(`of ${what} is parked with its stream in every model of its category; all other rows are complete`, async () => {
       const whole = await foldedRows(log)
       const victim = streamOf('invoice')
       await append(victim, type, data, { schemaVersion })
@@ -96,12 +97,12 @@ describe('an event that no read model can take', function () {
       expect(await rowsIn(database, 'orders_v1')).to.have.length(whole.orders_v1.length)
       // The row of the victim too, as it was before.
       expect(await rowsIn(database, 'invoices_v1')).to.have.length(whole.invoices_v1.length)
-      const [parked] = await parkedOf(database.sql, 'invoices_v1', keyOf(victim))
+      const [parked] = await parkedOfKey(database.sql, 'invoices_v1', keyOf(victim))
       expect([parked?.type, parked?.attempts]).to.deep.equal([type, 1])
       expect(leftBehind).to.deep.equal([])
     })
 
-  it('holds back what comes later in its stream, and nothing else', async () => {
+  it('holds back the later events of its stream, and nothing else', async () => {
     const victim = streamOf('order')
     start()
     await caughtUp()
@@ -110,7 +111,7 @@ describe('an event that no read model can take', function () {
     await append(victim, 'OrderCompleted', { invoice_id: 'inv_00000000000000000000000001' })
     await caughtUp()
     expect(await rowsIn(database, 'orders_v1')).to.deep.equal(before)
-    const parked = await parkedOf(database.sql, 'orders_v1', keyOf(victim))
+    const parked = await parkedOfKey(database.sql, 'orders_v1', keyOf(victim))
     expect(parked.map(({ type, attempts }) => [type, attempts])).to.deep.equal([
       ['OrderVanished', 1],
       ['OrderCompleted', 0],
@@ -130,25 +131,25 @@ describe('an event that no read model can take', function () {
     expect(leftBehind).to.deep.equal([])
   })
 
-  it('is written when it is replayed after the fix, and so is what waited for it, in order', async () => {
+  it('is written by a replay after the repair, with the events behind it, in order', async () => {
     const victim = streamOf('payment')
     const build = buildWithBug(victim)
     start(build.models)
     await caughtUp()
     const key = keyOf(victim)
-    expect((await parkedOf(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
+    expect((await parkedOfKey(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
     await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await until(async () => (await parkedOf(database.sql, 'payments_v1', key))[0]?.attempts === 2)
+    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', key))[0]?.attempts === 2)
     build.mend()
     await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await until(async () => (await parkedOf(database.sql, 'payments_v1', key)).length === 0)
+    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', key)).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(
       folded.payments_v1.toSorted((a, b) => ((a?.id ?? '') < (b?.id ?? '') ? -1 : 1)),
     )
   })
 
-  it('is tried again when a process starts: a newer build may read it', async () => {
+  it('is replayed when a process starts: a newer build may decode it', async () => {
     const victim = streamOf('payment')
     const build = buildWithBug(victim)
     start(build.models)
@@ -157,7 +158,7 @@ describe('an event that no read model can take', function () {
     await running
     build.mend()
     start(build.models)
-    await until(async () => (await parkedOf(database.sql, 'payments_v1', keyOf(victim))).length === 0)
+    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
   })
@@ -166,10 +167,11 @@ describe('an event that no read model can take', function () {
     const discard = async (key: string, position?: bigint): Promise<void> => {
       await requestParked(database.sql, { delivery: 'orders_v1', key }, 'discard', position)
     }
-    const parkedTypes = async (key: string) => (await parkedOf(database.sql, 'orders_v1', key)).map(({ type }) => type)
+    const parkedTypes = async (key: string) =>
+      (await parkedOfKey(database.sql, 'orders_v1', key)).map(({ type }) => type)
     const stateOf = async (key: string) => (await rowsIn(database, 'orders_v1')).find(({ id }) => id === key)?.['state']
     const complete = (stream: string) => append(stream, 'OrderCompleted', { invoice_id: `inv_${'0'.repeat(25)}1` })
-    /** A stream whose first event cannot be read. */
+    /** A stream whose first event cannot be decoded. */
     const beginUnreadable = async (): Promise<string> => {
       const stream = `order-ord_${'9'.repeat(26)}`
       const { metadata = {} } = log.events[0] ?? {}
@@ -197,7 +199,7 @@ describe('an event that no read model can take', function () {
       await complete(victim)
       start()
       await caughtUp()
-      await discard(key, (await parkedOf(database.sql, 'orders_v1', key))[0]?.position)
+      await discard(key, (await parkedOfKey(database.sql, 'orders_v1', key))[0]?.position)
       await until(async () => (await parkedTypes(key)).length === 1)
       await requestParked(database.sql, { delivery: 'orders_v1', key }, 'replay')
       await until(async () => (await parkedTypes(key)).length === 0)
@@ -240,7 +242,7 @@ describe('an event that no read model can take', function () {
     })
   })
 
-  it('is not to blame when the table is gone: the model is left behind, and nothing is parked', async () => {
+  it('is not parked when the table is missing: the model is left behind', async () => {
     await database.sql('drop table invoices_v1')
     start()
     await until(() => leftBehind.includes('invoices_v1'))

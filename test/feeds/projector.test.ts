@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import { Gap } from '../../projections/projection.ts'
-import { positionOf, Replaced, takeCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { positionOf, Replaced, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
-import { type ReadModel, readModels } from '../../src/feeds/readModels.ts'
+import type { ReadModel } from '../../src/feeds/readModel.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
@@ -17,7 +18,7 @@ import {
   type Table,
   TABLES,
   type TestPostgres,
-} from './kit.ts'
+} from './fixtures.ts'
 
 const failureOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -55,7 +56,7 @@ describe('the projector', function () {
     leftBehind = []
   })
 
-  it('makes every table what the fold of the streams is', async () => {
+  it('makes every table equal to the folds of the streams', async () => {
     await feedAll(projector(), log)
     const folded = await foldedRows(log)
     for (const table of TABLES) {
@@ -68,7 +69,7 @@ describe('the projector', function () {
     for (const { name } of readModels) expect(await positionOf(database.sql, name)).to.equal(head())
   })
 
-  it('comes to the same in batches of any size', async () => {
+  it('has the same result in batches of any size', async () => {
     await feedAll(projector(), log)
     const whole = await allTables()
     for (const size of [1, 7, 50]) {
@@ -78,7 +79,7 @@ describe('the projector', function () {
     }
   })
 
-  it('changes nothing when it is given again what it has seen', async () => {
+  it('changes nothing when it sees events again', async () => {
     const run = await beginRun(projector())
     await run.processBatch(log.events, head())
     const before = await allTables()
@@ -89,7 +90,7 @@ describe('the projector', function () {
     expect(await allTables()).to.deep.equal(before)
   })
 
-  it('makes the same rows again from nothing', async () => {
+  it('makes the same rows again in a rebuild', async () => {
     await feedAll(projector(), log)
     const before = await allTables()
     for (const { name } of readModels) await database.sql(`truncate ${name}`)
@@ -98,7 +99,7 @@ describe('the projector', function () {
     expect(await allTables()).to.deep.equal(before)
   })
 
-  it('goes on from its checkpoint', async () => {
+  it('continues from its checkpoint', async () => {
     const first = await beginRun(projector())
     const half = log.events.slice(0, 60)
     await first.processBatch(half, half.at(-1)?.position ?? 0n)
@@ -110,7 +111,7 @@ describe('the projector', function () {
     expect(leftBehind).to.deep.equal([])
   })
 
-  it('begins where the model stands that is furthest behind, and gives the others nothing twice', async () => {
+  it('begins at the earliest checkpoint, and gives no event twice to the other models', async () => {
     const begun = await beginRun(projector())
     const taken = log.events[59]?.position ?? 0n
     await begun.processBatch(log.events.slice(0, 60), taken)
@@ -134,7 +135,7 @@ describe('the projector', function () {
   })
 
   describe('keeps rows and checkpoint together', () => {
-    /** The database, but for one statement. */
+    /** A database on which one statement fails. */
     const failingAt = (matches: (text: string) => boolean, failure: Error): Database => ({
       ...database,
       transaction: work =>
@@ -179,13 +180,13 @@ describe('the projector', function () {
 
     it('when another process takes over one model alone', async () => {
       const old = await beginRun(projector())
-      await takeCheckpoint(database.sql, 'invoices_v1', 2n)
+      await acquireCheckpoint(database.sql, 'invoices_v1', 2n)
       expect(await failureOf(old.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
       await untouched()
     })
   })
 
-  describe('leaves behind the model that cannot go on, and says why,', () => {
+  describe('leaves behind a model that cannot go on, and reports why,', () => {
     const others = (name: Table): readonly Table[] => TABLES.filter(table => table !== name)
     const expectOnlyBehind = async (name: Table, broken: MemoryLog): Promise<void> => {
       await feedAll(projector(), broken, 10)
@@ -205,7 +206,7 @@ describe('the projector', function () {
       expect(leftBehind[0]?.[1]).to.be.instanceOf(Gap)
     })
 
-    it('and takes it along again when it can, from where it stopped', async () => {
+    it('and writes it again later, from its checkpoint', async () => {
       await database.sql('alter table invoices_v1 rename to elsewhere')
       await feedAll(projector(), log, 10)
       expect(leftBehind.map(([model]) => model)).to.deep.equal(['invoices_v1'])

@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, EventStore, FeedItem } from '../../src/ports.ts'
-import { createHeldWorld, type HeldWorld } from '../processes/kit.ts'
-import { createReports, type Reports } from './kit.ts'
+import { createHeldWorld, type HeldWorld } from '../processes/harness.ts'
+import { createReports, type Reports } from './fixtures.ts'
 
 const STALLED_AFTER_MS = 30_000
 
-/** A subscription whose items the test gives out. */
+/** A subscription whose items the test provides. */
 const createSource = () => {
   const given: FeedItem[] = []
   let wake = Promise.withResolvers<void>()
@@ -32,7 +32,7 @@ const createSource = () => {
   }
 }
 
-/** No other process wants the lock; `held` ends the wait for it. */
+/** A database without other processes; `held` ends the wait for the lease. */
 const databaseThatHolds = (held = Promise.resolve()): Database =>
   ({
     exclusively: async (_: string, stop: AbortSignal, work: Parameters<Database['exclusively']>[2]) => {
@@ -41,7 +41,7 @@ const databaseThatHolds = (held = Promise.resolve()): Database =>
     },
   }) as Database
 
-describe('a feed that does not get on', () => {
+describe('a feed that makes no progress', () => {
   let world: HeldWorld
   let reports: Reports
   let source: ReturnType<typeof createSource>
@@ -73,7 +73,7 @@ describe('a feed that does not get on', () => {
     await running
   })
 
-  it('for 30 s after its start says so, and gets on with the first batch', async () => {
+  it('for 30 s after its start is stalled until the first batch', async () => {
     start()
     await pass(STALLED_AFTER_MS - 2_000)
     expect(newest()?.state).to.equal('waiting')
@@ -85,7 +85,7 @@ describe('a feed that does not get on', () => {
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
   })
 
-  it('because its subscription is interrupted waits, and then says so with the reason', async () => {
+  it('because its subscription is interrupted waits, and is then stalled with the reason', async () => {
     start()
     source.give({ kind: 'checkpoint', position: 7n })
     source.give({ kind: 'caught_up' })
@@ -104,7 +104,7 @@ describe('a feed that does not get on', () => {
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 7n })
   })
 
-  it('because a batch hangs says so, though nothing fails', async () => {
+  it('because a batch hangs is stalled, though nothing fails', async () => {
     const hanging = Promise.withResolvers<void>()
     start(() => hanging.promise)
     source.give({ kind: 'caught_up' })
@@ -118,14 +118,14 @@ describe('a feed that does not get on', () => {
     expect(newest()).to.include({ state: 'live', position: 7n })
   })
 
-  it('because there is nothing to do is live, however long', async () => {
+  it('because there are no events is live for any time', async () => {
     start()
     source.give({ kind: 'caught_up' })
     await pass(10 * STALLED_AFTER_MS)
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
   })
 
-  it('because another process runs it waits, however long', async () => {
+  it('because another process runs it waits for any time', async () => {
     start(undefined, databaseThatHolds(new Promise(() => undefined)))
     await pass(10 * STALLED_AFTER_MS)
     expect(newest()).to.deep.equal({ name: 'tried', state: 'waiting', position: 0n })

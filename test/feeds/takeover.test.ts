@@ -1,14 +1,14 @@
 import { expect } from 'chai'
 import { Replaced } from '../../src/feeds/checkpoints.ts'
-import { parkedOf } from '../../src/feeds/deadLetters.ts'
+import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/world.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { beginRun, fillLog, startTestPostgres, type TestPostgres } from './kit.ts'
+import { beginRun, fillLog, startTestPostgres, type TestPostgres } from './fixtures.ts'
 
-/** The reports of a broker that takes no message of the key, or every one. */
+/** A broker that refuses every message of the key, or none. */
 const createBus = (refused?: string) => {
   const acknowledged: FactMessage[] = []
   const bus: FactBus = {
@@ -42,8 +42,8 @@ describe('a publisher that takes over', function () {
   const behind = ({ after }: Run): readonly StoredEvent[] =>
     log.events.filter(({ position }) => after === 'start' || position > after)
 
-  it('lets no later fact overtake one that its predecessor parks meanwhile', async () => {
-    // The invoice has two facts: the predecessor meets the first, and parks it while its successor begins.
+  it('delivers no later fact of a key that its predecessor parks meanwhile', async () => {
+    // The invoice has two facts: the predecessor parks the first while its successor begins.
     const paid = log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
     const key = paid.stream.slice('invoice-'.length)
     const old = await beginRun(publisher(createBus(key).bus))
@@ -65,7 +65,7 @@ describe('a publisher that takes over', function () {
     const fresh = await beginRun(publisher(bus, interrupted), 2n)
     await fresh.processBatch(behind(fresh), head())
     const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
-    const parked = await parkedOf(database.sql, 'publisher', key)
+    const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.length === 0 || sent.length === 0, `${parked.length} parked, ${sent.join()} sent`).to.equal(true)
     expect(outcome).to.be.instanceOf(Replaced)
     expect(sent).to.deep.equal(['invoice.approved', 'invoice.paid'])

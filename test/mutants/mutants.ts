@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a checkpoint is a computed position',
     issue: 'A2',
-    file: 'src/processes/openWork.ts',
+    file: 'src/processes/openTasks.ts',
     find: `if ('after' in origin) return origin.after`,
     replace: `if ('after' in origin) return origin.after === 'start' ? origin.after : origin.after - 1n`,
   },
@@ -46,8 +46,8 @@ export const mutants: readonly Mutant[] = [
     name: 'an event that cannot be read stops its process',
     issue: 'A5',
     file: 'src/processes/eventIntake.ts',
-    find: `    parked.set(place.key, stored.position)
-    return { ...row, reason: reasonOf(error), attempts: 1 }`,
+    find: `    parking.note(rows)
+    return rows`,
     replace: `    throw error`,
   },
   {
@@ -69,7 +69,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a fact that comes late is not noted as late',
     issue: 'A6',
     file: 'src/feeds/arrivals.ts',
-    find: `      await sql(ARRIVES_LATE, [event.position])`,
+    find: `      await sql(ARRIVE_LATE, [event.position])`,
     replace: ``,
   },
   {
@@ -82,19 +82,17 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the parked keys are read before the checkpoint is taken over',
     issue: 'A12',
-    file: 'src/feeds/deliveryWithParking.ts',
-    find: `  const parked = await parkedKeys(database.sql, name)`,
-    replace: `  const parked = new Set<string>()`,
+    file: 'src/feeds/parking.ts',
+    find: `  const waiting = await firstParkedPositions(database.sql, name)`,
+    replace: `  const waiting = new Map<string, bigint>()`,
   },
   {
     name: 'a batch with poison is written without its epoch',
     issue: 'A13',
     file: 'src/feeds/readModelWriter.ts',
-    find: `  await parts.database.transaction(async sql => {
-    await moveCheckpoint(sql, [member.model.name], batch.position, batch.epoch)
-    const streams`,
-    replace: `  await parts.database.transaction(async sql => {
-    const streams`,
+    find: `  await parking.parkAfter(async sql => {
+    await moveCheckpoint(sql, [model.name], batch.position, batch.epoch)`,
+    replace: `  await parking.parkAfter(async sql => {`,
   },
   {
     name: 'tables of another log are served',
@@ -138,11 +136,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the checkpoint moves before the broker has acknowledged',
     file: 'src/feeds/deliveryWithParking.ts',
-    find: `        const rows = await sendAll(facts)
-        if (rows.length === 0) return commit(database.sql)`,
+    find: `        const rows = await sendAll(dependencies, attempt, parking, facts)`,
     replace: `        await commit(database.sql)
-        const rows = await sendAll(facts)
-        if (rows.length === 0) return`,
+        const rows = await sendAll(dependencies, attempt, parking, facts)`,
   },
   {
     name: 'an append that lost its race is taken for one that won',
@@ -191,13 +187,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'recovery never comes',
-    file: 'src/processes/processManager.ts',
+    file: 'src/processes/openTasks.ts',
     find: `dueAtMs <= world.monotonicMs()`,
     replace: `dueAtMs <= world.monotonicMs() - 3_600_000`,
   },
   {
     name: 'grace periods are measured by the wall clock',
-    file: 'src/processes/processManager.ts',
+    file: 'src/processes/openTasks.ts',
     find: `dueAtMs <= world.monotonicMs()`,
     replace: `dueAtMs <= world.now()`,
   },
@@ -291,22 +287,24 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a fact overtakes one of its key that is parked',
-    file: 'src/feeds/deliveryWithParking.ts',
-    find: `        for (const { key } of rows) parked.add(key)`,
-    replace: ``,
+    file: 'src/feeds/parking.ts',
+    find: `    note(rows)
+  }`,
+    replace: `  }`,
   },
   {
     name: 'what waits behind a parked fact is dropped',
     file: 'src/feeds/deliveryWithParking.ts',
-    find: `    const rows = rowsOf(parked.size === 0 ? [] : facts.filter(({ key }) => parked.has(key)))`,
-    replace: `    const rows = rowsOf([])`,
+    find: `  const rows = parking.rowsOf(referencesOf(waiting))`,
+    replace: `  const rows = parking.rowsOf([])`,
   },
   {
     name: 'a replay of what is parked ends at a failure as if it were done',
-    file: 'src/feeds/deliveryWithParking.ts',
-    find: `    if (fact.requested === null || !(await serveOne(fact))) return false`,
-    replace: `    if (fact.requested === null) return false
-    else await serveOne(fact)`,
+    file: 'src/feeds/parking.ts',
+    find: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
+  return failure === undefined`,
+    replace: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
+  return true`,
   },
   {
     name: 'a read model counts an event twice as new',
@@ -318,9 +316,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a read model and its checkpoint part',
     file: 'src/feeds/readModelWriter.ts',
     find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    for (const member of behind) {`,
-    replace: `    await moveCheckpoint(parts.database.sql, names, batch.position, batch.epoch)
-    for (const member of behind) {`,
+    for (const readModel of behind) {`,
+    replace: `    await moveCheckpoint(database.sql, names, batch.position, batch.epoch)
+    for (const readModel of behind) {`,
   },
   {
     name: 'an export does not wait for what was written before it',
@@ -353,13 +351,13 @@ export const mutants: readonly Mutant[] = [
     name: 'exports are begun in the order in which they were asked for, whoever asked',
     issue: 'B14',
     file: 'src/processes/exports/exports.ts',
-    find: `const next = turns.next(due, [...running.keys()])`,
+    find: `const next = fairness.next(due, [...running.keys()])`,
     replace: `const [next] = due`,
   },
   {
     name: 'turns do not count the exports under way',
     issue: 'B14',
-    file: 'src/processes/exports/turnsByTenant.ts',
+    file: 'src/processes/exports/tenantFairness.ts',
     find: `return [busy.get(tenant)?.length ?? 0, last.get(tenant) ?? 0]`,
     replace: `return [0, last.get(tenant) ?? 0]`,
   },

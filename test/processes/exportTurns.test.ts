@@ -1,15 +1,15 @@
 import { expect } from 'chai'
 import { operationEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
-import { moveCheckpoint, takeCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { moveCheckpoint, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { sources } from '../../src/processes/exports/sources.ts'
 import { context } from '../commands/kit.ts'
-import { startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import { id, requestExport } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 /** Wakes the process, and lets no time pass: an attempt that failed is not tried again. */
@@ -23,7 +23,7 @@ describe('exports of several tenants', function () {
   let log: MemoryLog
   let world: HeldWorld
   let ledger: Ledger
-  let driven: Driven
+  let driven: DrivenRun
 
   before(async () => {
     postgres = await startTestPostgres()
@@ -43,7 +43,7 @@ describe('exports of several tenants', function () {
   /** The read model has everything that was written, so that an export need not wait for it. */
   const reflect = async (): Promise<void> => {
     const { name } = sources[requestExport.resource]
-    await takeCheckpoint(database.sql, name, EPOCH)
+    await acquireCheckpoint(database.sql, name, EPOCH)
     await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
   }
   const begun = (): readonly string[] =>
@@ -53,7 +53,7 @@ describe('exports of several tenants', function () {
     for (const n of [1, 2, 3]) await request(n, 'many')
     await request(4, 'one')
     await reflect()
-    await driven.takeNews()
+    await driven.processNew()
     await until(async () => {
       await world.pass(AT_ONCE_MS)
       return begun().length === 2

@@ -8,10 +8,10 @@ import type { Database } from '../../src/ports.ts'
 import { fulfilment } from '../../src/processes/fulfilment.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { context, newPayment, typesIn } from '../commands/kit.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
+import { createHeldWorld, type DrivenRun, drive, type HeldWorld, noFailure } from './harness.ts'
 
 const GRACE_MS = REQUEST_GRACE_MS
 const TICK_MS = 250
@@ -23,7 +23,7 @@ describe('the fulfilment process', function () {
   let log: MemoryLog
   let world: HeldWorld
   let ledger: Ledger
-  let process: Driven
+  let process: DrivenRun
 
   const orderTypes = () => typesIn(log.events, `order-${id('ord')}`)
   const invoiceTypes = (n = 1) => typesIn(log.events, `invoice-${id('inv', n)}`)
@@ -31,9 +31,9 @@ describe('the fulfilment process', function () {
     handle(ledger, orderEntity, id('ord'), { command, context: context() })
   const onInvoice = (command: Parameters<typeof invoiceEntity.aggregate.decider.decide>[0]) =>
     handle(ledger, invoiceEntity, id('inv'), { command, context: context() })
-  /** Takes in what is new, and lets the process do what is due. */
+  /** Processes new events, and lets the process finish due tasks. */
   const settle = async (timeMs = TICK_MS): Promise<void> => {
-    await process.takeNews()
+    await process.processNew()
     await world.pass(timeMs)
   }
 
@@ -53,7 +53,7 @@ describe('the fulfilment process', function () {
   })
   afterEach(() => process.stop().catch(() => undefined))
 
-  it('raises the invoice that an order has taken, when its request has died', async () => {
+  it('raises the invoice of an invoiced order whose request ended early', async () => {
     await settle(GRACE_MS - 1)
     expect(invoiceTypes()).to.deep.equal([])
     await world.pass(1)
@@ -62,8 +62,8 @@ describe('the fulfilment process', function () {
     expect(row).to.include({ order_id: id('ord'), amount_due: 2500n, due_date: '2026-03-01', created_by: 'clerk' })
   })
 
-  it('raises it once, though the request does so too', async () => {
-    await process.takeNews()
+  it('raises it once, even if the request does so too', async () => {
+    await process.processNew()
     await onInvoice({
       type: 'RaiseInvoice',
       order_id: id('ord'),
@@ -77,12 +77,12 @@ describe('the fulfilment process', function () {
     expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
   })
 
-  it('stays behind the order whose invoice is not raised yet', async () => {
-    await process.takeNews()
+  it('keeps its checkpoint before the order whose invoice is not raised yet', async () => {
+    await process.processNew()
     const invoicedAt = log.events[1]?.position ?? 0n
     expect((await positionOf(database.sql, 'fulfilment')) < invoicedAt).to.equal(true)
     await world.pass(GRACE_MS)
-    await process.takeNews()
+    await process.processNew()
     expect(await positionOf(database.sql, 'fulfilment')).to.equal(log.head())
   })
 
@@ -112,14 +112,14 @@ describe('the fulfilment process', function () {
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened'])
     })
 
-    it('leaves an order alone that has another invoice by then, though it sees the whole log again', async () => {
+    it('ignores an order that has another invoice by then, when it reads the log again', async () => {
       await onInvoice({ type: 'VoidInvoice', reason: null })
       await settle()
       await onOrder(invoiceOrder(2))
       await database.sql('update checkpoints set position = -1')
       const own = createLedger(log.open(), world)
       const again = await drive(feedOf(fulfilment(own), { database, ledger: own, onFailure: noFailure }), log)
-      await again.takeNews()
+      await again.processNew()
       await world.pass(TICK_MS)
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened', 'OrderInvoiced'])
       await again.stop()

@@ -12,11 +12,11 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, StoredEvent, World } from '../../src/ports.ts'
 import { manifestsFeed } from '../../src/processes/manifests.ts'
 import { context } from '../commands/kit.ts'
-import { feedAll, startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { feedAll, startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { eventually } from '../support/client.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -36,12 +36,12 @@ describe('the manifests process', function () {
   let log: MemoryLog
   let world: HeldWorld
   let ledger: Ledger
-  const running: Driven[] = []
+  const running: DrivenRun[] = []
   let orders = 0
   let epoch = 0n
   let asleep = 0
 
-  const start = async (): Promise<Driven> => {
+  const start = async (): Promise<DrivenRun> => {
     epoch += 1n
     const sleep: World['sleep'] = async (timeMs, signal) => {
       asleep += 1
@@ -54,7 +54,7 @@ describe('the manifests process', function () {
     await eventually(async () => asleep === running.length)
     return driven
   }
-  const stop = async (one: Driven): Promise<void> => {
+  const stop = async (one: DrivenRun): Promise<void> => {
     await one.stop()
     running.splice(running.indexOf(one), 1)
   }
@@ -74,7 +74,7 @@ describe('the manifests process', function () {
     log.events.filter(({ stream }) => stream === `manifest-${manifestIdOf(topic)}`)
   const sealedOf = (topic: string): Sealed[] => manifestsOf(topic).map(({ data }) => data as Sealed)
   const all = () => MANIFEST_TOPICS.flatMap(sealedOf)
-  /** Time passes, and whoever wakes comes to the end of what there is to do: then all of them sleep again. */
+  /** Lets time pass, and waits until all work that it began has ended. */
   const pass = async (timeMs: number): Promise<void> => {
     await world.pass(timeMs)
     await eventually(async () => asleep === running.length)
@@ -90,7 +90,7 @@ describe('the manifests process', function () {
     createHash('sha256')
       .update(ids.map(one => `${one}\n`).join(''))
       .digest('hex')
-  /** Every manifest of the topic says what is in the log between its ends, and the chain has neither gap nor overlap. */
+  /** Each manifest of the topic counts the facts of the log in its range, and the ranges have no gap and no overlap. */
   const expectHonest = (category: string): void => {
     let next = 0n
     for (const { topic, from_position, to_position, count, sha256 } of sealedOf(topicOf(category))) {
@@ -122,7 +122,7 @@ describe('the manifests process', function () {
     for (const one of running.splice(0)) await one.stop().catch(() => undefined)
   })
 
-  it('says nothing of a ledger without facts, however late it gets', async () => {
+  it('seals nothing in a ledger without facts, at any time', async () => {
     await start()
     await pass(5 * HOUR_MS)
     expect(log.events).to.deep.equal([])
@@ -146,7 +146,7 @@ describe('the manifests process', function () {
     expectHonest('invoice')
   })
 
-  it('seals once an hour, quiet hours too', async () => {
+  it('seals once an hour, also without facts', async () => {
     await order()
     await project()
     await start()
@@ -161,7 +161,7 @@ describe('the manifests process', function () {
     expectHonest('order')
   })
 
-  it('catches up after downtime with one manifest for all the hours', async () => {
+  it('catches up after downtime with one manifest for all hours', async () => {
     await order()
     await project()
     const first = await start()
@@ -177,7 +177,7 @@ describe('the manifests process', function () {
     expectHonest('order')
   })
 
-  it('does not seal again in the hour in which another one did, a restart included', async () => {
+  it('does not seal again in an hour that was sealed, also after a restart', async () => {
     await order()
     await project()
     const first = await start()
@@ -190,7 +190,7 @@ describe('the manifests process', function () {
     expect(sealedOf('ledger.order.v1')).to.have.length(1)
   })
 
-  it('seals what the facts have got to, and the rest an hour later', async () => {
+  it('seals up to the checkpoint of the facts, and the rest an hour later', async () => {
     await order()
     await project()
     await order()
@@ -202,7 +202,7 @@ describe('the manifests process', function () {
     expectHonest('order')
   })
 
-  it('cannot seal the same twice, two at once', async () => {
+  it('cannot seal the same facts twice when two run at once', async () => {
     for (let n = 0; n < 20; n += 1) await order()
     await project()
     for (let n = 0; n < 3; n += 1) await start()
@@ -211,7 +211,7 @@ describe('the manifests process', function () {
     expectHonest('order')
   })
 
-  it('counts again when it has lost the race, from behind what the other one has sealed', async () => {
+  it('counts again after a lost race, from the end of the other manifest', async () => {
     await order()
     await project()
     const mine = createLedger(log.open(), world)
@@ -241,7 +241,7 @@ describe('the manifests process', function () {
     expectHonest('order')
   })
 
-  it('does not seal what a table holds that is being made anew', async () => {
+  it('does not seal a table that is being rebuilt', async () => {
     await order()
     await project()
     const answers = [1n, 0n]
@@ -255,7 +255,7 @@ describe('the manifests process', function () {
     expect(all()).to.deep.equal([])
   })
 
-  it('speaks in the name of the house, whose facts no tenant is shown', async () => {
+  it('acts as the system tenant, whose facts no other tenant can read', async () => {
     await order()
     await project()
     await start()

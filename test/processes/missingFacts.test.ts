@@ -4,13 +4,13 @@ import { jsonl } from '../../src/adapters/files/jsonl.ts'
 import { proveFacts } from '../../src/commands/factCounts.ts'
 import { FACTS, sealManifest } from '../../src/commands/manifests.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { parkedOf } from '../../src/feeds/deadLetters.ts'
+import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
 import { makeFile } from '../../src/processes/exports/file.ts'
 import { realWorld } from '../../src/world.ts'
-import { createTestLedger, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { createTestLedger, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { sharedService } from '../support/service.ts'
 import { caller, startVariant } from '../support/variants.ts'
@@ -19,7 +19,7 @@ const TOPIC = 'ledger.invoice.v1'
 const FACT_TYPES = ['InvoiceApproved', 'InvoicePaid', 'InvoiceVoided']
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-describe('a proof of facts, while the projector holds some back,', function () {
+describe('a proof of facts, while the projector has some parked,', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let log: MemoryLog
@@ -51,7 +51,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
       .digest('hex')
   const invoiceFacts = (): readonly StoredEvent[] => log.events.filter(({ type }) => FACT_TYPES.includes(type))
   const visible = (): string[] => invoiceFacts().flatMap(({ id, stream }) => (stream.endsWith(key) ? [] : [id]))
-  /** Of those that are held back the facts, and the one that may be a fact for all that this build knows. */
+  /** The parked facts, and the parked event that may be a fact of a newer build. */
   const missing = () =>
     held
       .filter(({ type }) => type === 'InvoiceVanished' || FACT_TYPES.includes(type))
@@ -60,7 +60,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
     const serving = run.background?.()
-    await until(async () => (await parkedOf(database.sql, FACTS, key)).length === 0)
+    await until(async () => (await parkedOfKey(database.sql, FACTS, key)).length === 0)
     stop.abort()
     await serving
   }
@@ -70,7 +70,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     return (await sealManifest({ ledger, sql: database.sql, projectedUpTo: reached }, TOPIC, 'test')).sealed
   }
 
-  it('that is sealed names them, and stays true when they come', async () => {
+  it('that is sealed names them, and stays true when they are replayed', async () => {
     const end = head()
     const sealed = await seal()
     expect(sealed).to.deep.include({ count: visible().length, sha256: hashOf(visible()), to_position: end })
@@ -83,7 +83,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     expect(hashOf(all.filter(id => !named.has(id)))).to.equal(sealed?.sha256)
   })
 
-  it('that is sealed ends before what it could no longer name', async () => {
+  it('that is sealed ends before facts that exceed the list of missing ones', async () => {
     const [first] = missing()
     await database.sql(
       `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
@@ -103,7 +103,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     expect(next?.missing?.[0]?.id).to.equal('held-99')
   })
 
-  it('is counted again when one of them comes in the midst of it', async () => {
+  it('is counted again when one of them is replayed meanwhile', async () => {
     let isFirst = true
     const sql: Sql = async (text, values) => {
       const rows = await database.sql(text, values)
@@ -118,7 +118,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     expect(proof).to.deep.equal({ topic: TOPIC, count: all.length, sha256: hashOf(all), missing: [] })
   })
 
-  it('at GET /events/manifest names them, to their own tenant alone', async () => {
+  it('at GET /events/manifest names them to their own tenant alone', async () => {
     const read = async (tenant: string) => {
       const variant = await startVariant(await sharedService(), {
         database: () => database,
@@ -136,7 +136,7 @@ describe('a proof of facts, while the projector holds some back,', function () {
     expect(await read('another')).to.deep.include({ count: 0, missing: [] })
   })
 
-  it('of an export ends before them, and elsewhere where the table does', async () => {
+  it('of an export ends before them, and for other tables at the checkpoint', async () => {
     const formats = { csv: jsonl, jsonl, parquet: jsonl }
     const parts = { database, ledger: createTestLedger(log), formats, log: silent }
     const exported = async (resource: 'invoices' | 'orders', tenant: string) => {

@@ -6,11 +6,11 @@ import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/world.ts'
 import { context } from '../commands/kit.ts'
-import { createReports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { createReports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 
-describe('a process whose run is broken off', function () {
+describe('a process manager whose run fails', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
 
@@ -19,7 +19,7 @@ describe('a process whose run is broken off', function () {
   })
   after(() => postgres.stop())
 
-  /** The database, but for the next move of a checkpoint after `fail` was called. */
+  /** A database on which the next move of a checkpoint fails after `fail` was called. */
   const failing = (database: Database) => {
     let failures = 0
     let failed = 0
@@ -32,7 +32,7 @@ describe('a process whose run is broken off', function () {
     return { database: { ...database, sql }, fail: () => void (failures += 1), failed: () => failed }
   }
 
-  it('ends the task that it is at before the next run begins, which then ends those that are left', async () => {
+  it('ends the current task before the next run begins, which then finishes the others', async () => {
     const log = createMemoryLog()
     const ledger = createLedger(log.open(), realWorld())
     const { database, fail, failed } = failing(await postgres.ledgerDatabase())

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { orderEntity, subscriptionEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { type Allowance, newSubscriptionId, topicNamesOf } from '../../src/commands/subscriptions.ts'
-import { parkedOf, requestParked } from '../../src/feeds/deadLetters.ts'
+import { parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
@@ -13,7 +13,7 @@ import { realWorld } from '../../src/world.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { context } from '../commands/kit.ts'
-import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createOrder, createSubscription, id as orderId } from '../streams/samples.ts'
 
@@ -22,12 +22,12 @@ const IDLE_STATEMENTS_A_SECOND_MAX = 30
 const WATCHED_MS = 2_000
 const BOTH = ['order.created', 'invoice.paid']
 
-/** A broker that answers for some topics only. */
+/** A broker that answers for some topics alone. */
 const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
   const calls: string[] = []
-  /** While it is set, work on topics takes until it resolves. */
+  /** While it is set, work on topics waits for it. */
   const slow: { until?: PromiseWithResolvers<void> } = {}
   const check = (topics: readonly string[]): void => {
     const refused = topics.find(topic => dead.has(topic))
@@ -126,7 +126,7 @@ describe('the delivery of subscriptions', function () {
     )
     return rows.map(({ id }) => id)
   }
-  /** Facts that come later. */
+  /** Appends more facts. */
   const fillMore = async (): Promise<void> => {
     const command = { ...createOrder, claim: null }
     await handle(ledger, orderEntity, orderId('ord', 77), { command, context: context(), isNew: true })
@@ -137,7 +137,7 @@ describe('the delivery of subscriptions', function () {
       return wanted.length > 0 && sentTo(id).length === wanted.length
     })
 
-  it('sends the facts of the types that were asked for, in the order of the journal', async () => {
+  it('sends the facts of the subscribed types, in the order of the log', async () => {
     const [both, paid] = [await subscribe(), await subscribe(['invoice.paid'])]
     await delivered(both)
     await delivered(paid, ['invoice.paid'])
@@ -145,7 +145,7 @@ describe('the delivery of subscriptions', function () {
     expect(idsOf(sentTo(paid))).to.deep.equal(await journal(['invoice.paid']))
   })
 
-  it(`costs next to nothing for ${IDLE} that are idle`, async () => {
+  it(`runs one query a round for ${IDLE} idle subscriptions`, async () => {
     const ids = await Promise.all(Array.from({ length: IDLE }, () => subscribe(['invoice.paid'])))
     for (const id of ids) await delivered(id, ['invoice.paid'])
     await delay(WATCHED_MS)
@@ -156,7 +156,7 @@ describe('the delivery of subscriptions', function () {
     expect(aSecond).to.be.below(IDLE_STATEMENTS_A_SECOND_MAX)
   })
 
-  it('goes on for the others while the topic of one makes trouble, which is made good later', async () => {
+  it('continues for the others while the topic of one fails, which catches up later', async () => {
     const sick = await subscribe()
     await delivered(sick)
     broker.dead.add(topicNamesOf(sick).topic)
@@ -173,7 +173,7 @@ describe('the delivery of subscriptions', function () {
     expect(ensured, 'looked at again').to.have.length.above(1)
   })
 
-  it('goes on while topics of others are made and removed, however long that takes', async () => {
+  it('continues while topics of others are created and deleted, for any time', async () => {
     const [flowing, leaving] = [await subscribe(), await subscribe()]
     await delivered(flowing)
     await delivered(leaving)
@@ -199,7 +199,7 @@ describe('the delivery of subscriptions', function () {
       ).to.have.length(1)
   })
 
-  it('ends when it is no longer allowed, takes the right away, and says why', async () => {
+  it('ends when the permission is withdrawn, revokes the rights, and records why', async () => {
     const id = await subscribe(BOTH, 'books')
     await delivered(id)
     expect(broker.calls).to.include(`grant books ${topicNamesOf(id).groupPrefix}`)
@@ -213,7 +213,7 @@ describe('the delivery of subscriptions', function () {
     expect(sentTo(id)).to.have.length(count)
   })
 
-  it('begins nothing for one that was never allowed', async () => {
+  it('creates nothing for a subscription that never had the permission', async () => {
     allowance = { allowed: false, reason: 'tenant_suspended' }
     const id = await subscribe(BOTH, 'books')
     await until(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
@@ -221,7 +221,7 @@ describe('the delivery of subscriptions', function () {
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
   })
 
-  it('clears away what is deleted', async () => {
+  it('deletes the topics of a deleted subscription', async () => {
     const id = await subscribe()
     await delivered(id)
     await send(id, { type: 'DeleteSubscription' })
@@ -229,7 +229,7 @@ describe('the delivery of subscriptions', function () {
     await until(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
   })
 
-  it('holds back the key of an event that the journal cannot take, until it is there', async () => {
+  it('holds back the key of an event that the facts projection has parked, until it is replayed', async () => {
     const order = log.events.find(({ type }) => type === 'OrderCreated')
     if (order === undefined) return expect.fail('an order')
     const key = order.stream.slice(order.stream.indexOf('-') + 1)
@@ -237,9 +237,9 @@ describe('the delivery of subscriptions', function () {
     const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderVanished', data: {} }
     await log.open().append(order.stream, [{ ...poison, metadata: order.metadata }], revision)
     const other = log.events.find(({ type, stream }) => type === 'OrderCreated' && stream !== order.stream)
-    await until(async () => (await parkedOf(database.sql, 'facts_v1', key)).length === 1)
-    // Something behind it, so that the journal has passed it.
-    const [parked] = await parkedOf(database.sql, 'facts_v1', key)
+    await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 1)
+    // A later event, so that the facts projection has passed the parked one.
+    const [parked] = await parkedOfKey(database.sql, 'facts_v1', key)
     const position = (parked?.position ?? 0n) + 1n
     await database.sql(
       `insert into facts_v1 (position, tenant_id, type, subject, at, event) select $1, tenant_id, type, subject, at, event
@@ -248,16 +248,16 @@ describe('the delivery of subscriptions', function () {
     )
     await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [position])
     const [id, foreign] = [await subscribe(), await subscribe(['invoice.paid'])]
-    await until(async () => (await parkedOf(database.sql, id, key)).length === 1)
+    await until(async () => (await parkedOfKey(database.sql, id, key)).length === 1)
     await delivered(foreign, ['invoice.paid'])
     const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
     await until(async () => (await database.sql(reached, [foreign, position])).length > 0)
-    expect(await parkedOf(database.sql, foreign, key), 'another one is not even told').to.deep.equal([])
+    expect(await parkedOfKey(database.sql, foreign, key), 'another one is not even told').to.deep.equal([])
     await until(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
     const count = sentTo(id).length
 
     await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await until(async () => (await parkedOf(database.sql, id, key))[0]?.requested === null)
+    await until(async () => (await parkedOfKey(database.sql, id, key))[0]?.requested === null)
     expect(sentTo(id), 'not yet').to.have.length(count)
 
     await database.sql(
@@ -267,19 +267,19 @@ describe('the delivery of subscriptions', function () {
     )
     await database.sql(`delete from parked_facts where delivery = 'facts_v1'`)
     await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await until(async () => (await parkedOf(database.sql, id, key)).length === 0)
+    await until(async () => (await parkedOfKey(database.sql, id, key)).length === 0)
     expect(sentTo(id)).to.have.length(count + 1)
     expect(sentTo(id).at(-1)?.key).to.equal(key)
   })
 
-  it('goes on for the others when a build cannot read an event of one, and for that one when it is discarded', async () => {
+  it('continues for the others when an event of one cannot be decoded, and for that one when it is discarded', async () => {
     const id = await subscribe()
     await delivered(id)
     const stream = `subscription-${id}`
     const created = log.events.find(event => event.stream === stream)
     const poison = { id: '00000000-0000-8000-a000-00000000beef', type: 'SubscriptionVanished', data: {} }
     await log.open().append(stream, [{ ...poison, metadata: created?.metadata ?? {} }], 0n)
-    await until(async () => (await parkedOf(database.sql, 'subscriptions_v1', id)).length === 1)
+    await until(async () => (await parkedOfKey(database.sql, 'subscriptions_v1', id)).length === 1)
     await fillMore()
     const other = await subscribe()
     await delivered(other)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createTurns } from '../../src/processes/exports/turnsByTenant.ts'
+import { createTenantFairness } from '../../src/processes/exports/tenantFairness.ts'
 
 type Job = { readonly tenant: string; readonly n: number }
 const jobs = (tenant: string, count: number): Job[] => Array.from({ length: count }, (_, n) => ({ tenant, n }))
@@ -7,7 +7,7 @@ const jobs = (tenant: string, count: number): Job[] => Array.from({ length: coun
 describe('turns by tenant', () => {
   /** Begins jobs as places become free, the oldest under way ends first. */
   const play = (waiting: readonly Job[], places: number): Job[] => {
-    const turns = createTurns<Job>(({ tenant }) => tenant)
+    const turns = createTenantFairness<Job>(({ tenant }) => tenant)
     const due = [...waiting]
     const underWay: Job[] = []
     const begun: Job[] = []
@@ -40,7 +40,7 @@ describe('turns by tenant', () => {
   })
 
   it('go to the tenant with the fewest jobs under way, although its last turn was later', () => {
-    const turns = createTurns<Job>(({ tenant }) => tenant)
+    const turns = createTenantFairness<Job>(({ tenant }) => tenant)
     const [slow, slowNext] = jobs('a', 2) as [Job, Job]
     const [quick, quickNext] = jobs('b', 2) as [Job, Job]
     expect(turns.next([slow, slowNext, quick, quickNext], [])).to.equal(slow)
@@ -49,7 +49,7 @@ describe('turns by tenant', () => {
   })
 
   it('go to a tenant that has come just now, before the next of one that has had many', () => {
-    const turns = createTurns<Job>(({ tenant }) => tenant)
+    const turns = createTenantFairness<Job>(({ tenant }) => tenant)
     const [first, second, third] = jobs('a', 3) as [Job, Job, Job]
     const newcomer = { tenant: 'b', n: 0 }
     expect(turns.next([first, second, third], [])).to.equal(first)

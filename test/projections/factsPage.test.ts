@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FactsRequest, placeBefore } from '../../projections/facts/queries.ts'
 import type { Database } from '../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 
 const FACTS = 30_000
 /** A page that looked at all of them would read every one. */

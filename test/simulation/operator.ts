@@ -1,6 +1,6 @@
 import { createLedger } from '../../src/commands/handle.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
-import { type ParkedFact, parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { type ParkedEvent, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { resetTables } from '../../src/commands/tablesReset.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
@@ -34,7 +34,7 @@ const insistently = async (machine: Machine, work: () => Promise<void>): Promise
     }
 }
 
-export const discardedName = ({ delivery, position }: Pick<ParkedFact, 'delivery' | 'position'>): string =>
+export const discardedName = ({ delivery, position }: Pick<ParkedEvent, 'delivery' | 'position'>): string =>
   `${delivery} ${position}`
 
 /** Asks for everything that waits; poison of a newer build stays where it is, or is discarded. */

@@ -1,5 +1,5 @@
 import { PGlite } from '@electric-sql/pglite'
-import { createTables } from '../../src/feeds/schema.ts'
+import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database, Row } from '../../src/ports.ts'
 import { type Field, messages, readReply, type Reply } from './protocol.ts'
 
@@ -96,7 +96,7 @@ export const openEngine = async (): Promise<Engine> => {
   await run(
     'set timezone = utc; set datestyle = iso; set synchronous_commit = off; set plan_cache_mode = force_generic_plan',
   )
-  await createTables(asDatabase(run))
+  await createLedgerTables(asDatabase(run))
   const found = await run<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'public' order by tablename`,
   )

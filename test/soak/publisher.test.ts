@@ -5,7 +5,7 @@ import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { realWorld } from '../../src/world.ts'
 import { context } from '../commands/kit.ts'
 import { duplicatesIn, expectNothingButDuplicates, gather } from '../faults/publisherEvidence.ts'
-import { openStage, type Publisher, type Stage } from '../faults/publisherStage.ts'
+import { openPublisherHarness, type Publisher, type PublisherHarness } from '../faults/publisherHarness.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { inParallel } from '../support/client.ts'
 import { describeWithOwnBroker } from '../support/kafka.ts'
@@ -23,15 +23,15 @@ const TENANTS = ['acme', 'globex'] as const
 describeWithOwnBroker('100,000 facts through the worst', function () {
   this.timeout(1_800_000)
 
-  let stage: Stage
+  let harness: PublisherHarness
   let ledger: Ledger
   const say = (line: string): void => void process.stdout.write(`      ${line}\n`)
 
   before(async () => {
-    stage = await openStage()
-    ledger = createLedger(stage.store, realWorld())
+    harness = await openPublisherHarness()
+    ledger = createLedger(harness.store, realWorld())
   })
-  after(() => stage.close())
+  after(() => harness.close())
 
   /** Two facts of one key: an order is created and cancelled. */
   const cancelledOrder = async (n: number): Promise<void> => {
@@ -57,7 +57,7 @@ describeWithOwnBroker('100,000 facts through the worst', function () {
     let kills = 0
     const killing = (async () => {
       while (kills < KILLS) {
-        const publisher: Publisher = await stage.startPublisher()
+        const publisher: Publisher = await harness.startPublisher()
         await delay(Math.random() * LIFE_MAX_MS)
         await publisher.end('SIGKILL')
         kills += 1
@@ -66,22 +66,22 @@ describeWithOwnBroker('100,000 facts through the worst', function () {
     await Promise.all([commit(0, third), killing])
     say(`killed ${kills} times; now the broker is away for ${OUTAGE_MS / 1_000} s`)
 
-    await stage.startPublisher()
-    await stage.cutBroker()
+    await harness.startPublisher()
+    await harness.cutBroker()
     await Promise.all([commit(third, 2 * third), delay(OUTAGE_MS)])
-    await stage.restoreBroker()
+    await harness.restoreBroker()
 
-    stage.proxy.loseAnswers(ANSWERS_LOST)
+    harness.proxy.loseAnswers(ANSWERS_LOST)
     await Promise.all([commit(2 * third, orders), delay(BAD_WAY_MS)])
-    stage.proxy.loseAnswers(0)
-    say(`${stage.proxy.lost()} answers of the broker were lost on their way`)
+    harness.proxy.loseAnswers(0)
+    say(`${harness.proxy.lost()} answers of the broker were lost on their way`)
 
-    const evidence = await gather(stage, TENANTS)
+    const evidence = await gather(harness, TENANTS)
     say(
       `${evidence.committed.length} facts, ${evidence.published.length} messages, ${duplicatesIn(evidence)} of them again`,
     )
     expect(evidence.committed.length).to.equal(FACTS)
-    expect(stage.proxy.lost()).to.be.greaterThan(0)
+    expect(harness.proxy.lost()).to.be.greaterThan(0)
     expect(duplicatesIn(evidence)).to.be.greaterThan(0)
     expectNothingButDuplicates(evidence)
   })

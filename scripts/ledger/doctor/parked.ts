@@ -1,4 +1,4 @@
-import { parkedSummary } from '../../../src/feeds/deadLetters.ts'
+import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../../src/ports.ts'
 import { type Check, finding, ok } from './finding.ts'
 

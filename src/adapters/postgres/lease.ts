@@ -11,11 +11,12 @@
  * throw.
  */
 
-import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig } from 'pg'
 import type { Database, Sql } from '../../ports.ts'
+import { leaseLock } from '../../schema/locks.ts'
+import { tableStatements } from '../../schema/tables.ts'
 
 export type LeaseOptions = {
   /** The interval at which a waiting process tries the lock. */
@@ -32,12 +33,6 @@ type Work = Parameters<Database['exclusively']>[2]
 
 const RETRY_MAX_MS = 2_000
 const END_MAX_MS = 1_000
-
-const SCHEMA = `
-  select pg_advisory_xact_lock(hashtextextended('ledger_meta', 0));
-  create schema if not exists ledger_meta;
-  create table if not exists ledger_meta.leases (
-    name text primary key, epoch bigint not null, holder text not null, taken_at timestamptz not null)`
 
 const TAKE = `
   insert into ledger_meta.leases as lease (name, epoch, holder, taken_at) values ($1, 1, $2, clock_timestamp())
@@ -60,9 +55,6 @@ export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void
   const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
   if (lease?.epoch !== epoch) throw new Replaced(name, epoch, lease?.epoch)
 }
-
-/** Advisory locks are 64-bit numbers; the prefix avoids collisions with other programs in the same database. */
-const lockKey = (name: string): bigint => createHash('sha256').update(`ledger:${name}`).digest().readBigInt64BE()
 
 /** Bounded, since a hung server does not close its side; its session then ends at the idle timeout. */
 const end = async (client: Client): Promise<void> => {
@@ -91,7 +83,9 @@ const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
 /** Waits on one connection. Undefined if `stop` aborted first. */
 const waitForLock = async (client: Client, name: string, stop: AbortSignal, { pollMs }: LeaseOptions) => {
   while (!stop.aborted) {
-    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [lockKey(name)])
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+      leaseLock(name),
+    ])
     if (rows[0]?.taken === true) return true
     await pause(pollMs, stop)
   }
@@ -112,7 +106,7 @@ const tryAcquire = async (
 ): Promise<Held | undefined> => {
   const client = await connect(config, options)
   try {
-    await client.query(SCHEMA)
+    await client.query(await tableStatements('leases'))
     if (await waitForLock(client, name, stop, options)) return { client, epoch: await takeEpoch(client, name) }
   } catch (error) {
     await end(client)

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Counted, Database, RateCounter } from '../../ports.ts'
+import { createTables } from '../../schema/tables.ts'
 
 /** Counters of rate limits. The library stores windows and counts; the HTTP layer compares them with the limits. */
 
@@ -10,11 +11,6 @@ type Limiter = RateLimiterMemory | RateLimiterPostgres
 /** A limit that is never reached: the library only counts, and is given the window with each call. */
 const UNBOUNDED = { points: Number.MAX_SAFE_INTEGER, duration: 60 }
 const TABLE = 'rate_counters_v1'
-/** Unlogged, because counts need not survive a crash and so need not wait for the disk. */
-const CREATE_TABLE = `create unlogged table if not exists ${TABLE}
-  (key varchar(255) primary key, points integer not null default 0, expire bigint)`
-/** The advisory lock that serializes the creation of the table by concurrent processes. */
-const TABLE_LOCK = 5_170_202
 const SHARED_MAX_MS = 500
 const EXCEEDED_MAX = 10_000
 /** The pause of database calls after a failure. */
@@ -125,10 +121,7 @@ export const openSharedCounter = async (
   database: Database,
   onFailure: (error: unknown) => void,
 ): Promise<RateCounter> => {
-  await database.transaction(async sql => {
-    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
-    await sql(CREATE_TABLE)
-  })
+  await createTables(database, 'rateCounters')
   const storeClient = clientOf(database)
   const options = { storeClient, storeType: 'client', tableName: TABLE, tableCreated: true, ...UNBOUNDED }
   const count = inBatches(withFallback(new RateLimiterPostgres(options), onFailure))

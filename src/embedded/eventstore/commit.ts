@@ -24,7 +24,7 @@ import {
   truncationOf,
   undeleted,
 } from './truncation.ts'
-import type { WriteRequest, Written } from './writer.ts'
+import type { WriteRequest, Written } from './writeRequest.ts'
 
 /** The result of a batch: the committed events, and one response for each request, in order. */
 export type Commit = {

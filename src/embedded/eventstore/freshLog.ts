@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { metastreamOf } from './record.ts'
-import type { WriteRequest } from './writer.ts'
+import type { WriteRequest } from './writeRequest.ts'
 
 const TEN_DAYS_S = 864_000
 const THIRTY_DAYS_S = 2_592_000

@@ -3,7 +3,7 @@ import { NO_REVISION } from './record.ts'
 import { SELECT_BY_ID, SELECT_BY_REVISION } from './schema.ts'
 import type { WriterSession } from './storage.ts'
 import type { StreamEntry } from './streams.ts'
-import type { WriteRequest } from './writer.ts'
+import type { WriteRequest } from './writeRequest.ts'
 
 /** The number of events within which an append without an exact expected revision is recognized as a resend. */
 const RESEND_EVENTS_MAX = 1000n

@@ -1,20 +1,4 @@
-/**
- * One table holds everything. A stream's head is its largest revision, its metadata the newest event of `$$stream`, a
- * tombstone an event with the maximal revision, so that nothing must be kept consistent with the events.
- */
-export const SCHEMA = `
-  create table if not exists events (
-    position  bigint primary key,
-    stream    text collate "C" not null,
-    revision  bigint not null,
-    event_id  uuid not null,
-    type      text not null,
-    is_json   boolean not null,
-    data      bytea not null,
-    metadata  bytea not null,
-    created   bigint not null,
-    unique (stream, revision)
-  )`
+/** The statements of the embedded event store. Its table is in src/schema/embeddedEvents.sql. */
 
 const COLUMNS_OF_STREAM = 'position, revision, event_id, type, is_json, data, metadata, created'
 const COLUMNS = 'position, stream, revision, event_id, type, is_json, data, metadata, created'

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { ADVISORY_LOCKS } from '../../schema/locks.ts'
+import { tableStatements } from '../../schema/tables.ts'
 import { StartupError } from '../../startupError.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
-import { SCHEMA, SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
+import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
 
-/** The advisory lock of the node, a number that nothing else in this database uses. */
-const NODE_LOCK = 0x65_73_64_62
 const LOCK_WAIT_MS = 3000
 const LOCK_RETRY_MS = 100
 const CONNECT_TIMEOUT_MS = 2000
@@ -54,7 +54,7 @@ export const openWriterSession = async (connectionString: string): Promise<Write
     (await client.query(queryOf(name, text, values))).rows as Row[]
   try {
     await lockNode(client)
-    await client.query(SCHEMA)
+    await client.query(await tableStatements('embeddedEvents'))
     const [row] = await query<EventRow>('last', SELECT_LAST, [])
     return { last: row && recordOf(row), query, lost, end: () => client.end() }
   } catch (error) {
@@ -69,7 +69,9 @@ export const openWriterSession = async (connectionString: string): Promise<Write
 const lockNode = async (client: pg.Client): Promise<void> => {
   const givenUpAtMs = performance.now() + LOCK_WAIT_MS
   for (;;) {
-    const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [NODE_LOCK])
+    const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [
+      ADVISORY_LOCKS.embeddedEventStore,
+    ])
     if (rows[0]?.held === true) return
     if (performance.now() > givenUpAtMs) throw new NodeAlreadyRunning()
     await sleep(LOCK_RETRY_MS)

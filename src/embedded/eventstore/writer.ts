@@ -1,32 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { commitBatch, type Commit } from './commit.ts'
 import { freshLog } from './freshLog.ts'
-import type { Expected, ProposedEvent } from './record.ts'
 import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
 import { type Streams, openStreams } from './streams.ts'
 import { type Tail, openTail } from './tail.ts'
+import type { WriteRequest, Written } from './writeRequest.ts'
 
 const BATCH_REQUESTS_MAX = 1000
 const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const RECONNECT_MS = 100
 const RECONNECT_MAX_MS = 1000
-
-export type WriteRequest = {
-  readonly kind: 'append' | 'delete' | 'tombstone'
-  readonly stream: string
-  readonly expected: Expected
-  readonly events: readonly ProposedEvent[]
-  readonly bytes: number
-  /** Not begun after this time: milliseconds since 1970. */
-  readonly deadlineMs: number
-}
-
-export type Written =
-  | { readonly kind: 'written'; readonly revision: bigint; readonly position: bigint | undefined }
-  | { readonly kind: 'wrong_version'; readonly actual: bigint }
-  | { readonly kind: 'deleted' }
-  | { readonly kind: 'timeout' }
-  | { readonly kind: 'unavailable'; readonly effect: 'none' | 'unknown' }
 
 type Pending = { readonly request: WriteRequest; readonly settle: (written: Written) => void }
 

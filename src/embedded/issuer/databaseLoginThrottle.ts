@@ -1,4 +1,5 @@
 import type { Database, Sql } from '../../ports.ts'
+import { createTables } from '../../schema/tables.ts'
 import {
   type Attempt,
   keysOf,
@@ -9,10 +10,6 @@ import {
 } from './loginThrottle.ts'
 import { fingerprintOf } from './records.ts'
 
-/** The advisory lock that serializes the creation of the table by concurrent processes. */
-const TABLE_LOCK = 5_170_206
-const CREATE_TABLE = `create table if not exists issuer_login_failures_v1
-  (fingerprint text primary key, failures integer not null, ends_at timestamptz not null)`
 /**
  * The count including this attempt. The row stays locked until the transaction ends, so that attempts are counted one
  * by one.
@@ -61,10 +58,7 @@ const countBoth = async (sql: Sql, attempt: Attempt): Promise<void> => {
  * Rejects with the database's error, since without the database there is no login either.
  */
 export const openDatabaseLoginThrottle = async (database: Database): Promise<LoginThrottle> => {
-  await database.transaction(async sql => {
-    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
-    await sql(CREATE_TABLE)
-  })
+  await createTables(database, 'issuerLoginFailures')
   let sweptAtMs = Number.NEGATIVE_INFINITY
 
   /** In the background; a failed sweep is repeated by the next one. */

@@ -1,12 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import type { Database, Row } from '../../ports.ts'
+import { createTables } from '../../schema/tables.ts'
 import { fingerprintOf, type NewRecord, type Records } from './records.ts'
 import { seal, unseal } from './sealing.ts'
 
 const SWEEP_EVERY_MS = 60_000
-/** The advisory lock that serializes the creation of the table by concurrent processes. */
-const TABLE_LOCK = 5_170_203
-const TABLE = new URL('records.sql', import.meta.url)
 
 const INSERT = `insert into issuer_records_v1 as known (kind, fingerprint, grant_fingerprint, sealed, expires_at)
   values ($1, $2, $3, $4, now() + make_interval(secs => $5))
@@ -36,11 +33,7 @@ const valuesOf = ({ kind, id, payload, lifetimeSeconds }: NewRecord): readonly u
 /** Records in Postgres, which survive restarts. Throws the errors of the database. */
 export const openDatabaseRecords = async (database: Database): Promise<Records> => {
   const { sql } = database
-  const statements = await readFile(TABLE, 'utf8')
-  await database.transaction(async sql => {
-    await sql('select pg_advisory_xact_lock($1)', [TABLE_LOCK])
-    await sql(statements)
-  })
+  await createTables(database, 'issuerRecords')
   let sweptAtMs = Number.NEGATIVE_INFINITY
 
   /**

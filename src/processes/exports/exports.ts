@@ -10,20 +10,19 @@ import { Unavailable } from '../../ports.ts'
 import { type ExportDependencies, makeFile, untilReflected } from './file.ts'
 import { sources } from './sources.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
-import { createTurns } from './turnsByTenant.ts'
-import { createOpenWork } from '../openWork.ts'
+import { createTenantFairness } from './tenantFairness.ts'
+import { createOpenTasks, type OpenTask } from '../openTasks.ts'
 import { contextOf } from '../processManager.ts'
 
 /**
- * Makes the files that were asked for. The log is all the memory there is: what was requested and has not ended is open,
- * and the checkpoint stays behind the oldest of it, so that whoever comes after a crash finds it again and begins anew
- * with a new attempt, from a new cut.
+ * Writes the files of exports. All state is in the log: the checkpoint stays before the oldest open export, so that a
+ * restart finds every one of them again, and makes a new attempt from a new snapshot.
  *
- *   open ─▶ running ─▶ gone, when the log says that it ended: completed, failed, cancelled or expired
+ *   open ─▶ running ─▶ ended, by an event of the operation: completed, failed, cancelled or expired
  *      ▲        │
- *      └────────┘  a part did not answer, or the attempt failed: again, a little later
+ *      └────────┘  a dependency did not answer, or the attempt failed: tried again after RETRY_MS
  *
- * A cancellation comes by the log like everything else, and ends the attempt that is under way within a batch of rows.
+ * A cancellation is an event of the log too, and ends the attempt that is under way within a batch of rows.
  */
 
 const NAME = 'exports'
@@ -36,17 +35,12 @@ const SWEEP_EVERY_MS = 60_000
 const FAILURE_CODE = 'internal_error'
 
 type Request = Recorded<Extract<OperationEvent, { type: 'ExportRequested' }>>
-type Job = {
-  readonly request: Request
-  /** Aborts when the log says that it ended. */
-  readonly ended: AbortController
-  dueAtMs: number
-}
+type Job = OpenTask<Request>
 
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
-/** `run` makes the ids of the events: the same run that sends again is recognised, another one is not taken for it. */
+/** The ids of the events are derived from `run`: a repeated command of one run appends nothing, one of another run does. */
 const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
@@ -59,52 +53,56 @@ const RUN_BYTES = 16
 const newRun = ({ ledger }: ExportDependencies): string =>
   Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
 
-/** One attempt, if the operation still wants one. Throws Unavailable, or what the signal aborted with. */
-const attemptOnce = async (parts: ExportDependencies, request: Request, signal: AbortSignal): Promise<void> => {
+/** One attempt, unless the operation has ended. Throws Unavailable, or the reason of the aborted signal. */
+const attemptOnce = async (dependencies: ExportDependencies, request: Request, signal: AbortSignal): Promise<void> => {
   const { event, id, position, metadata } = request
-  await untilReflected(parts, sources[event.data.resource], position, signal)
-  const run = newRun(parts)
-  const send = sender(parts, request, run)
+  await untilReflected(dependencies, sources[event.data.resource], position, signal)
+  const run = newRun(dependencies)
+  const send = sender(dependencies, request, run)
   const started = await send({ type: 'StartAttempt', run })
-  if (!started.ok) throw new Error(`No attempt at ${id} could be begun.`)
+  if (!started.ok) throw new Error(`StartAttempt of ${id} was refused.`)
   if (started.state.status !== 'running' || started.state.run !== run) return
   const { attempt, terms } = started.state
   try {
-    await deleteEarlier(parts.database.sql, { id, attempt })
-    const summary = await makeFile(parts, { id, attempt, tenant: metadata.tenant, terms }, signal)
+    await deleteEarlier(dependencies.database.sql, { id, attempt })
+    const summary = await makeFile(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
     await send({ type: 'CompleteExport', run, ...summary })
   } catch (error) {
     if (signal.aborted || error instanceof Unavailable) throw error
-    parts.log.error({ operation: id, attempt, error }, 'an attempt at an export failed')
+    dependencies.log.error({ operation: id, attempt, error }, 'an attempt at an export failed')
     await send({ type: 'FailAttempt', run, code: FAILURE_CODE })
     throw error
   }
 }
 
-const expireOverdue = async (parts: ExportDependencies): Promise<void> => {
-  const { database, ledger } = parts
+const expireOverdue = async (dependencies: ExportDependencies): Promise<void> => {
+  const { database, ledger } = dependencies
   const at = new Date(ledger.world.now()).toISOString()
   const { text, values } = overdueOperations(at, EXPIRE_AT_ONCE)
   for (const { id } of await database.sql<{ id: string }>(text, values)) {
     const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
     if (first === undefined) continue
-    const expired = await sender(parts, first, newRun(parts))({ type: 'ExpireOperation', at })
+    const expired = await sender(dependencies, first, newRun(dependencies))({ type: 'ExpireOperation', at })
     if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
   }
 }
 
-const sweep = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
+const deleteStrayFiles = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
   for (const stray of await strayFiles(sql)) await deleteAttempt(sql, stray)
 }
 
-/** Does the work at most once in the time; a part that does not answer is asked again the next time. */
-const every = (periodMs: number, parts: ExportDependencies, work: (parts: ExportDependencies) => Promise<void>) => {
-  const { world } = parts.ledger
+/** Runs the work at most once in a period; after Unavailable it runs again in the next period. */
+const every = (
+  periodMs: number,
+  dependencies: ExportDependencies,
+  work: (dependencies: ExportDependencies) => Promise<void>,
+) => {
+  const { world } = dependencies.ledger
   let dueAtMs = 0
   return async (): Promise<void> => {
     if (world.monotonicMs() < dueAtMs) return
     dueAtMs = world.monotonicMs() + periodMs
-    await work(parts).catch((error: unknown) => {
+    await work(dependencies).catch((error: unknown) => {
       if (!(error instanceof Unavailable)) throw error
     })
   }
@@ -125,40 +123,35 @@ type Jobs = Receiver & {
   readonly allEnded: () => Promise<void>
 }
 
-/** The exports that are open in one run, and the attempts at them. */
-const createJobs = (parts: ExportDependencies): Jobs => {
-  const { world } = parts.ledger
-  const open = createOpenWork<Job>()
-  // A job that ended is no longer open, and may need a moment more to notice.
+/** The open exports of one run, and the attempts at them. */
+const createJobs = (dependencies: ExportDependencies): Jobs => {
+  const tasks = createOpenTasks<Request>(dependencies.ledger.world)
+  // An attempt may be under way for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
-  const turns = createTurns<Job>(({ request }) => request.metadata.tenant)
+  const fairness = createTenantFairness<Job>(({ work }) => work.metadata.tenant)
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {
-      await attemptOnce(parts, job.request, AbortSignal.any([stop, job.ended.signal]))
-      open.end(job.request.id)
+      await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))
+      tasks.end(job.key)
     } catch {
-      // Only the log says that it has ended: any that has not is tried again, however this attempt ended.
-      job.dueAtMs = world.monotonicMs() + RETRY_MS
+      // Only an event ends an export: without one it is tried again, however this attempt ended.
+      tasks.postpone(job.key, RETRY_MS)
     }
     running.delete(job)
   }
 
   return {
-    open,
-    take: (taken, origin) => {
-      const recorded = taken as Recorded<OperationEvent>
-      if (isRequest(recorded))
-        open.begin(recorded.id, { request: recorded, ended: new AbortController(), dueAtMs: 0 }, origin)
-      if (!ENDS.has(recorded.event.type)) return
-      open.get(recorded.id)?.ended.abort()
-      open.end(recorded.id)
+    tasks,
+    receive: (event, origin) => {
+      const recorded = event as Recorded<OperationEvent>
+      if (isRequest(recorded)) tasks.begin(recorded.id, { work: recorded, graceMs: 0 }, origin)
+      if (ENDS.has(recorded.event.type)) tasks.end(recorded.id)
     },
     startDue: stop => {
       while (running.size < AT_ONCE_MAX) {
-        const jobs = [...open.entries()].map(([, job]) => job)
-        const due = jobs.filter(job => !running.has(job) && job.dueAtMs <= world.monotonicMs())
-        const next = turns.next(due, [...running.keys()])
+        const due = tasks.due().filter(job => !running.has(job))
+        const next = fairness.next(due, [...running.keys()])
         if (next === undefined) return
         running.set(next, run(next, stop))
       }
@@ -169,29 +162,37 @@ const createJobs = (parts: ExportDependencies): Jobs => {
   }
 }
 
-export const exportsFeed = (parts: ExportDependencies): Feed => ({
+export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
   name: NAME,
   categories: ['operation'],
   beginRun: async (epoch, signal) => {
-    const { database, ledger } = parts
+    const { database, ledger } = dependencies
     const { store, world } = ledger
-    const jobs = createJobs(parts)
-    const { after, processBatch: take, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
-    return { after, processBatch: take, background: () => work(parts, { jobs, serve }, signal) }
+    const jobs = createJobs(dependencies)
+    const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
+    return { after, processBatch, background: () => runJobs(dependencies, { jobs, serve }, signal) }
   },
 })
 
-type Working = { readonly jobs: Jobs; readonly serve: () => Promise<void> }
+type Running = { readonly jobs: Jobs; readonly serve: () => Promise<void> }
 
-const work = async (parts: ExportDependencies, { jobs, serve }: Working, signal: AbortSignal): Promise<void> => {
+const runJobs = async (
+  dependencies: ExportDependencies,
+  { jobs, serve }: Running,
+  signal: AbortSignal,
+): Promise<void> => {
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
-  const regular = [serve, every(EXPIRE_EVERY_MS, parts, expireOverdue), every(SWEEP_EVERY_MS, parts, sweep)]
+  const regular = [
+    serve,
+    every(EXPIRE_EVERY_MS, dependencies, expireOverdue),
+    every(SWEEP_EVERY_MS, dependencies, deleteStrayFiles),
+  ]
   try {
     while (!signal.aborted) {
       jobs.startDue(either)
-      for (const due of regular) await due()
-      await parts.ledger.world.sleep(TICK_MS, signal)
+      for (const work of regular) await work()
+      await dependencies.ledger.world.sleep(TICK_MS, signal)
     }
   } finally {
     stop.abort()

@@ -5,6 +5,8 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
 import { type Source, sources } from './sources.ts'
 
+/** Writes the file of one attempt at an export, from a snapshot of its read model. */
+
 export type ExportDependencies = {
   readonly database: Database
   readonly ledger: Ledger
@@ -13,16 +15,16 @@ export type ExportDependencies = {
 }
 
 /** One attempt at one export. */
-export type Asked = Attempt & { readonly tenant: string; readonly terms: ExportTerms }
+export type ExportAttempt = Attempt & { readonly tenant: string; readonly terms: ExportTerms }
 
-/** Few enough that what else this process does is not kept waiting while they are written. */
+/** Small, so that writing a batch does not delay the other work of this process. */
 const BATCH_ROWS = 500
 const PROGRESS_EVERY_MS = 500
 const POLL_MS = 50
 
 /**
- * Waits until the read model knows everything that had happened when the export was asked for: the caller's own last
- * write is in the file. The request is an event of the log too, so that every checkpoint comes to it.
+ * Waits until the read model has every event before the request, so that the caller's own last write is in the file. The
+ * request is an event of the log too, so that every checkpoint reaches its position.
  */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,
@@ -36,15 +38,15 @@ export const untilReflected = async (
   }
 }
 
-/** Tells how far it has come, now and then. */
+/** Saves the progress, every PROGRESS_EVERY_MS at most. */
 const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, attempt }: Attempt, total: bigint) => {
   const beganAtMs = world.monotonicMs()
-  let toldAtMs = beganAtMs
+  let savedAtMs = beganAtMs
   let tick = 0
   return async (done: bigint): Promise<void> => {
     const now = world.monotonicMs()
-    if (tick > 0 && now - toldAtMs < PROGRESS_EVERY_MS) return
-    toldAtMs = now
+    if (tick > 0 && now - savedAtMs < PROGRESS_EVERY_MS) return
+    savedAtMs = now
     const tookMs = Math.round(now - beganAtMs)
     const rate = tookMs > 0 ? (done * 1_000n) / BigInt(tookMs) : 0n
     const eta_seconds = rate > 0n ? (total - done + rate - 1n) / rate : null
@@ -54,10 +56,10 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
 }
 
 /**
- * How far the file can be said to be whole: to where the read model has got, or before the first event that it holds
- * back. The rows of other keys may be newer than that.
+ * The position up to which the file is complete: the checkpoint of the read model, or before its first parked event. The
+ * rows of other keys may be newer than that.
  */
-const wholeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
+const completeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)
   const [held] = await sql<{ position: bigint | null }>(
     `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
@@ -68,29 +70,32 @@ const wholeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bi
 }
 
 /**
- * Writes the whole file as of one moment: the rows, and the position that they are as of, are read in one snapshot. In
- * memory there is never more than a batch of rows, what the format keeps back of them, and a chunk. Throws when the
- * signal aborts.
+ * Writes the whole file as of one moment: the rows and the position are read in one snapshot. Memory holds a batch of rows,
+ * the buffer of the format and a chunk at most. Throws when the signal aborts.
  */
-export const makeFile = async (parts: ExportDependencies, asked: Asked, signal: AbortSignal): Promise<FileSummary> => {
-  const { database, formats } = parts
-  const { terms, tenant } = asked
+export const makeFile = async (
+  dependencies: ExportDependencies,
+  exportAttempt: ExportAttempt,
+  signal: AbortSignal,
+): Promise<FileSummary> => {
+  const { database, formats } = dependencies
+  const { terms, tenant } = exportAttempt
   const source = sources[terms.resource]
-  const wanted = { tenant, filters: terms.filters }
+  const selection = { tenant, filters: terms.filters }
   return database.snapshot(async ({ sql, batches }) => {
-    const upTo = await wholeUpTo(sql, source, tenant)
-    const counting = source.count(wanted)
+    const upTo = await completeUpTo(sql, source, tenant)
+    const counting = source.count(selection)
     const [counted] = await sql<{ count: bigint }>(counting.text, counting.values)
-    const tell = progressOf(parts, asked, counted?.count ?? 0n)
-    const sink = fileSink(database.sql, asked)
+    const report = progressOf(dependencies, exportAttempt, counted?.count ?? 0n)
+    const sink = fileSink(database.sql, exportAttempt)
     const writer = formats[terms.format](source.columns)
     let rowCount = 0
-    await tell(0n)
-    for await (const rows of batches(source.rows(wanted), BATCH_ROWS)) {
+    await report(0n)
+    for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
       signal.throwIfAborted()
       await sink.write(writer.write(rows.map(source.view)))
       rowCount += rows.length
-      await tell(BigInt(rowCount))
+      await report(BigInt(rowCount))
     }
     signal.throwIfAborted()
     await sink.write(writer.end())

@@ -9,17 +9,18 @@ import type { Columns, Projection, ResourceRow } from '../../../projections/proj
 import type { ExportResource } from '../../../streams/operation/index.ts'
 import type { Row } from '../../ports.ts'
 
-type Asked = Pick<PageRequest, 'tenant' | 'filters'>
+/** The sources of exports: for each resource its read model, and the view that is written. */
 
-/** Where the rows of an export come from, and what they look like outside. */
+type Selection = Pick<PageRequest, 'tenant' | 'filters'>
+
 export type Source = {
   /** The read model, and so the name of its checkpoint. */
   readonly name: string
   readonly category: string
-  /** Of the view. */
+  /** The columns of the view. */
   readonly columns: Columns
-  readonly rows: (asked: Asked) => Query
-  readonly count: (asked: Asked) => Query<{ count: bigint }>
+  readonly rows: (selection: Selection) => Query
+  readonly count: (selection: Selection) => Query<{ count: bigint }>
   readonly view: (row: Row) => object
 }
 
@@ -31,8 +32,8 @@ const sourceOf = <R extends ResourceRow>(
   name: projection.name,
   category: projection.category,
   columns,
-  rows: asked => wholeOf(projection, asked),
-  count: asked => countOf(projection, asked),
+  rows: selection => wholeOf(projection, selection),
+  count: selection => countOf(projection, selection),
   view: row => view(row as R),
 })
 

@@ -1,90 +1,109 @@
-import { type SubscriptionDelivery, takeDelivery } from '../../feeds/subscriptionCheckpoints.ts'
-import { type OpenDelivery, openLine } from './delivery.ts'
+import { type SubscriptionDelivery, acquireDelivery } from '../../feeds/subscriptionCheckpoints.ts'
+import { type OpenDelivery, openDelivery } from './delivery.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './subscriptionTopics.ts'
 import { createTopicWork } from './topicWork.ts'
-import { createWatch, sendTo } from './permissionMonitor.ts'
+import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 
-/** The work for each subscription, by the state that it is in: its delivery here and now, that on its topics beside it. */
+/** Reconciles subscriptions with their rows: delivers facts in the loop, and changes topics and rights beside it. */
 
-export type Lines = {
-  /** A look at the database begins, whose rows come next. */
-  readonly lookBegins: () => void
-  /** Does what is due, and says whether there may be more at once. Throws Unavailable, Replaced, or what the broker refuses. */
-  readonly attend: (line: SubscriptionDelivery, reached: bigint) => Promise<boolean>
-  /** After any failure its topics are looked at before it is delivered again. */
-  readonly setAside: (id: string) => Promise<void>
+export type Deliveries = {
+  /** Must be called before the rows of a round are read. */
+  readonly rowsAreRead: () => void
+  /** Does what the row requires. Resolves to whether there may be more at once. Throws Unavailable, Replaced or FactBusRefused. */
+  readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
+  /** Closes the delivery. Before the next one the topics are ensured again. */
+  readonly closeAfterFailure: (id: string) => Promise<void>
   readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
 }
 
 const hasReplayed = (
   { replay, replays, position, replay_to, is_behind }: SubscriptionDelivery,
-  reached: bigint,
+  projectedUpTo: bigint,
 ): boolean =>
-  replay_to !== null && replay === replays && reached >= replay_to && (!is_behind || (position ?? -1n) >= replay_to)
+  replay_to !== null &&
+  replay === replays &&
+  projectedUpTo >= replay_to &&
+  (!is_behind || (position ?? -1n) >= replay_to)
 
-export const createLines = (parts: SubscriptionDependencies, epoch: bigint): Lines => {
-  const { sql } = parts.database
-  const lines = new Map<string, OpenDelivery>()
-  const doubtful = new Set<string>()
-  const watch = createWatch(parts)
+/** The deliveries that are open in this run. */
+const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: bigint) => {
+  const open = new Map<string, OpenDelivery>()
+  const close = async (id: string): Promise<void> => {
+    const delivery = open.get(id)
+    open.delete(id)
+    await delivery?.close()
+  }
+  return {
+    of: async (subscription: SubscriptionDelivery): Promise<OpenDelivery> => {
+      const known = open.get(subscription.id)
+      if (known) return known
+      const checkpoint = await acquireDelivery(dependencies.database.sql, checkpointOf(subscription, epoch))
+      const delivery = await openDelivery(dependencies, subscription, checkpoint)
+      open.set(subscription.id, delivery)
+      return delivery
+    },
+    ids: (): readonly string[] => [...open.keys()],
+    close,
+    closeAll: () => Promise.all([...open.keys()].map(close)),
+  }
+}
+
+/** The work on the topics of a subscription that must be done first; `deliver` when its facts may be sent. */
+type Due = (() => Promise<void>) | 'none' | 'deliver'
+
+/** Long because its functions share the topic work, the permission checks and the failures of one run. */
+export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: bigint): Deliveries => {
+  const deliveries = createOpenDeliveries(dependencies, epoch)
+  const failed = new Set<string>()
+  const permissionMonitor = createPermissionMonitor(dependencies)
   const topicWork = createTopicWork()
 
-  const close = async (id: string): Promise<void> => {
-    const line = lines.get(id)
-    lines.delete(id)
-    await line?.close()
+  const ensured = (subscription: SubscriptionDelivery, work: Promise<void>): Promise<void> =>
+    work.then(() => void failed.delete(subscription.id))
+
+  const dueFor = async (subscription: SubscriptionDelivery): Promise<Due> => {
+    const { id, state, acl } = subscription
+    if (state === 'deleted') return () => ensured(subscription, removeTopics(dependencies, subscription))
+    // The delivery ends before the right of the principal to read, so that nothing is sent after the last fact that was read.
+    if (state === 'stopped' || !(await permissionMonitor.isAllowed(subscription)))
+      return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
+    if (acl === null || failed.has(id))
+      return () => ensured(subscription, provideTopics(dependencies, subscription, epoch))
+    return state === 'active' ? 'deliver' : 'none'
   }
 
-  const opened = async (line: SubscriptionDelivery): Promise<OpenDelivery> => {
-    const known = lines.get(line.id)
-    if (known) return known
-    const fresh = await openLine(parts, line, await takeDelivery(sql, checkpointOf(line, epoch)))
-    lines.set(line.id, fresh)
-    return fresh
-  }
-
-  const afterwards = (line: SubscriptionDelivery, work: Promise<void>): Promise<void> =>
-    work.then(() => void doubtful.delete(line.id))
-
-  /** The work on its topics that it needs before anything else; none when it may be delivered, or has nothing to wait for. */
-  const topicWorkFor = async (line: SubscriptionDelivery): Promise<(() => Promise<void>) | 'none' | 'deliver'> => {
-    if (line.state === 'deleted') return () => afterwards(line, removeTopics(parts, line))
-    // Its delivery ends, and then its principal's right to read: nothing comes behind what was read last.
-    if (line.state === 'stopped' || !(await watch.isAllowed(line)))
-      return line.acl === 'granted' ? () => withdrawRights(parts, line, epoch) : 'none'
-    if (line.acl === null || doubtful.has(line.id)) return () => afterwards(line, provideTopics(parts, line, epoch))
-    return line.state === 'active' ? 'deliver' : 'none'
-  }
-
-  const proceed = async (line: SubscriptionDelivery, reached: bigint): Promise<boolean> => {
-    const delivery = await opened(line)
-    if (hasReplayed(line, reached)) await sendTo(parts, line, { type: 'CompleteReplay', replay: line.replays })
-    const isDue = line.is_behind || line.replay !== line.replays
-    if (isDue) await delivery.deliver(line, reached)
+  const deliver = async (subscription: SubscriptionDelivery, projectedUpTo: bigint): Promise<boolean> => {
+    const { is_behind, replay, replays } = subscription
+    const delivery = await deliveries.of(subscription)
+    if (hasReplayed(subscription, projectedUpTo))
+      await sendTo(dependencies, subscription, { type: 'CompleteReplay', replay: replays })
+    const isDue = is_behind || replay !== replays
+    if (isDue) await delivery.deliver(subscription, projectedUpTo)
     return isDue
   }
 
   return {
-    lookBegins: () => topicWork.lookBegins(),
-    attend: async (line, reached) => {
-      if (topicWork.isUnderWay(line.id)) return false
-      const due = await topicWorkFor(line)
-      if (due === 'none' || due === 'deliver') topicWork.forget(line.id)
-      if (due === 'deliver') return proceed(line, reached)
-      await close(line.id)
-      if (line.state === 'deleted') watch.forget(line.id)
-      if (due !== 'none') topicWork.want(line, due)
+    rowsAreRead: () => topicWork.rowsAreRead(),
+    reconcile: async (subscription, projectedUpTo) => {
+      const { id, state } = subscription
+      if (topicWork.isUnderWay(id)) return false
+      const due = await dueFor(subscription)
+      if (due === 'none' || due === 'deliver') topicWork.forget(id)
+      if (due === 'deliver') return deliver(subscription, projectedUpTo)
+      await deliveries.close(id)
+      if (state === 'deleted') permissionMonitor.forget(id)
+      if (due !== 'none') topicWork.want(subscription, due)
       return false
     },
-    setAside: async id => {
-      doubtful.add(id)
-      await close(id)
+    closeAfterFailure: async id => {
+      failed.add(id)
+      await deliveries.close(id)
     },
-    open: () => [...lines.keys()],
+    open: deliveries.ids,
     closeAll: async () => {
-      await Promise.all([topicWork.stop(), ...[...lines.keys()].map(close)])
+      await Promise.all([topicWork.stop(), deliveries.closeAll()])
     },
   }
 }

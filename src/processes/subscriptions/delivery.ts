@@ -3,11 +3,11 @@ import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
 import { topicNamesOf } from '../../commands/subscriptions.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import { type Delivery, openDelivery, type Outgoing } from '../../feeds/deliveryWithParking.ts'
-import { type ParkedFact, parkedBetween } from '../../feeds/deadLetters.ts'
+import { type DeliveryWithParking, openDeliveryWithParking, type Outgoing } from '../../feeds/deliveryWithParking.ts'
+import { type ParkedEvent, parkedBetween } from '../../feeds/parkedEvents.ts'
 import { messageOf } from '../../feeds/publisher.ts'
 import {
-  type Checkpoint,
+  type DeliveryCheckpoint,
   type SubscriptionDelivery,
   moveDelivery,
   restartDelivery,
@@ -15,21 +15,21 @@ import {
 import { type Sql, Unavailable } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** One subscription that is being delivered: its facts from the journal to its topic, batch by batch. */
+/** Sends the facts of one subscription from the facts projection to its topic, batch by batch. */
 
-/** A batch is a request to the broker, and what one subscription takes before the next has its turn. */
+/** A batch is one request to the broker; then the next subscription has its turn. */
 const BATCH_MAX = 500
 const SERVE_RETRY_MS = 1_000
 /**
- * No position is as early: nothing moves to it, and a process that was replaced finds out. Positions of deliveries are
- * compared with rows of the journal in SQL and never reach the store, so that those between two events are fine here.
+ * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries are
+ * compared with rows of the facts projection and never reach the store, so that one between two events is valid here.
  */
 const BEGINNING = -1n
 
 export type OpenDelivery = {
   /** Delivers the next facts, up to and with this position. Throws Unavailable, Replaced or FactBusRefused. */
-  readonly deliver: (line: SubscriptionDelivery, reached: bigint) => Promise<void>
-  /** Resolves when nothing is under way any more. */
+  readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
+  /** Resolves when no request is under way any more. */
   readonly close: () => Promise<void>
 }
 
@@ -37,10 +37,10 @@ type Row = { readonly position: bigint; readonly event: CloudEvent | null }
 const FACTS_PROJECTION = 'facts_v1'
 const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: FACTS_PROJECTION, tenant_id })
 
-const wanted = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
+const selectionOf = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
-/** Whether facts of these types are of streams like this one: of others a subscriber is not even told that they are there. */
-const mayBeOf = (types: readonly string[], key: string): boolean =>
+/** Whether the stream of this key can have facts of these types. A subscriber learns of no other stream, by a parked fact either. */
+const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
   Object.values(aggregates).some(
     ({ prefix, facts }) => key.startsWith(`${prefix}_`) && kindsIn(facts).some(({ type }) => types.includes(type)),
   )
@@ -56,108 +56,119 @@ const outgoingOf = (topic: string, position: bigint, event: CloudEvent): Outgoin
   event_id: event.id,
   type: event.type,
   tenant_id: event.tenantid,
-  // The very message that the analysts' topic has, but for the topic.
+  // The same message as on the analysts' topic, but for the topic.
   message: () => messageOf(topic, event),
 })
 
 type Read = { readonly position: bigint; readonly fact: Outgoing | null }
 
-/** In the order of the log, what is in the page taken from there. */
-const withUnread = (page: readonly Read[], unread: readonly ParkedFact[]): Outgoing[] => {
+/** The facts of a page and the unreadable events between them, in the order of the log. */
+const withUnreadable = (page: readonly Read[], unreadable: readonly ParkedEvent[]): Outgoing[] => {
   const known = new Set(page.map(({ position }) => position))
-  const missing = unread.filter(({ position }) => !known.has(position)).map(unreadOf)
+  const missing = unreadable.filter(({ position }) => !known.has(position)).map(unreadableOf)
   const facts = page.flatMap(({ fact }) => (fact ? [fact] : []))
   return missing.length === 0 ? facts : [...facts, ...missing].toSorted((a, b) => (a.position < b.position ? -1 : 1))
 }
 
 /**
- * An event that the journal could not take (its build cannot read it, say) is not in it yet, and may be a fact of the
- * subscription. It is parked here too, so that none of its key overtakes it: by the time an operator sends it on, it is there.
+ * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so that no later
+ * fact of its key overtakes it. An operator has it replayed in the projection first, and then here.
  */
-const unreadOf = ({ delivery: _, reason, attempts: __, first_failed_at: ___, ...place }: ParkedFact): Outgoing => ({
+const unreadableOf = ({
+  delivery: _,
+  reason,
+  attempts: __,
+  first_failed_at: ___,
+  ...place
+}: ParkedEvent): Outgoing => ({
   ...place,
   message: () => {
-    throw new Error(`The journal has not taken it. ${reason}`)
+    throw new Error(`The facts projection has parked it. ${reason}`)
   },
 })
 
-/** The next facts, and how far they go; undefined when there are none up to where the journal has got. */
-const readNext = async (sql: Sql, line: SubscriptionDelivery, after: bigint, reached: bigint) => {
-  // Asked first: what the journal takes in between is then in the page.
-  const unread = await parkedBetween(sql, factsProjectionOf(line), after, reached)
-  const { text, values } = subscribedFacts({ ...wanted(line), after, to: reached, limit: BATCH_MAX })
+/** The next facts and the position of the last one; undefined when there are none. */
+const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: bigint, projectedUpTo: bigint) => {
+  // Parked events are read first: one that the projection writes between the two queries is then in the page.
+  const parked = await parkedBetween(sql, factsProjectionOf(subscription), after, projectedUpTo)
+  const { text, values } = subscribedFacts({ ...selectionOf(subscription), after, to: projectedUpTo, limit: BATCH_MAX })
   const rows = await sql<Row>(text, values)
   const last = rows.at(-1)
   if (last === undefined) return undefined
-  const { topic } = topicNamesOf(line.id)
-  const facts = withUnread(
+  const { topic } = topicNamesOf(subscription.id)
+  const facts = withUnreadable(
     rows.map(({ position, event }) => ({ position, fact: event && outgoingOf(topic, position, event) })),
-    unread.filter(({ position, key }) => position <= last.position && mayBeOf(line.types, key)),
+    parked.filter(({ position, key }) => position <= last.position && mayHaveFactsOf(subscription.types, key)),
   )
   return { facts, position: last.position }
 }
 
-/** A parked fact again. Whatever it was parked as, only what was subscribed to is ever sent; wherever a replay began since. */
-const findAgain = async (
+/** The fact of a parked event; undefined when it is not subscribed to. The begin of a later replay does not exclude it. */
+const findParked = async (
   sql: Sql,
-  line: SubscriptionDelivery,
-  { position }: ParkedFact,
+  subscription: SubscriptionDelivery,
+  { position }: ParkedEvent,
 ): Promise<Outgoing | undefined> => {
   const before = position - 1n
-  if ((await parkedBetween(sql, factsProjectionOf(line), before, position)).length > 0)
-    throw new Error('The journal has not taken it yet.')
-  if ((await positionOf(sql, FACTS_PROJECTION)) < position) throw new Error('The journal has not come so far yet.')
+  if ((await parkedBetween(sql, factsProjectionOf(subscription), before, position)).length > 0)
+    throw new Error('The facts projection has parked it too.')
+  if ((await positionOf(sql, FACTS_PROJECTION)) < position)
+    throw new Error('The facts projection has not reached it yet.')
   const { text, values } = subscribedFacts({
-    ...wanted(line),
+    ...selectionOf(subscription),
     from_time: null,
     after: before,
     to: position,
     limit: 1,
   })
   const [row] = await sql<Row>(text, values)
-  return row?.event ? outgoingOf(topicNamesOf(line.id).topic, position, row.event) : undefined
+  return row?.event ? outgoingOf(topicNamesOf(subscription.id).topic, position, row.event) : undefined
 }
 
-/** What operators ask for is done beside the deliveries, and tried again when the broker did not answer. */
-const serve = async ({ ledger: { world }, log }: SubscriptionDependencies, delivery: Delivery, signal: AbortSignal) => {
+/** Serves the requests of operators beside the delivery, and tries again when the broker did not answer. */
+const serve = async (
+  { ledger: { world }, log }: SubscriptionDependencies,
+  delivery: DeliveryWithParking,
+  signal: AbortSignal,
+) => {
   while (!signal.aborted) {
     try {
       await delivery.serve(signal)
     } catch (error) {
-      if (!(error instanceof Unavailable)) log.warn({ error }, 'a replay of dead letters was broken off')
+      if (!(error instanceof Unavailable)) log.warn({ error }, 'a replay of dead letters failed')
       await world.sleep(SERVE_RETRY_MS, signal)
     }
   }
 }
 
-export const openLine = async (
-  parts: SubscriptionDependencies,
-  line: SubscriptionDelivery,
-  from: Checkpoint,
+export const openDelivery = async (
+  dependencies: SubscriptionDependencies,
+  subscription: SubscriptionDelivery,
+  acquired: DeliveryCheckpoint,
 ): Promise<OpenDelivery> => {
-  const { database, bus, ledger } = parts
+  const { database, bus, ledger } = dependencies
   const { sql } = database
   const closing = new AbortController()
-  let at = from
-  const delivery = await openDelivery(line.id, {
+  let checkpoint = acquired
+  const delivery = await openDeliveryWithParking(subscription.id, {
     database,
     bus,
     world: ledger.world,
-    find: parked => findAgain(sql, line, parked),
-    fence: within => moveDelivery(within, { ...at, position: BEGINNING }),
+    find: parked => findParked(sql, subscription, parked),
+    fence: transaction => moveDelivery(transaction, { ...checkpoint, position: BEGINNING }),
   })
-  const serving = serve(parts, delivery, closing.signal)
+  const serving = serve(dependencies, delivery, closing.signal)
   return {
-    deliver: async (newest, reached) => {
-      if (newest.replays > at.replay) {
-        at = { ...at, replay: newest.replays, position: newest.from_position - 1n }
-        await restartDelivery(sql, at)
+    deliver: async (newest, projectedUpTo) => {
+      if (newest.replays > checkpoint.replay) {
+        checkpoint = { ...checkpoint, replay: newest.replays, position: newest.from_position - 1n }
+        await restartDelivery(sql, checkpoint)
       }
-      const next = await readNext(sql, newest, at.position, reached)
+      const next = await readNext(sql, newest, checkpoint.position, projectedUpTo)
       if (next === undefined) return
-      const then = { ...at, position: next.position }
-      await delivery.send(next.facts, within => moveDelivery(within, then))
-      at = then
+      const nextCheckpoint = { ...checkpoint, position: next.position }
+      await delivery.send(next.facts, transaction => moveDelivery(transaction, nextCheckpoint))
+      checkpoint = nextCheckpoint
     },
     close: async () => {
       closing.abort()

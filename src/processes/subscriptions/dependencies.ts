@@ -2,10 +2,10 @@ import type { IsStillAllowed } from '../../commands/subscriptions.ts'
 import type { Ledger } from '../../commands/handle.ts'
 import type { Database, Log, SubscriberBus } from '../../ports.ts'
 
-/** What the delivery of subscriptions works with. */
+/** The dependencies of the delivery to subscriptions. */
 export type SubscriptionDependencies = {
   readonly database: Database
-  /** Its own: one request is under way at a time over all calls, and the analysts' facts must not wait for these. */
+  /** A connection of its own: requests are serialized per bus, and the publisher must not wait for subscriptions. */
   readonly bus: SubscriberBus
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed

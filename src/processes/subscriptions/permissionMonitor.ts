@@ -7,14 +7,14 @@ import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** Whether those that are delivered may still be, and the commands that follow from it. */
+/** Checks regularly that the owners of subscriptions still have the permission, and stops the others by a command. */
 
 export const NAME = 'subscriptions'
 
-/** A right that was taken away ends the delivery within 60 s (contract.md §9), and in practice within a few. */
+/** A permission that was withdrawn must end the delivery within 60 s (contract.md §9). */
 const RECHECK_EVERY_MS = 1_500
 
-/** In the name of whoever was the last to command it. */
+/** Sends a command in the name of the caller of the newest event. */
 export const sendTo = async (
   { ledger }: SubscriptionDependencies,
   { id: text }: SubscriptionDelivery,
@@ -24,36 +24,36 @@ export const sendTo = async (
   const newest = (await ledger.aggregates.history(subscriptionEntity, id)).at(-1)
   if (newest === undefined) throw new Error(`${id} has a row and no stream.`)
   const context = { ...contextOf(NAME, newest, ledger.world), commandId: `${NAME}/${newest.eventId}/${command.type}` }
-  const sent = await handle(ledger, subscriptionEntity, id, { command, context })
-  // Deleted meanwhile: then there is nothing left to command.
-  if (!sent.ok && !('rejected' in sent && sent.rejected === 'resource_not_found'))
-    throw new Error(`${id} did not take ${command.type}.`)
+  const handled = await handle(ledger, subscriptionEntity, id, { command, context })
+  // A subscription that was deleted meanwhile needs no command.
+  if (!handled.ok && !('rejected' in handled && handled.rejected === 'resource_not_found'))
+    throw new Error(`${id} refused ${command.type}.`)
 }
 
-export type Watch = {
-  /** Asked every few seconds; a no is followed by the event that stops the subscription. */
-  readonly isAllowed: (line: SubscriptionDelivery) => Promise<boolean>
+export type PermissionMonitor = {
+  /** Checked every RECHECK_EVERY_MS; before false the subscription is stopped by a command. */
+  readonly isAllowed: (subscription: SubscriptionDelivery) => Promise<boolean>
   readonly forget: (id: string) => void
 }
 
-export const createWatch = (parts: SubscriptionDependencies): Watch => {
+export const createPermissionMonitor = (dependencies: SubscriptionDependencies): PermissionMonitor => {
   const checkedAtMs = new Map<string, number>()
   return {
     forget: id => void checkedAtMs.delete(id),
-    isAllowed: async line => {
-      const last = checkedAtMs.get(line.id)
-      const now = parts.ledger.world.monotonicMs()
+    isAllowed: async subscription => {
+      const last = checkedAtMs.get(subscription.id)
+      const now = dependencies.ledger.world.monotonicMs()
       if (last !== undefined && now - last < RECHECK_EVERY_MS) return true
       try {
-        const allowance = await parts.isStillAllowed(line)
-        if (allowance.allowed) return checkedAtMs.set(line.id, now).has(line.id)
-        await sendTo(parts, line, { type: 'StopSubscription', reason: allowance.reason })
+        const allowance = await dependencies.isStillAllowed(subscription)
+        if (allowance.allowed) return checkedAtMs.set(subscription.id, now).has(subscription.id)
+        await sendTo(dependencies, subscription, { type: 'StopSubscription', reason: allowance.reason })
       } catch (error) {
-        // What cannot be asked just now was allowed a moment ago; of what was never asked nothing is known.
+        // An owner who had the permission at the last check keeps it while the check is unavailable.
         if (last !== undefined && error instanceof Unavailable) return true
         throw error
       }
-      checkedAtMs.delete(line.id)
+      checkedAtMs.delete(subscription.id)
       return false
     },
   }

@@ -1,25 +1,25 @@
 import { TOPIC_RETENTION_MS } from '../../../projections/factTopics.ts'
 import { topicNamesOf } from '../../commands/subscriptions.ts'
 import {
-  type Checkpoint,
-  endDelivery,
+  type DeliveryCheckpoint,
+  removeDelivery,
   type SubscriptionDelivery,
   noteAcl,
-  takeDelivery,
+  acquireDelivery,
 } from '../../feeds/subscriptionCheckpoints.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** The topics of a subscription, and who may read them. */
+/** Creates and deletes the topics of a subscription, and grants and revokes the rights to read them. */
 
-/** Few: a subscriber has one tenant's facts to read. As many as ever, since a key would move with its order. */
+/** Few, for the facts of one tenant. The number must not change, since keys would move to other partitions. */
 const PARTITIONS = 3
 const DEAD_LETTER_PARTITIONS = 1
 
-/** Its position is an exclusive bound in SQL: the one before the first that is wanted need not be any event's own. */
+/** The position is an exclusive bound in SQL, so that it need not be the position of an event. */
 export const checkpointOf = (
   { id, replay, replays, position, from_position }: SubscriptionDelivery,
   epoch: bigint,
-): Checkpoint => ({
+): DeliveryCheckpoint => ({
   id,
   epoch,
   replay: replay ?? replays,
@@ -31,32 +31,36 @@ const rightsOf = (id: string) => {
   return { topics: [topic, deadLetterTopic], groupPrefix }
 }
 
-/** The row comes first: topics that are there are always found again, and deleted with their subscription. */
+/** The row comes first, so that topics are always found again, and deleted with their subscription. */
 export const provideTopics = async (
   { database: { sql }, bus }: SubscriptionDependencies,
-  line: SubscriptionDelivery,
+  subscription: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
-  const taken = await takeDelivery(sql, checkpointOf(line, epoch))
-  const { topic, deadLetterTopic } = topicNamesOf(line.id)
+  const checkpoint = await acquireDelivery(sql, checkpointOf(subscription, epoch))
+  const { topic, deadLetterTopic } = topicNamesOf(subscription.id)
   const settings = { retentionMs: TOPIC_RETENTION_MS }
   await bus.ensureTopics([
     { topic, partitions: PARTITIONS, ...settings },
     { topic: deadLetterTopic, partitions: DEAD_LETTER_PARTITIONS, ...settings },
   ])
-  const { principal } = line
-  await noteAcl(sql, taken, principal === null ? 'none' : await bus.grantReading(principal, rightsOf(line.id)))
+  const { principal } = subscription
+  await noteAcl(
+    sql,
+    checkpoint,
+    principal === null ? 'none' : await bus.grantReading(principal, rightsOf(subscription.id)),
+  )
 }
 
-/** Takes away what was granted: whoever reads the topic is refused from their next fetch on. */
+/** Revokes the rights: the broker refuses the next fetch. */
 export const withdrawRights = async (
   { database: { sql }, bus }: SubscriptionDependencies,
-  line: SubscriptionDelivery,
+  subscription: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
-  if (line.acl !== 'granted') return
-  await bus.revokeReading(rightsOf(line.id))
-  await noteAcl(sql, await takeDelivery(sql, checkpointOf(line, epoch)), null)
+  if (subscription.acl !== 'granted') return
+  await bus.revokeReading(rightsOf(subscription.id))
+  await noteAcl(sql, await acquireDelivery(sql, checkpointOf(subscription, epoch)), null)
 }
 
 export const removeTopics = async (
@@ -66,5 +70,5 @@ export const removeTopics = async (
   const rights = rightsOf(id)
   await bus.revokeReading(rights)
   await bus.deleteTopics(rights.topics)
-  await endDelivery(sql, id)
+  await removeDelivery(sql, id)
 }

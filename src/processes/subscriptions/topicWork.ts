@@ -1,44 +1,45 @@
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
-import { createTurns } from './turnsByTenant.ts'
+import { createRoundRobin } from './roundRobin.ts'
 
 /**
- * Topics are made and removed, and rights granted and taken away, beside the deliveries: a broker takes seconds for it.
- * Work for one subscription is done one after the other, for one tenant one at a time, and for several tenants at once.
+ * Runs the work on topics and rights beside the deliveries, because a broker takes seconds for it: one at a time for a
+ * tenant, and for up to AT_ONCE_MAX tenants at once.
  *
- *   wanted ─▶ under way ─▶ ended ─▶ gone, when a look at the database has begun that shows what was done
- *                             └───▶ failed: told to whoever asks for the subscription next
+ *   wanted ─▶ under way ─▶ ended ──▶ forgotten, when rows are read that show the result
+ *                     └──▶ failed ─▶ thrown by the next call of isUnderWay for the subscription
  */
 
 const AT_ONCE_MAX = 4
 
-type Place = Pick<SubscriptionDelivery, 'id' | 'tenant_id'>
+type Subscription = Pick<SubscriptionDelivery, 'id' | 'tenant_id'>
 type Work = () => Promise<void>
-type Task = Place & { readonly work: Work }
+type Task = Subscription & { readonly work: Work }
 
 export type TopicWork = {
-  /** Has it done, in place of what was wanted for the subscription before and has not begun. */
-  readonly want: (line: Place, work: Work) => void
-  /** Drops work that was wanted for the subscription and has not begun. */
+  /** Replaces work of the subscription that has not begun. */
+  readonly want: (subscription: Subscription, work: Work) => void
+  /** Drops work of the subscription that has not begun. */
   readonly forget: (id: string) => void
-  /** Whether a row that was read may be older than what is being done, or was just done. Throws, once, what that failed with. */
+  /** Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once. */
   readonly isUnderWay: (id: string) => boolean
-  /** Says that rows are read from now on: they show all work that has ended by now. */
-  readonly lookBegins: () => void
+  /** Must be called before rows are read: they show all work that has ended by now. */
+  readonly rowsAreRead: () => void
   /** Begins nothing more. Resolves when nothing is under way. */
   readonly stop: () => Promise<void>
 }
 
+/** Long because its functions share the state of one queue. */
 export const createTopicWork = (): TopicWork => {
   const wanted = new Map<string, Task>()
   const running = new Map<string, { readonly task: Task; readonly done: Promise<void> }>()
   const ended = new Set<string>()
   const failures = new Map<string, unknown>()
-  const turns = createTurns<Task>(({ tenant_id }) => tenant_id)
+  const roundRobin = createRoundRobin<Task>(({ tenant_id }) => tenant_id)
   let isStopped = false
 
   const next = (): Task | undefined => {
     const busy = new Set([...running.values()].map(({ task }) => task.tenant_id))
-    return turns.inOrder([...wanted.values()]).find(({ tenant_id }) => !busy.has(tenant_id))
+    return roundRobin.inOrder([...wanted.values()]).find(({ tenant_id }) => !busy.has(tenant_id))
   }
 
   const beginDue = (): void => {
@@ -46,7 +47,7 @@ export const createTopicWork = (): TopicWork => {
       const task = next()
       if (task === undefined) return
       wanted.delete(task.id)
-      turns.taken(task)
+      roundRobin.taken(task)
       running.set(task.id, { task, done: run(task) })
     }
   }
@@ -66,7 +67,7 @@ export const createTopicWork = (): TopicWork => {
     want: ({ id, tenant_id }, work) => {
       const task = { id, tenant_id, work }
       wanted.set(id, task)
-      turns.joins(task)
+      roundRobin.joins(task)
       beginDue()
     },
     forget: id => void wanted.delete(id),
@@ -78,7 +79,7 @@ export const createTopicWork = (): TopicWork => {
       }
       return running.has(id) || ended.has(id)
     },
-    lookBegins: () => ended.clear(),
+    rowsAreRead: () => ended.clear(),
     stop: async () => {
       isStopped = true
       wanted.clear()

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { healthOf, keptFor } from '../../../src/compose/health.ts'
+import { healthOf, cachedFor } from '../../../src/compose/health.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import type { FeedState } from '../../../src/feeds/subscriptionLoop.ts'
 import { checkErrors } from '../../../scripts/ledger/doctor/errors.ts'
@@ -84,7 +84,7 @@ describe('GET /readyz', function () {
   it(`checks the dependencies once for ${CALLERS} concurrent requests, and again a second later`, async () => {
     let nowMs = 0
     let made = 0
-    const health = keptFor(
+    const health = cachedFor(
       async () => {
         made++
         await new Promise(resolve => setImmediate(resolve))

@@ -1,5 +1,5 @@
 import { aggregates } from '../../../streams/index.ts'
-import { parkedSummary } from '../../../src/feeds/deadLetters.ts'
+import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import { discardedName } from '../operator.ts'
 import type { Engine } from '../postgres.ts'

@@ -1,5 +1,5 @@
 import { type Expected, type ProposedEvent, sizeOf } from '../record.ts'
-import type { WriteRequest } from '../writer.ts'
+import type { WriteRequest } from '../writeRequest.ts'
 import { type Failure, invalidArgument, tooLarge } from './status.ts'
 
 export const APPEND_BYTES_MAX = 1024 * 1024

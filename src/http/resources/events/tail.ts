@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import { factsBehind, type FeedPlace, lastPlace, type TailFact } from '../../../../projections/facts/queries.ts'
 import type { Query } from '../../../../projections/page.ts'
-import { reachedBy } from '../../../feeds/checkpoints.ts'
+import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
 import { createFollowers, type Followed } from './followers.ts'
 
@@ -104,7 +104,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
   }
 
   const poll = async (): Promise<boolean> => {
-    waiting.settle(waiting.count() > 0 ? await reachedBy(database.sql) : new Map())
+    waiting.settle(waiting.count() > 0 ? await checkpointPositions(database.sql) : new Map())
     const after = place.get()
     return followers.count() > 0 && after !== undefined && takeFacts(after)
   }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { createTopicWork } from '../../src/processes/subscriptions/topicWork.ts'
-import { createTenantTurns } from '../../src/processes/subscriptions/turnsByTenant.ts'
+import { createTenantRoundRobin } from '../../src/processes/subscriptions/roundRobin.ts'
 
 type Place = { readonly id: string; readonly tenant_id: string }
 
@@ -10,15 +10,15 @@ const many = (tenant: string, count: number, from = 0): Place[] =>
   Array.from({ length: count }, (_, n) => place(`${tenant}${from + n}`))
 const ids = (places: readonly Place[]): string => places.map(({ id }) => id).join(' ')
 
-describe('the turns of subscriptions', () => {
-  it('are one for each tenant, then the second of each', () => {
-    const turns = createTenantTurns<Place>()
+describe('the round robin of subscriptions', () => {
+  it('serves one of each tenant, then the second of each', () => {
+    const turns = createTenantRoundRobin<Place>()
     expect(ids(turns.inOrder([...many('a', 4), ...many('b', 1), ...many('c', 2)]))).to.equal('a0 b0 c0 a1 c1 a2 a3')
     expect(turns.inOrder([])).to.deep.equal([])
   })
 
-  it('go on where a round was broken off', () => {
-    const turns = createTenantTurns<Place>()
+  it('continues where a round ended early', () => {
+    const turns = createTenantRoundRobin<Place>()
     const all = [...many('a', 5), ...many('b', 1)]
     const taken: string[] = []
     for (let round = 0; round < 6; round++)
@@ -30,21 +30,21 @@ describe('the turns of subscriptions', () => {
     expect(taken.filter(id => id !== 'b0').join(' ')).to.equal('a0 a1 a2 a3 a4 a0')
   })
 
-  it('come to a newcomer last, of a tenant as of its subscriptions', () => {
-    const turns = createTenantTurns<Place>()
+  it('serves a new tenant or subscription last', () => {
+    const turns = createTenantRoundRobin<Place>()
     const old = [...many('b', 3), ...many('c', 1)]
     for (const next of turns.inOrder(old).slice(0, 2)) turns.taken(next)
     const order = turns.inOrder([...many('a', 2), ...many('b', 3), place('b9'), ...many('c', 1)])
     expect(ids(order)).to.equal('b1 c0 a0 b2 a1 b0 b9')
   })
 
-  it('come to each, however many newcomers of another tenant there are', () => {
+  it('serves each, with any number of new ones of another tenant', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(40), { minLength: 10, maxLength: 30 }),
         fc.integer({ min: 2, max: 5 }),
         (added, width) => {
-          const turns = createTenantTurns<Place>()
+          const turns = createTenantRoundRobin<Place>()
           const waiting = new Map<string, number>([
             ['b0', 0],
             ['b1', 0],
@@ -63,8 +63,8 @@ describe('the turns of subscriptions', () => {
     )
   })
 
-  it('keep nothing of those that are gone', () => {
-    const turns = createTenantTurns<Place>()
+  it('forgets those that are no longer passed', () => {
+    const turns = createTenantRoundRobin<Place>()
     for (const next of turns.inOrder(many('a', 3))) turns.taken(next)
     turns.inOrder(many('b', 1))
     expect(ids(turns.inOrder([place('a2'), place('a0'), place('b0')])), 'a2 is a newcomer, like a0').to.equal(
@@ -74,7 +74,7 @@ describe('the turns of subscriptions', () => {
 })
 
 describe('the work on topics', () => {
-  /** Work that ends when the test says so. */
+  /** Work that ends when the test resolves it. */
   const stage = () => {
     const work = createTopicWork()
     const open = new Map<string, PromiseWithResolvers<void>>()
@@ -111,19 +111,19 @@ describe('the work on topics', () => {
     expect(await begun()).to.equal('d0 e0 b1 a2')
   })
 
-  it('is under way until a look at the database can show it', async () => {
+  it('is under way until rows are read that can show it', async () => {
     const { work, want, end, begun } = stage()
     want('a0')
     await begun()
-    work.lookBegins()
+    work.rowsAreRead()
     expect(work.isUnderWay('a0')).to.equal(true)
     await end('a0')
     expect(work.isUnderWay('a0')).to.equal(true)
-    work.lookBegins()
+    work.rowsAreRead()
     expect(work.isUnderWay('a0')).to.equal(false)
   })
 
-  it('tells its failure once, and goes on with the rest', async () => {
+  it('throws its failure once, and continues with the rest', async () => {
     const { work, want, end, begun } = stage()
     want('a0')
     want('a1')
@@ -134,7 +134,7 @@ describe('the work on topics', () => {
     expect(work.isUnderWay('a0')).to.equal(false)
   })
 
-  it('is forgotten before it begins, replaced by what is wanted later, and stopped with nothing under way', async () => {
+  it('can be forgotten or replaced before it begins, and stopped', async () => {
     const { work, want, end, begun } = stage()
     want('a0')
     want('a1')

@@ -1,20 +1,20 @@
 import { expect } from 'chai'
 import { operationEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
-import { parkedSummary, requestParked } from '../../src/feeds/deadLetters.ts'
+import { parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/world.ts'
 import { context } from '../commands/kit.ts'
-import { createReports, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/kit.ts'
+import { createReports, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import { createOrder, id, requestExport } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-describe('how a process takes in the log', function () {
+describe('the event intake of a process', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let database: Database
@@ -67,7 +67,7 @@ describe('how a process takes in the log', function () {
   const waiting = async () => (await parkedSummary(database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
   const ask = (n: number, what: 'replay' | 'discard', only?: bigint) =>
     requestParked(database.sql, { delivery: 'watching', key: id('ord', n) }, what, only)
-  /** The event as no build can read it; `mend` makes it what it was, as a newer build would read it. */
+  /** Makes an event undecodable; `mend` reverts that, as a newer build would. */
   const spoil = (stored: StoredEvent): { mend: () => void } => {
     const { data } = stored
     Object.assign(stored, { data: { nothing: 'known' } satisfies JsonObject })
@@ -92,8 +92,8 @@ describe('how a process takes in the log', function () {
   })
   afterEach(() => end())
 
-  describe('keeps positions that a store takes', () => {
-    it('while a task is open: that of the last event before the oldest, or the beginning', async () => {
+  describe('moves the checkpoint to positions of events alone', () => {
+    it('while a task is open: to the last event before the oldest task, or the beginning', async () => {
       broken = new Set([id('ord', 1)])
       await createOne(1)
       start()
@@ -133,8 +133,8 @@ describe('how a process takes in the log', function () {
     })
   })
 
-  describe('parks an event that it cannot read', () => {
-    it('with every later one of its key, and goes on with all others', async () => {
+  describe('parks an event that it cannot decode', () => {
+    it('with every later event of its key, and continues with all others', async () => {
       await createOne(1)
       spoil(newest())
       await createOne(2)
@@ -147,7 +147,7 @@ describe('how a process takes in the log', function () {
       expect(errors()).to.deep.equal([])
     })
 
-    it('takes it when an operator has it replayed and it can be read by now', async () => {
+    it('receives it when an operator has it replayed and it can be decoded by then', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       start()
@@ -160,7 +160,7 @@ describe('how a process takes in the log', function () {
       await until(() => finished.includes(id('ord', 2)))
     })
 
-    it('keeps it, with the reason, when what it began cannot be finished', async () => {
+    it('keeps it, with the reason, when its task cannot be finished', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       broken.add(id('ord', 1))
@@ -175,7 +175,7 @@ describe('how a process takes in the log', function () {
       expect(finished).to.deep.equal([id('ord', 1)])
     })
 
-    it('tries it again when a run begins: it may be a newer build', async () => {
+    it('replays it when a run begins: it may be a newer build', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       start()
@@ -187,7 +187,7 @@ describe('how a process takes in the log', function () {
       await until(async () => (await waiting()).length === 0)
     })
 
-    it('leaves it out for good when it is discarded, also when a later run reads it again', async () => {
+    it('ignores it for good when it is discarded, also when a later run reads it again', async () => {
       broken.add(id('ord', 1))
       await createOne(1)
       await createOne(2)
@@ -214,7 +214,7 @@ describe('how a process takes in the log', function () {
       expect(await database.sql('select * from discarded_events')).to.deep.equal([])
     })
 
-    it('takes what came before it in its key, when a later run reads that again', async () => {
+    it('receives earlier events of its key when a later run reads them again', async () => {
       broken.add(id('ord', 1))
       await createOne(1)
       await cancel(1)

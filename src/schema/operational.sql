@@ -1,3 +1,11 @@
+-- The checkpoint of each feed and of each read model.
+create table if not exists checkpoints (
+  name text primary key,
+  position bigint not null,
+  -- The epoch of the holder: a process that was replaced can no longer write.
+  epoch bigint not null,
+  updated_at timestamptz not null default now()
+);
 -- What is here is not made from the log, so a rebuild leaves it alone. A file is bytes, and how far one has come is worth
 -- no event: nobody decides by it, and it is told anew by the next attempt.
 create table if not exists export_chunks (

@@ -1,14 +1,14 @@
-/** What the cases of the event store's contract are made of. */
+/** Fixtures of the contract of event stores. */
 
 import { randomUUID } from 'node:crypto'
 import type { EventStore, FeedItem, JsonObject, NewEvent, StoredEvent, SubscribeOptions } from '../../src/ports.ts'
 
 export type EventStoreUnderTest = {
-  /** A client of its own for whoever asks. */
+  /** A new client. */
   open(): EventStore
-  /** Orderly end and new start of the store on the same data and address; resolves when it answers again. */
+  /** Stops the store gracefully and starts it on the same data and address; resolves when it is available. */
   readonly restart?: () => Promise<void>
-  /** kill -9; the store comes back by itself on the same data and address. */
+  /** kill -9; the store starts again by itself on the same data and address. */
   readonly kill?: () => void
   stop(): Promise<void>
 }
@@ -39,12 +39,12 @@ export const revisionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(
 export type Feed = {
   readonly items: FeedItem[]
   readonly events: StoredEvent[]
-  /** Rejects when it does not come to hold within the limit. */
+  /** Rejects when the condition is not met within the limit. */
   until(holds: (feed: Feed) => boolean): Promise<void>
   stop(): Promise<void>
 }
 
-/** Subscribes and collects what comes. */
+/** Subscribes and collects the items. */
 export const feed = (store: EventStore, options: Omit<SubscribeOptions, 'signal'>): Feed => {
   const stopping = new AbortController()
   const items: FeedItem[] = []

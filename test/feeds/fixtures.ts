@@ -3,7 +3,7 @@ import { invoiceEntity, orderEntity, paymentEntity } from '../../src/commands/en
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'
 import type { Feed, FeedState, Run } from '../../src/feeds/subscriptionLoop.ts'
-import { createTables } from '../../src/feeds/schema.ts'
+import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment } from '../commands/kit.ts'
@@ -12,15 +12,15 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
-/** A real Postgres for the tests of feeds, and a database of its own for each that asks. */
+/** Fixtures of the tests of feeds: a real Postgres with a database per test, a log with payments, and runs by hand. */
 export type TestPostgres = {
   readonly database: () => Promise<Database>
-  /** The tables are there. */
+  /** A database with all tables. */
   readonly ledgerDatabase: () => Promise<Database>
   readonly stop: () => Promise<void>
 }
 
-/** Every test has a database and a pool of its own, and the server has a hundred connections for all of them. */
+/** Small, because the server has a hundred connections for the pools of all tests. */
 const POOL_MAX = 3
 
 export const startTestPostgres = async (): Promise<TestPostgres> => {
@@ -35,7 +35,7 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
     database,
     ledgerDatabase: async () => {
       const created = await database()
-      await createTables(created)
+      await createLedgerTables(created)
       return created
     },
     stop: async () => {
@@ -44,10 +44,10 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
   }
 }
 
-/** The service in small: what commands do on a log in memory. */
+/** A ledger on a log in memory. */
 export const createTestLedger = (log: MemoryLog): Ledger => createLedger(log.open(), createVirtualWorld())
 
-/** Orders, invoices and payments in every situation, `count` of each. */
+/** A log with orders, invoices and payments in all states, `count` of each. */
 export const fillLog = async (count: number): Promise<MemoryLog> => {
   const log = createMemoryLog()
   const ledger = createTestLedger(log)
@@ -74,7 +74,7 @@ export const fillLog = async (count: number): Promise<MemoryLog> => {
   return log
 }
 
-/** The rows that the log comes to, by the fold that answers a GET by id: what every table must hold. */
+/** The rows that the tables must have, by the fold that serves a GET by id. */
 export const foldedRows = async (log: MemoryLog) => {
   const { aggregates } = createTestLedger(log)
   const idsOf = (category: string): string[] => [
@@ -85,7 +85,7 @@ export const foldedRows = async (log: MemoryLog) => {
     (await Promise.all(idsOf(category).map(stream => load(suffix(stream))))).map(({ row }) => row)
   return {
     orders_v1: await rowsOf('order', of => aggregates.load(orderEntity, of as `ord_${string}`)),
-    // As JSON has them: what a set holds is a list in the table.
+    // A set is a list in the table.
     invoices_v1: (await rowsOf('invoice', of => aggregates.load(invoiceEntity, of as `inv_${string}`))).map(
       row => row && { ...row, reserved: [...row.reserved] },
     ),
@@ -99,20 +99,20 @@ export const TABLES: readonly Table[] = ['orders_v1', 'invoices_v1', 'payments_v
 export const rowsIn = (database: Database, table: string, order = 'id'): Promise<Record<string, unknown>[]> =>
   database.sql(`select * from ${table} order by ${order} collate "C"`)
 
-/** A run that a test moves by hand; nothing ends it. */
+/** A run that the test drives; its signal never aborts. */
 export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.beginRun(epoch, new AbortController().signal)
 
-/** Gives the feed the whole log, from its checkpoint, in batches of a size. */
+/** Passes the log after the checkpoint to the feed, in batches of `size`. */
 export const feedAll = async (feed: Feed, log: MemoryLog, size = 1_000, epoch = 1n): Promise<void> => {
-  const { after, processBatch: take } = await beginRun(feed, epoch)
+  const { after, processBatch } = await beginRun(feed, epoch)
   const wanted = log.events.filter(({ position }) => after === 'start' || position > after)
   for (let from = 0; from < wanted.length; from += size) {
     const batch: readonly StoredEvent[] = wanted.slice(from, from + size)
-    await take(batch, batch.at(-1)?.position ?? 0n)
+    await processBatch(batch, batch.at(-1)?.position ?? 0n)
   }
 }
 
-/** What a feed has reported, newest last. */
+/** The states that a feed has reported, newest last. */
 export type Reports = { readonly states: FeedState[]; readonly report: (state: FeedState) => void }
 export const createReports = (): Reports => {
   const states: FeedState[] = []

@@ -6,26 +6,26 @@ import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { context } from '../commands/kit.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld } from './kit.ts'
+import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
 
 const GRACE_MS = 1_000
-/** After a failure that is no outage. */
+/** The pause after a failure that is no outage. */
 const RETRY_MS = 30_000
 
-describe('a process', function () {
+describe('a process manager', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let database: Database
   let log: MemoryLog
   let world: HeldWorld
   let ledger: Ledger
-  let process: Driven
+  let process: DrivenRun
   let finished: string[]
   let failures: [string, unknown][]
-  /** What finishing a task meets, by its key. */
+  /** The failures of tasks, by key. */
   let troubles: Map<string, Error>
 
   /** An order that is created begins a task; its deletion ends it. */
@@ -72,21 +72,21 @@ describe('a process', function () {
   })
   afterEach(() => process.stop().catch(() => undefined))
 
-  it('finishes what nobody has ended in time, once', async () => {
+  it('finishes a task that was not ended in time, once', async () => {
     await begin(1)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     await world.pass(10 * GRACE_MS)
     expect(finished).to.deep.equal([id('ord', 1)])
   })
 
-  it('leaves alone what was ended in time, in the same batch or in a later one', async () => {
+  it('does not finish a task that was ended in time, in the same batch or in a later one', async () => {
     await begin(1)
     await end(1)
     await begin(2)
-    await process.takeNews()
+    await process.processNew()
     await end(2)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(10 * GRACE_MS)
     expect(finished).to.deep.equal([])
     expect(await checkpoint()).to.equal(log.head())
@@ -94,7 +94,7 @@ describe('a process', function () {
 
   it('finishes many, each once', async () => {
     for (let n = 1; n <= 50; n += 1) await begin(n)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     expect(finished.toSorted()).to.deep.equal(Array.from({ length: 50 }, (_, n) => id('ord', n + 1)))
   })
@@ -106,11 +106,11 @@ describe('a process', function () {
       troubles.set(id('ord', 1), bug)
       await begin(1)
       await begin(2)
-      await process.takeNews()
+      await process.processNew()
       await world.pass(GRACE_MS)
     })
 
-    it('tells of it, and finishes the others', () => {
+    it('reports it, and finishes the others', () => {
       expect(failures).to.deep.equal([[id('ord', 1), bug]])
       expect(finished).to.deep.equal([id('ord', 2)])
     })
@@ -123,9 +123,9 @@ describe('a process', function () {
       expect(finished).to.deep.equal([id('ord', 2), id('ord', 1)])
     })
 
-    it('does not forget it over a restart', async () => {
+    it('finds it again after a restart', async () => {
       await begin(3)
-      await process.takeNews()
+      await process.processNew()
       expect((await checkpoint()) < (log.events[0]?.position ?? 0n)).to.equal(true)
     })
   })
@@ -133,7 +133,7 @@ describe('a process', function () {
   it('tries again soon what has only lost its races', async () => {
     troubles.set(id('ord', 1), new Contended('order-1'))
     await begin(1)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     troubles.clear()
     await world.pass(FINISHING_MS)
@@ -144,10 +144,10 @@ describe('a process', function () {
     const outage = new Unavailable('event store', 'none', undefined)
     troubles.set(id('ord', 1), outage)
     await begin(1)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     expect(
-      await process.beside.then(
+      await process.background.then(
         () => undefined,
         (error: unknown) => error,
       ),

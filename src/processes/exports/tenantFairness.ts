@@ -1,11 +1,12 @@
-export type Turns<J> = {
-  /** The job that is begun next: of the tenant with the fewest under way, and of those of the one that waits longest. */
+/** Selects the next export to begin, fairly by tenant: a tenant with many exports does not delay all others by all of them. */
+
+export type TenantFairness<J> = {
+  /** A job of the tenant with the fewest under way, and among those of the one whose last turn is the longest ago. */
   readonly next: (due: readonly J[], underWay: readonly J[]) => J | undefined
 }
 
-/** Turns by tenant, so that a tenant with many jobs keeps nobody else waiting for all of them. */
-export const createTurns = <J>(tenantOf: (job: J) => string): Turns<J> => {
-  /** By tenant, the number of its last turn. */
+export const createTenantFairness = <J>(tenantOf: (job: J) => string): TenantFairness<J> => {
+  /** The number of the last turn of each tenant. */
   let last = new Map<string, number>()
   let turn = 0
 
@@ -20,7 +21,7 @@ export const createTurns = <J>(tenantOf: (job: J) => string): Turns<J> => {
         .map(job => ({ job, rank: rankOf(job) }))
         .toSorted((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1])
       if (first === undefined) return undefined
-      // A tenant without a job that waits needs no place in the order.
+      // Tenants without a waiting job are forgotten, so that the map does not grow.
       const waiting = new Set(due.map(tenantOf))
       last = new Map([...last].filter(([tenant]) => waiting.has(tenant)))
       turn += 1

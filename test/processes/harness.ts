@@ -6,10 +6,10 @@ import { createVirtualWorld } from '../support/virtualWorld.ts'
 const turns = async (count: number): Promise<void> => {
   for (let left = count; left > 0; left -= 1) await new Promise(resolve => setImmediate(resolve))
 }
-/** Enough turns of the event loop for a command to come to its end on a log in memory. */
+/** Enough turns of the event loop for a command to complete on a log in memory. */
 const COMMAND_TURNS = 50
 
-/** A world in which time passes when the test says so, and those who sleep wake then. */
+/** A world whose time passes when the test calls `pass`, which ends all sleeps. */
 export type HeldWorld = World & { readonly pass: (timeMs: number) => Promise<void> }
 
 export const createHeldWorld = (): HeldWorld => {
@@ -35,23 +35,24 @@ export const createHeldWorld = (): HeldWorld => {
   }
 }
 
-/** A feed that a test moves by hand: what came into the log since the last time, in one batch. */
-export type Driven = {
-  readonly takeNews: () => Promise<void>
-  /** Settles with the failure of the work beside the loop, or when it was stopped. */
-  readonly beside: Promise<void>
+/** A run that the test drives. */
+export type DrivenRun = {
+  /** Processes the new events of the log in one batch. */
+  readonly processNew: () => Promise<void>
+  /** Rejects with the failure of the background work; resolves when it was stopped. */
+  readonly background: Promise<void>
   readonly stop: () => Promise<void>
 }
 
-export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Driven> => {
+export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<DrivenRun> => {
   const stopping = new AbortController()
   const run = await feed.beginRun(epoch, stopping.signal)
   let taken = run.after === 'start' ? 0n : run.after
-  const beside = run.background?.() ?? Promise.resolve()
-  beside.catch(() => undefined)
+  const background = run.background?.() ?? Promise.resolve()
+  background.catch(() => undefined)
   return {
-    beside,
-    takeNews: async () => {
+    background,
+    processNew: async () => {
       const wanted = log.events.filter(
         ({ position, stream }) => position > taken && feed.categories.some(name => stream.startsWith(`${name}-`)),
       )
@@ -60,12 +61,12 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
     },
     stop: async () => {
       stopping.abort()
-      await beside
+      await background
     },
   }
 }
 
-/** For processes whose tasks must all succeed: a failure is the test's. */
+/** For processes whose tasks must all succeed: a failure fails the test. */
 export const noFailure = (key: string, error: unknown): never => {
   throw new Error(`The task ${key} failed.`, { cause: error })
 }

@@ -12,12 +12,12 @@ const HEALED_MAX_MS = 30_000
 const PAUSE_MS = 100
 const SETTLED_MAX_MS = 4_000
 
-/** One intent to pay, and every answer that it got. */
+/** One intended payment, and every response to it. */
 type Intent = {
   readonly invoiceId: string
   readonly key: string
   readonly reference: string
-  /** Whether it is sent again when its answer is no 201. */
+  /** Whether it is sent again after a response other than 201. */
   readonly persistent: boolean
   readonly answers: { readonly answer: Answer; readonly sentAtMs: number; readonly gotAtMs: number }[]
 }
@@ -45,7 +45,7 @@ describe('while eight clients pay', function () {
     return answer
   }
 
-  /** Pays until told to stop. Three of four intents are sent until they succeed, the fourth takes its first answer. */
+  /** Pays until stopped. Three of four intents are sent until they succeed, the fourth once. */
   const payAlong = async (invoiceId: string, intents: Intent[], stop: AbortSignal): Promise<void> => {
     while (!stop.aborted) {
       const intent: Intent = {
@@ -60,7 +60,7 @@ describe('while eight clients pay', function () {
     }
   }
 
-  /** Lets the clients pay, does the harm, and lets them go on until one of them has succeeded again for a while. */
+  /** Lets the clients pay, causes the fault, and lets them go on until payments have succeeded again for a while. */
   const under = async (harm: () => Promise<void>) => {
     const invoices = await inParallel(4, Array.from({ length: CLIENTS }), () => approvedInvoice(client, 1_000_000))
     const intents: Intent[] = []
@@ -102,7 +102,7 @@ describe('while eight clients pay', function () {
     }
   }
 
-  /** Every intent that may be anywhere is asked for once more; those that were told "no effect" are left alone. */
+  /** Every intent with an unknown effect is sent once more; those with effect none are not. */
   const resolve = async (intents: readonly Intent[]): Promise<void> => {
     const open = intents.filter(({ answers }) => answers.every(({ answer }) => answer.status !== 201))
     const untouched = open.filter(({ answers }) => answers.every(({ answer }) => answer.status === 503))
@@ -145,12 +145,12 @@ describe('while eight clients pay', function () {
       },
     ],
   ] as const)
-    it(`${what} is killed: nothing that was acknowledged is lost, and it goes on by itself`, async () => {
+    it(`${what} is killed: nothing acknowledged is lost, and the service recovers by itself`, async () => {
       const { intents, invoices, healedInMs } = await under(harm)
       checkAnswers(intents)
       expect(healedInMs).to.be.below(HEALED_MAX_MS)
       await resolve(intents)
-      // Had a 503 left a claim behind, settlement would have finished it by then.
+      // Payment recovery would have completed an idempotency record that a 503 had left behind by then.
       await sleep(SETTLED_MAX_MS)
       await checkBooks(
         intents,

@@ -3,33 +3,38 @@ import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
 
 /**
- * What waits for an operator: facts that no topic took, and events that no read model took. Each is a row in Postgres, where
- * it survives whoever parked it.
+ * The table of parked events: facts that no topic took, and events that no read model and no process took. The rows survive
+ * the process that inserted them. How events come to be parked and replayed is in parking.ts.
  */
 
-export type ParkedFact = {
-  /** The publisher, the id of a subscription, or the name of a read model. */
-  readonly delivery: string
+/** An event as it is known without decoding it. */
+export type EventReference = {
   readonly position: bigint
-  /** The aggregate's id: the order that counts is that of a key. */
+  /** The id of the aggregate: the order of events is kept within a key. */
   readonly key: string
   readonly stream: string
   readonly revision: bigint
   readonly event_id: string
-  /** Of the stored event: of a fact that could not be made there is no other. */
+  /** The type of the stored event: an event that cannot be decoded has no other. */
   readonly type: string
   readonly tenant_id: string
-  readonly reason: string
-  /** Zero for a fact that only waits behind another one of its key. */
-  readonly attempts: number
-  readonly first_failed_at: string
 }
 
-export type ParkedRequest = 'replay' | 'discard'
-export type RequestedFact = ParkedFact & { readonly requested: ParkedRequest | null }
+/** Why an event is parked, and after how many attempts. */
+export type Failure = { readonly reason: string; readonly attempts: number }
 
-/** What can be said of an event without decoding it; an event that somebody else wrote may have any metadata. */
-export const placeOf = (stored: StoredEvent) => {
+export type ParkedEvent = EventReference &
+  Failure & {
+    /** The publisher, the id of a subscription, or the name of a read model or of a process. */
+    readonly delivery: string
+    readonly first_failed_at: string
+  }
+
+export type ParkedRequest = 'replay' | 'discard'
+export type RequestedEvent = ParkedEvent & { readonly requested: ParkedRequest | null }
+
+/** The metadata is not trusted: another program may have appended the event. */
+export const referenceOf = (stored: StoredEvent): EventReference => {
   const { tenant } = stored.metadata
   return {
     position: stored.position,
@@ -42,8 +47,8 @@ export const placeOf = (stored: StoredEvent) => {
   }
 }
 
-/** Of a fact that waits for nothing but an earlier one. */
-export const BEHIND = { reason: BEHIND_REASON, attempts: 0 } as const
+/** The failure of an event that only waits behind another one of its key. */
+export const WAITS_BEHIND: Failure = { reason: BEHIND_REASON, attempts: 0 }
 
 export const reasonOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error)
@@ -60,28 +65,21 @@ const COLUMNS = [
   'reason',
   'attempts',
   'first_failed_at',
-] as const satisfies readonly (keyof ParkedFact)[]
+] as const satisfies readonly (keyof ParkedEvent)[]
 
 const INSERT = `insert into parked_facts (${COLUMNS.join(', ')})
   values (${COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}) on conflict do nothing`
 
-export const park = async (sql: Sql, facts: readonly ParkedFact[]): Promise<void> => {
-  for (const fact of facts)
+export const insertParked = async (sql: Sql, events: readonly ParkedEvent[]): Promise<void> => {
+  for (const event of events)
     await sql(
       INSERT,
-      COLUMNS.map(column => fact[column]),
+      COLUMNS.map(column => event[column]),
     )
 }
 
-export const parkedKeys = async (sql: Sql, delivery: string): Promise<Set<string>> =>
-  new Set(
-    (await sql<{ key: string }>('select distinct key from parked_facts where delivery = $1', [delivery])).map(
-      ({ key }) => key,
-    ),
-  )
-
-/** The keys that wait, each from the position of the first event that waits. */
-export const parkedFrom = async (sql: Sql, delivery: string): Promise<Map<string, bigint>> => {
+/** The parked keys, each with the position of its first event. */
+export const firstParkedPositions = async (sql: Sql, delivery: string): Promise<Map<string, bigint>> => {
   const text = 'select key, min(position) as position from parked_facts where delivery = $1 group by key'
   const rows = await sql<{ key: string; position: bigint }>(text, [delivery])
   return new Map(rows.map(({ key, position }) => [key, position]))
@@ -92,36 +90,35 @@ export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonl
   return (await sql<{ key: string }>(asked, [delivery])).map(({ key }) => key)
 }
 
-/** In the order in which they are to be delivered. */
-export const parkedOf = (sql: Sql, delivery: string, key: string): Promise<RequestedFact[]> =>
-  sql<RequestedFact>(
+/** The parked events of a key, in the order in which they are to be processed. */
+export const parkedOfKey = (sql: Sql, delivery: string, key: string): Promise<RequestedEvent[]> =>
+  sql<RequestedEvent>(
     `select ${COLUMNS.join(', ')}, requested from parked_facts where delivery = $1 and key = $2 order by position`,
     [delivery, key],
   )
 
-export const release = async (sql: Sql, { delivery, position }: ParkedFact): Promise<void> => {
+export const release = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
   await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
 }
 
-/** Lets go of a fact for good, for a reader whose checkpoint may still be before it: it leaves the fact out from now on. */
-export const discard = async (sql: Sql, fact: ParkedFact): Promise<void> => {
-  const values = [fact.delivery, fact.position]
-  await sql('insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing', values)
-  await release(sql, fact)
+/** Notes that the event is to be left out when it is read again, by a process whose checkpoint may still be before it. */
+export const noteDiscarded = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
+  const text = 'insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing'
+  await sql(text, [delivery, position])
 }
 
-/** Notes that the stream begins with an event that was discarded: its later events can never be written. */
-export const noteWithoutBeginning = async (sql: Sql, { delivery, position, key }: ParkedFact): Promise<void> => {
+/** Notes that the first event of the stream was discarded: its later events can never be written. */
+export const noteDiscardedBeginning = async (sql: Sql, { delivery, position, key }: ParkedEvent): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position, key) values ($1, $2, $3) on conflict do nothing'
   await sql(text, [delivery, position, key])
 }
 
-export const keysWithoutBeginning = async (sql: Sql, delivery: string): Promise<Set<string>> => {
+export const keysWithDiscardedBeginning = async (sql: Sql, delivery: string): Promise<Set<string>> => {
   const text = 'select distinct key from discarded_events where delivery = $1 and key is not null'
   return new Set((await sql<{ key: string }>(text, [delivery])).map(({ key }) => key))
 }
 
-/** Of those that were discarded the ones behind this position, and forgets the others. */
+/** The positions of discarded events behind the checkpoint; the others are deleted, since they are not read again. */
 export const discardedPositions = async (
   sql: Sql,
   delivery: string,
@@ -133,9 +130,12 @@ export const discardedPositions = async (
   return new Set((await sql<{ position: bigint }>(text, [delivery])).map(({ position }) => position))
 }
 
-/** The replay came no further than this fact: it, and those behind it, go on waiting. */
-export const keepParked = async (sql: Sql, fact: ParkedFact, reason: string, attempts: number): Promise<void> => {
-  const { delivery, key, position } = fact
+/** The replay of a key ended at this event, which failed: it and those behind it go on waiting. */
+export const recordFailedReplay = async (
+  sql: Sql,
+  { delivery, key, position }: ParkedEvent,
+  { reason, attempts }: Failure,
+): Promise<void> => {
   await sql('update parked_facts set requested = null where delivery = $1 and key = $2', [delivery, key])
   await sql('update parked_facts set reason = $3, attempts = attempts + $4 where delivery = $1 and position = $2', [
     delivery,
@@ -145,32 +145,32 @@ export const keepParked = async (sql: Sql, fact: ParkedFact, reason: string, att
   ])
 }
 
-/** A key that waits, as an operator sees it: the fact that failed, and how many wait with it. */
-export type ParkedKey = ParkedFact & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
+/** A parked key as operators see it: its first event, and the number of events that wait. */
+export type ParkedKey = ParkedEvent & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
 
-/** What a delivery has parked of a tenant behind one position, up to and with another one. */
+/** The events of a tenant that a delivery has parked after one position, up to and with another. */
 export const parkedBetween = (
   sql: Sql,
-  { delivery, tenant_id }: Pick<ParkedFact, 'delivery' | 'tenant_id'>,
+  { delivery, tenant_id }: Pick<ParkedEvent, 'delivery' | 'tenant_id'>,
   after: bigint,
   to: bigint,
-): Promise<ParkedFact[]> =>
-  sql<ParkedFact>(
+): Promise<ParkedEvent[]> =>
+  sql<ParkedEvent>(
     `select ${COLUMNS.join(', ')} from parked_facts
       where delivery = $1 and tenant_id = $2 and position > $3 and position <= $4 order by position`,
     [delivery, tenant_id, after, to],
   )
 
-/** Parked facts of these deliveries that their dead letter topics do not know of yet. */
-export const unannounced = (sql: Sql, deliveries: readonly string[], limit: number): Promise<ParkedFact[]> =>
-  sql<ParkedFact>(
+/** Parked facts of these deliveries that were not yet published on their dead letter topics. */
+export const unannounced = (sql: Sql, deliveries: readonly string[], limit: number): Promise<ParkedEvent[]> =>
+  sql<ParkedEvent>(
     `select ${COLUMNS.join(', ')} from parked_facts
       where not announced and delivery <> 'publisher' and delivery = any($1::text[])
       order by delivery, position limit $2`,
     [deliveries, limit],
   )
 
-export const markAnnounced = async (sql: Sql, facts: readonly ParkedFact[]): Promise<void> => {
+export const markAnnounced = async (sql: Sql, facts: readonly ParkedEvent[]): Promise<void> => {
   await sql(
     `update parked_facts set announced = true
       where (delivery, position) in (select * from unnest($1::text[], $2::bigint[]))`,
@@ -185,10 +185,13 @@ export const parkedSummary = (sql: Sql): Promise<ParkedKey[]> =>
       from parked_facts order by delivery, key, position`,
   )
 
-/** Asks the active process to replay a key, or to discard the fact at its head or all that waits. */
+/**
+ * Requests that the active process replays or discards the parked events of a key, or the one at position `only`. Resolves
+ * to the number of events.
+ */
 export const requestParked = async (
   sql: Sql,
-  { delivery, key }: Pick<ParkedFact, 'delivery' | 'key'>,
+  { delivery, key }: Pick<ParkedEvent, 'delivery' | 'key'>,
   requested: ParkedRequest,
   only?: bigint,
 ): Promise<number> => {
@@ -201,10 +204,7 @@ export const requestParked = async (
   return asked.length
 }
 
-/**
- * Asks for everything that waits in a delivery: at a start, when a newer build may be able to do what an older one was not.
- * An earlier request of an operator stays as it is: an event that was to be discarded must not be written.
- */
-export const requestAll = async (sql: Sql, delivery: string): Promise<void> => {
+/** An earlier request of an operator is kept: an event that is to be discarded must not be replayed. */
+export const requestReplayOfAll = async (sql: Sql, delivery: string): Promise<void> => {
   await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])
 }

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { type FactBus, type FactMessage, type TopicSettings, Unavailable } from '../../src/ports.ts'
 
-/** What the suite needs to see of a topic, from beyond the port. */
+/** Fixtures of the contract of fact buses. */
+
+/** A message as it is stored in the topic. */
 export type Published = {
   readonly partition: number
   readonly offset: bigint
@@ -11,27 +13,27 @@ export type Published = {
   readonly value: string
 }
 
-export type FactBusStage = {
+export type FactBusHarness = {
   open(): FactBus
   read(topic: string): Promise<readonly Published[]>
 }
 
-/** A broker of the test's own, to be disturbed: the port says nothing of such things. */
-export type DisturbableStage = FactBusStage & {
+/** A broker that the test can stop. */
+export type BrokerFaultHarness = FactBusHarness & {
   /** A bus with the usual timeouts; that of `open` gives up after a second or two. */
-  openPatient(): FactBus
-  /** As a power cut: returns when the broker is gone. */
+  openWithUsualTimeouts(): FactBus
+  /** Like a power cut: resolves when the broker has ended. */
   cut(): Promise<void>
   /** Starts it again at the same address on the same data. */
   restore(): Promise<void>
-  /** It keeps its connections and answers nobody, until `thaw`. */
+  /** The broker keeps its connections and does not respond, until `thaw`. */
   freeze(): void
   thaw(): void
 }
 
 export const RETENTION_MS = 604_800_000
 const PARTITIONS = 12
-/** Enough calls for some of them to be under way whatever happens. */
+/** Enough calls for some of them to be under way during a fault. */
 export const CALLS = 50
 
 export const newTopic = (): TopicSettings => ({
@@ -67,7 +69,7 @@ export const expectUnavailable = (error: Error, effect: Unavailable['effect']): 
   expect(error).to.include({ part: 'fact bus', effect })
 }
 
-/** Per key, in the order of the topic. A key that is spread over partitions has no order, and fails here. */
+/** The values of each key in the order of the topic. Fails for a key in several partitions. */
 export const valuesByKey = (messages: readonly Published[]): Map<string, string[]> => {
   for (const [key, ofKey] of Map.groupBy(messages, message => message.key)) {
     expect(new Set(ofKey.map(message => message.partition)).size, `partitions of ${key}`).to.equal(1)
@@ -78,7 +80,7 @@ export const valuesByKey = (messages: readonly Published[]): Map<string, string[
   )
 }
 
-/** Duplicates of an at-least-once delivery taken out: where each value was seen first. */
+/** The values without duplicates, in the order of their first occurrence. */
 export const firstSeen = (values: readonly string[]): string[] => [...new Set(values)]
 
 export const upTo = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))

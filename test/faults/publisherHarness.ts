@@ -16,8 +16,8 @@ import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 /**
- * What publisher.test.ts plays on: a broker of its own, a service that publishes nothing itself, and publishers, each a
- * process that embeds nothing, which can be killed.
+ * The harness of publisher.test.ts: a broker, a service without the role publisher, and publishers in processes of their own
+ * that can be killed.
  */
 
 const CATEGORIES = ['order', 'invoice', 'payment', 'operation'] as const
@@ -32,20 +32,20 @@ export type Committed = { readonly stored: StoredEvent; readonly fact: CloudEven
 
 export type Publisher = {
   readonly pid: number
-  /** What /readyz says of its feed: `waiting` for its turn, `catching_up`, `live`, or what is wrong. */
+  /** The state of its feed at /readyz. */
   readonly feed: () => Promise<string>
   /** Sends the signal and resolves when the process has ended. */
   readonly end: (signal: NodeJS.Signals) => Promise<void>
 }
 
-export type Stage = {
+export type PublisherHarness = {
   readonly brokers: () => readonly string[]
   readonly store: EventStore
   readonly database: Database
-  /** Between the publishers and the broker. */
+  /** The proxy between the publishers and the broker. */
   readonly proxy: TcpProxy
   readonly client: (tenant: string) => Promise<Client>
-  /** Resolves when the process says that it is ready. */
+  /** Resolves when the process is ready. */
   readonly startPublisher: () => Promise<Publisher>
   /** Kills every publisher that still runs. */
   readonly killPublishers: () => Promise<void>
@@ -53,11 +53,11 @@ export type Stage = {
   readonly restoreBroker: () => Promise<void>
   /** Resolves when the publisher and GET /events have reached the end of the log. */
   readonly drained: () => Promise<void>
-  /** The facts of the log, in its order: what ought to be published. */
+  /** The facts to publish, in the order of the log. */
   readonly committed: () => Promise<Committed[]>
   /** The facts at GET /events, page by page. */
   readonly served: (tenant: string) => Promise<CloudEvent[]>
-  /** Everything in the topics, repeated messages included; in the order of offsets within each partition. */
+  /** All messages of the topics with duplicates, in the order of offsets within each partition. */
   readonly published: () => Promise<Message[]>
   readonly close: () => Promise<void>
 }
@@ -65,7 +65,7 @@ export type Stage = {
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 const compose = new URL('../../src/compose.ts', import.meta.url).href
 
-/** A start is mostly compiling, and a process that is killed leaves no cache behind: one that ends by itself does. */
+/** A process that ends by itself writes the compile cache, which shortens the starts; a killed one does not. */
 const fillCompileCache = async (folder: string): Promise<{ readonly NODE_COMPILE_CACHE: string }> => {
   const cache = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
   const program = `await import('${compose}'); process.exit(0)`
@@ -167,7 +167,7 @@ const publishers = (folder: string, env: Readonly<Record<string, string>>) => {
   return { start, killAll }
 }
 
-/** A broker that can be cut off and comes back under its address, with what it had acknowledged. */
+/** A broker behind a proxy that can be killed and started again, at the same address and with the same data. */
 const brokerIn = async (dataDir: string) => {
   const proxy = await openTcpProxy()
   const start = async (port: number): Promise<Kafka> => {
@@ -187,7 +187,7 @@ const brokerIn = async (dataDir: string) => {
   }
 }
 
-/** At the same time. When one of them does not start, the other is ended. */
+/** Starts both at the same time. If one fails, the other is ended. */
 const startBoth = async (folder: string) => {
   const folders = { api: join(folder, 'api'), kafka: join(folder, 'kafka') }
   await Promise.all(Object.values(folders).map(path => mkdir(path)))
@@ -201,13 +201,13 @@ const startBoth = async (folder: string) => {
   throw [broker, api].find(outcome => outcome.status === 'rejected')?.reason
 }
 
-export const openStage = async (): Promise<Stage> => {
+export const openPublisherHarness = async (): Promise<PublisherHarness> => {
   const folder = await temporaryDirectory()
   const [{ broker, api }, cache] = await Promise.all([startBoth(folder), fillCompileCache(folder)])
   const store = openEventStore({ connectionString: api.addresses.event_store })
   const database = openDatabase({ connectionString: api.addresses.postgres })
   const { start, killAll } = publishers(folder, { ...environmentOf(api, broker.brokers()), ...cache })
-  const client: Stage['client'] = async tenant => clientOf(api.api, await api.token({ tenant }))
+  const client: PublisherHarness['client'] = async tenant => clientOf(api.api, await api.token({ tenant }))
   return {
     brokers: broker.brokers,
     store,

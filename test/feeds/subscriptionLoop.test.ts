@@ -19,9 +19,9 @@ import {
   startTestPostgres,
   type TestPostgres,
   until,
-} from './kit.ts'
+} from './fixtures.ts'
 
-/** A bus that keeps what it acknowledged, and can be told to fail or to hold its acknowledgements back. */
+/** A bus that records acknowledged messages, and can fail or delay acknowledgements. */
 const createBus = () => {
   const acknowledged: FactMessage[] = []
   const sent: FactMessage[][] = []
@@ -67,7 +67,7 @@ describe('running feeds', function () {
   const head = (): bigint => log.head()
   const newest = (name: string): FeedState | undefined => reports.states.findLast(state => state.name === name)
   const isLive = (name: string) => () => newest(name)?.state === 'live' && newest(name)?.position === head()
-  /** What the log comes to, in its order. */
+  /** The messages of all facts, in the order of the log. */
   const published = (): FactMessage[] =>
     log.events.flatMap(stored => {
       if (stored.stream.startsWith('reference-')) return []
@@ -92,7 +92,7 @@ describe('running feeds', function () {
   })
 
   describe('the projector', () => {
-    it('catches up, says that it is live, and follows', async () => {
+    it('catches up, reports that it is live, and follows', async () => {
       void run([projector()])
       await until(isLive('projector'))
       expect(reports.states[0]).to.deep.equal({ name: 'projector', state: 'waiting', position: 0n })
@@ -101,7 +101,7 @@ describe('running feeds', function () {
       expect(reports.states.every(({ error }) => error === undefined)).to.equal(true)
     })
 
-    it('ends at its signal, and the next one goes on', async () => {
+    it('ends at its signal, and the next one continues', async () => {
       const first = run([projector()])
       await until(isLive('projector'))
       stop.abort()
@@ -112,7 +112,7 @@ describe('running feeds', function () {
       expect(await positionOf(database.sql, 'orders_v1')).to.equal(head())
     })
 
-    it('is one of two at any time; the other waits, and takes over', async () => {
+    it('runs in one of two processes; the other waits, and takes over', async () => {
       void run([projector()])
       await until(isLive('projector'))
       const mine = stop
@@ -126,7 +126,7 @@ describe('running feeds', function () {
       await until(() => seen.states.at(-1)?.state === 'live')
     })
 
-    it('waits for its turn again when its lock is lost', async () => {
+    it('waits for its lease again when it is lost', async () => {
       void run([projector()])
       await until(isLive('projector'))
       const before = reports.states.length
@@ -156,14 +156,14 @@ describe('running feeds', function () {
       await new Promise(resolve => setTimeout(resolve, 100))
       const position = await positionOf(database.sql, 'publisher')
       const before = acknowledged.length
-      // Whatever the test finds, the feed must be able to end.
+      // The acknowledgement is released even if an expectation fails, so that the feed can end.
       release()
       expect({ position, before }).to.deep.equal({ position: 0n, before: 0 })
       await until(isLive('publisher'))
       expect(await positionOf(database.sql, 'publisher')).to.equal(head())
     })
 
-    it('sends the same again when it was refused, and says that it waits', async () => {
+    it('sends the same messages again when they were refused, and reports that it waits', async () => {
       const { bus, acknowledged, sent, state } = createBus()
       state.failures = 2
       void run([publisher(bus)])
@@ -174,7 +174,7 @@ describe('running feeds', function () {
       expect(waits.map(({ state: said }) => said)).to.deep.equal(['waiting', 'waiting'])
     })
 
-    it('repeats byte for byte what was sent when the acknowledgement was lost, and leaves nothing out', async () => {
+    it('repeats the messages byte for byte when the acknowledgement was lost', async () => {
       const { bus, acknowledged, state } = createBus()
       state.lostAcks = 1
       void run([publisher(bus)])
@@ -191,7 +191,7 @@ describe('running feeds', function () {
       expect(bytes.size).to.equal(count)
     })
 
-    it('goes on from its checkpoint after a restart, without sending anything twice', async () => {
+    it('continues from its checkpoint after a restart, and sends nothing twice', async () => {
       const first = createBus()
       const ended = run([publisher(first.bus)])
       await until(isLive('publisher'))
@@ -206,7 +206,7 @@ describe('running feeds', function () {
     })
   })
 
-  describe('a feed that meets poison', () => {
+  describe('a feed whose batch fails', () => {
     const poisoned = (name: string): Feed => ({
       ...publisher(createBus().bus),
       name,
@@ -218,7 +218,7 @@ describe('running feeds', function () {
       }),
     })
 
-    it('stops, says why, and leaves the others running', async () => {
+    it('stops, reports why, and leaves the others running', async () => {
       void run([poisoned('sick'), projector()])
       await until(isLive('projector'))
       await until(() => newest('sick')?.state === 'stopped')
@@ -226,7 +226,7 @@ describe('running feeds', function () {
       expect(newest('projector')?.error).to.equal(undefined)
     })
 
-    it('in the work beside its loop stops as well', async () => {
+    it('in its background work stops as well', async () => {
       const feed: Feed = {
         ...publisher(createBus().bus),
         name: 'sick',

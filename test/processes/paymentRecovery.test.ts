@@ -8,26 +8,26 @@ import type { Database } from '../../src/ports.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { paymentRecovery } from '../../src/processes/paymentRecovery.ts'
 import { approveInvoice, context, newPayment, typesIn } from '../commands/kit.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/kit.ts'
+import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { id } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type Driven, drive, type HeldWorld, noFailure } from './kit.ts'
+import { createHeldWorld, type DrivenRun, drive, type HeldWorld, noFailure } from './harness.ts'
 
 const GRACE_MS = PAYMENT_GRACE_MS
 
-describe('the settlement process', function () {
+describe('payment recovery', function () {
   this.timeout(60_000)
   let postgres: TestPostgres
   let database: Database
   let log: MemoryLog
   let world: HeldWorld
   let ledger: Ledger
-  let process: Driven
+  let process: DrivenRun
 
   const typesOf = ({ id: paymentId }: NewPayment) => typesIn(log.events, `payment-${paymentId}`)
   const checkpoint = () => positionOf(database.sql, 'settlement')
   const head = (): bigint => log.head()
-  /** What a request leaves that dies right after its claim. */
+  /** The state after a request that ended right after its idempotency record. */
   const claimOnly = async (payment: NewPayment): Promise<bigint> => {
     const { id: paymentId, claim, metadata, waitMs: _, ...terms } = payment
     const command = { type: 'InitiatePayment' as const, ...terms, order_id: id('ord'), metadata, claim }
@@ -53,20 +53,20 @@ describe('the settlement process', function () {
   })
   afterEach(() => process.stop().catch(() => undefined))
 
-  it('finishes a payment whose request has died, and leaves a young one to its request', async () => {
+  it('finishes a payment whose request ended early, and leaves a recent one to its request', async () => {
     const payment = newPayment('k', { reference: 'R' })
     await claimOnly(payment)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS - 1)
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated'])
     await world.pass(1)
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
   })
 
-  it('says in whose name it acts, and by what right', async () => {
+  it('records the caller in whose name it acts, and its own authority', async () => {
     const payment = newPayment('k')
     await claimOnly(payment)
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     const [claimed, outcome] = log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
     expect(outcome?.metadata).to.deep.include({
@@ -78,90 +78,90 @@ describe('the settlement process', function () {
     })
   })
 
-  it('has nothing to do with a payment that came to its end by itself', async () => {
+  it('ignores a payment that its request has finished', async () => {
     await pay(ledger, newPayment('k', { settlement: 'deferred' }), context())
-    await process.takeNews()
+    await process.processNew()
     const before = log.events.length
     await world.pass(2 * GRACE_MS)
     expect(log.events).to.have.length(before)
     expect(await checkpoint()).to.equal(head())
   })
 
-  it('gives a refused payment its refusal', async () => {
+  it('finishes a refused payment with its refusal', async () => {
     const payment = newPayment('k', { amount: 2000n })
     await claimOnly(payment)
     await pay(ledger, newPayment('other', { amount: 1000n }), context())
-    await process.takeNews()
+    await process.processNew()
     await world.pass(GRACE_MS)
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentFailed'])
     const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
   })
 
-  it('lets the invoice follow a settlement whose request has died', async () => {
+  it('applies a deferred payment to the invoice when the request ended early', async () => {
     const payment = newPayment('k', { settlement: 'deferred' })
     await pay(ledger, payment, context())
     await handle(ledger, paymentEntity, payment.id, { command: { type: 'SettlePayment' }, context: context() })
-    await process.takeNews()
+    await process.processNew()
     await world.pass(REQUEST_GRACE_MS)
     const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 1000n, amount_pending: 0n })
   })
 
-  it('lets the invoice go of a failed payment whose request has died', async () => {
+  it('releases the reservation of a failed payment when the request ended early', async () => {
     const payment = newPayment('k', { settlement: 'deferred' })
     await pay(ledger, payment, context())
     const command = { type: 'FailPayment' as const, code: 'card_declined' }
     await handle(ledger, paymentEntity, payment.id, { command, context: context() })
-    await process.takeNews()
+    await process.processNew()
     await world.pass(REQUEST_GRACE_MS)
     const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ amount_paid: 0n, amount_pending: 0n })
   })
 
   describe('keeps its checkpoint', () => {
-    it('behind the last event before the oldest payment that is open, whatever else comes in', async () => {
+    it('at the last event before the oldest open payment, while other events come', async () => {
       const before = log.events.findLast(({ stream }) => /^(invoice|payment|refund)-/.test(stream))?.position
       await claimOnly(newPayment('a'))
       await pay(ledger, newPayment('b'), context())
-      await process.takeNews()
+      await process.processNew()
       expect(await checkpoint()).to.equal(before)
       await claimOnly(newPayment('c', { amount: 10n }))
-      await process.takeNews()
+      await process.processNew()
       expect(await checkpoint()).to.equal(before)
     })
 
     it('so that the next process finds what this one had not finished', async () => {
       const payment = newPayment('k')
       await claimOnly(payment)
-      await process.takeNews()
+      await process.processNew()
       await process.stop()
       await start(2n)
-      await process.takeNews()
+      await process.processNew()
       await world.pass(GRACE_MS)
       expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
-      await process.takeNews()
+      await process.processNew()
       expect(await checkpoint()).to.equal(head())
     })
   })
 
-  it('that another one has replaced does not move the checkpoint', async () => {
+  it('in an old epoch does not move the checkpoint', async () => {
     await claimOnly(newPayment('k'))
     const old = process
     await start(2n)
-    const failure = await old.takeNews().catch((error: unknown) => error)
+    const failure = await old.processNew().catch((error: unknown) => error)
     expect(failure).to.be.instanceOf(Error).and.to.have.property('name', 'Replaced')
     expect(await checkpoint()).to.equal(0n)
     await old.stop()
   })
 
-  it('finishes each of many, and two processes at once make no second payment', async () => {
+  it('finishes each of many payments, once also when two processes run', async () => {
     const payments = Array.from({ length: 40 }, (_, n) => newPayment(`k${n}`, { amount: 50n, reference: `R${n}` }))
     for (const payment of payments) await claimOnly(payment)
-    await process.takeNews()
+    await process.processNew()
     const first = process
     await start(2n)
-    await process.takeNews()
+    await process.processNew()
     for (let rounds = 0; rounds < 20; rounds += 1) await world.pass(GRACE_MS)
     for (const payment of payments) expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
     const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))

@@ -1,0 +1,213 @@
+import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import { Replaced } from './checkpoints.ts'
+import {
+  type EventReference,
+  type Failure,
+  firstParkedPositions,
+  insertParked,
+  type ParkedEvent,
+  parkedOfKey,
+  reasonOf,
+  recordFailedReplay,
+  release,
+  type RequestedEvent,
+  requestedKeys,
+  requestReplayOfAll,
+  WAITS_BEHIND,
+} from './parkedEvents.ts'
+import type { SerialQueue } from './serialQueue.ts'
+
+/**
+ * Parking, the one mechanism of the publisher, the deliveries to subscriptions, the read models and the processes: an event
+ * that cannot be processed waits in Postgres with every later event of its key, so that none overtakes it and all other keys
+ * go on.
+ *
+ *   flowing ── an event of the key cannot be processed ──▶ parked: it and every later event of the key wait
+ *   parked  ── all of them are replayed or discarded, on request of an operator ──▶ flowing
+ *
+ * A dependency that does not answer parks nothing: the event is not the cause, and the failure passes.
+ */
+
+export const REQUESTS_POLL_MS = 500
+
+/** Errors that pass by themselves or by a repair elsewhere: the event is not their cause. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof Unavailable ||
+  error instanceof Replaced ||
+  (error instanceof Error && error.name === 'FactBusRefused')
+
+/** `commit` runs in the transaction that releases the event. */
+export type Replayed =
+  | { readonly ok: true; readonly commit?: (sql: Sql) => Promise<void> }
+  | ({ readonly ok: false } & Failure)
+
+/** The part of parking in which its users differ. */
+export type RequestHandlers = {
+  /** Processes a parked event again. An error that is not transient counts as one failed attempt. */
+  readonly replay: (event: ParkedEvent) => Promise<Replayed>
+  /** Runs in the transaction that releases a discarded event. */
+  readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
+  /** Whether the event was replayed and the work that it began is under way: it is neither replayed nor released. */
+  readonly isPending?: (event: ParkedEvent) => boolean
+}
+
+export type ParkingOptions = RequestHandlers & {
+  /** The publisher, the id of a subscription, or the name of a read model or of a process. */
+  readonly name: string
+  readonly database: Database
+  readonly world: Pick<World, 'now'>
+  /** Shared with the batches of the feed: an event that is replayed and a later one of its key must not cross. */
+  readonly inOrder: SerialQueue
+  /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
+  readonly fence: (sql: Sql) => Promise<void>
+  /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
+  readonly replaysAtStart?: boolean
+}
+
+export type Parking = {
+  readonly isEmpty: () => boolean
+  readonly isParked: (key: string) => boolean
+  /** The position of the first event of the key that waits. */
+  readonly firstPosition: (key: string) => bigint | undefined
+  /** Rows for events of one key: the first has failed, or all wait behind an event that is parked already. */
+  readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => ParkedEvent[]
+  /** Counts the keys of the rows as parked from now on. */
+  readonly note: (rows: readonly ParkedEvent[]) => void
+  /** Runs `work`, and inserts the rows that it returns, in one transaction. */
+  readonly parkAfter: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
+  /** Moves the checkpoint, and inserts the rows in the same transaction where there are any. */
+  readonly parkWith: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
+  /** A transaction that an old epoch cannot commit. */
+  readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
+  /** Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. */
+  readonly serveRequests: () => Promise<void>
+}
+
+/** For one run. The checkpoint must have been acquired before: rows that an older epoch inserts later are rolled back. */
+export const openParking = async (options: ParkingOptions): Promise<Parking> => {
+  const { name, database, world, inOrder } = options
+  if (options.replaysAtStart) await requestReplayOfAll(database.sql, name)
+  const waiting = await firstParkedPositions(database.sql, name)
+  const transactions = transactionsOf(options, waiting)
+  return {
+    ...transactions,
+    isEmpty: () => waiting.size === 0,
+    isParked: key => waiting.has(key),
+    firstPosition: key => waiting.get(key),
+    rowsOf: (events, failure) => {
+      const first_failed_at = new Date(world.now()).toISOString()
+      return events.map((event, index) => ({
+        ...event,
+        delivery: name,
+        ...(index === 0 && failure ? failure : WAITS_BEHIND),
+        first_failed_at,
+      }))
+    },
+    serveRequests: async () => {
+      for (const key of await requestedKeys(database.sql, name))
+        await inOrder(() => serveKey(options, { waiting, fenced: transactions.fenced }, key))
+    },
+  }
+}
+
+/** The parked keys, each with the position of its first event. */
+type Waiting = Map<string, bigint>
+
+const transactionsOf = (
+  { database, fence }: ParkingOptions,
+  waiting: Waiting,
+): Pick<Parking, 'note' | 'parkAfter' | 'parkWith' | 'fenced'> => {
+  const note: Parking['note'] = rows => {
+    for (const { key, position } of rows) if (position < (waiting.get(key) ?? position + 1n)) waiting.set(key, position)
+  }
+  const parkAfter: Parking['parkAfter'] = async work => {
+    let rows: readonly ParkedEvent[] = []
+    await database.transaction(async sql => {
+      rows = await work(sql)
+      await insertParked(sql, rows)
+    })
+    note(rows)
+  }
+  return {
+    note,
+    parkAfter,
+    parkWith: (rows, move) =>
+      rows.length === 0
+        ? move(database.sql)
+        : parkAfter(async sql => {
+            await move(sql)
+            return rows
+          }),
+    fenced: work =>
+      database.transaction(async sql => {
+        await fence(sql)
+        await work(sql)
+      }),
+  }
+}
+
+type Serving = { readonly waiting: Waiting; readonly fenced: Parking['fenced'] }
+
+const serveKey = async (options: ParkingOptions, { waiting, fenced }: Serving, key: string): Promise<void> => {
+  const { name, database, isPending } = options
+  for (const event of await parkedOfKey(database.sql, name, key)) {
+    if (isPending?.(event)) continue
+    if (event.requested === null || !(await serveOne(options, fenced, event))) {
+      waiting.set(key, event.position)
+      return
+    }
+  }
+  waiting.delete(key)
+}
+
+/** Replays or discards an event, as requested; false when it failed, and goes on waiting. */
+const serveOne = async (
+  options: RequestHandlers,
+  fenced: Parking['fenced'],
+  event: RequestedEvent,
+): Promise<boolean> => {
+  const failure = await failureOf(options, fenced, event).catch((error: unknown): Failure => {
+    if (isTransient(error)) throw error
+    return { reason: reasonOf(error), attempts: 1 }
+  })
+  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
+  return failure === undefined
+}
+
+const failureOf = async (
+  { replay, discard, isPending }: RequestHandlers,
+  fenced: Parking['fenced'],
+  event: RequestedEvent,
+): Promise<Failure | undefined> => {
+  const replayed: Replayed =
+    event.requested === 'discard' ? { ok: true, commit: async sql => discard?.(sql, event) } : await replay(event)
+  if (!replayed.ok) return { reason: replayed.reason, attempts: replayed.attempts }
+  if (isPending?.(event)) return undefined
+  await fenced(async sql => {
+    await replayed.commit?.(sql)
+    await release(sql, event)
+  })
+  return undefined
+}
+
+/** Serves the requests for these parkings every REQUESTS_POLL_MS, until the signal. */
+export const serveRegularly = async (
+  parkings: () => readonly Parking[],
+  world: Pick<World, 'sleep'>,
+  signal: AbortSignal,
+): Promise<void> => {
+  while (!signal.aborted) {
+    await world.sleep(REQUESTS_POLL_MS, signal)
+    for (const parking of parkings()) if (!signal.aborted && !parking.isEmpty()) await parking.serveRequests()
+  }
+}
+
+/** The stored event that a parked one is of. Throws when the store has it no more. */
+export const storedEventOf = async (
+  store: Pick<EventStore, 'readStream'>,
+  { stream, revision, position }: EventReference,
+): Promise<StoredEvent> => {
+  // Not every store returns the position of an event that is read from its stream, and facts carry it.
+  for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
+  throw new Error(`${stream} has no event ${revision} any more.`)
+}

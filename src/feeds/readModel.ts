@@ -1,0 +1,15 @@
+import type { AnyEvent } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { Sql } from '../ports.ts'
+
+/** A table that the projector writes. Its checkpoint has the same name. */
+export type ReadModel = {
+  readonly name: string
+  readonly categories: readonly string[]
+  /** Writes the changes of the events. An event that was written before changes nothing; a gap throws. */
+  readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
+  /** Writes an event that was parked until now, where that differs. The row of the checkpoint is locked. */
+  readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
+  /** Counts an event as written without it, so that the next one of its stream is no gap; false if the stream has no row. */
+  readonly skipEvent?: (sql: Sql, event: { readonly key: string; readonly revision: bigint }) => Promise<boolean>
+}

@@ -1,0 +1,100 @@
+import type { ResumePosition } from '../feeds/checkpoints.ts'
+import type { ParkedEvent } from '../feeds/parkedEvents.ts'
+import type { World } from '../ports.ts'
+
+/** The tasks of one run of a process or of the exports: begun by an event, and not ended yet. */
+
+/**
+ * The event that began a task, and how a later run finds it again: in the log `after` a position, or in the table of parked
+ * events, when an operator has had it replayed.
+ */
+export type Origin = { readonly after: ResumePosition } | { readonly parked: ParkedEvent }
+
+export type Failed = { readonly event: ParkedEvent; readonly reason: string }
+
+/** Parked events whose tasks have ended, and those that wait for an operator again. */
+export type Finished = { readonly done: readonly ParkedEvent[]; readonly failed: readonly Failed[] }
+
+export type OpenTask<T> = {
+  readonly key: string
+  readonly work: T
+  /** Aborts when the task has ended. */
+  readonly ended: AbortSignal
+}
+
+export type OpenTasks<T> = {
+  /** The task is due after the grace period. Does nothing for a key that is open already. */
+  readonly begin: (key: string, task: { readonly work: T; readonly graceMs: number }, origin: Origin) => void
+  readonly end: (key: string) => void
+  /** The tasks that are due, in the order in which they began. */
+  readonly due: () => readonly OpenTask<T>[]
+  /** The task is due again after this time, unless it has ended. */
+  readonly postpone: (key: string, delayMs: number) => void
+  /** Ends a task that a parked event began: the event waits for an operator again. False for any other task. */
+  readonly giveUp: (key: string, reason: string) => boolean
+  /** The position after which a later run finds all open tasks again; undefined when none is open. */
+  readonly resumeAfter: () => ResumePosition | undefined
+  /** Whether the task that this parked event began is open. */
+  readonly isOpenFor: (event: ParkedEvent) => boolean
+  /** The parked events that have finished since the last call. */
+  readonly takeFinished: () => Finished
+}
+
+type Item<T> = OpenTask<T> & { readonly origin: Origin; readonly ending: AbortController; dueAtMs: number }
+
+const createFinished = () => {
+  let done: ParkedEvent[] = []
+  let failed: Failed[] = []
+  return {
+    done: (origin: Origin | undefined): void => {
+      if (origin && 'parked' in origin) done.push(origin.parked)
+    },
+    failed: (event: ParkedEvent, reason: string): void => void failed.push({ event, reason }),
+    take: (): Finished => {
+      const finished = { done, failed }
+      done = []
+      failed = []
+      return finished
+    },
+  }
+}
+
+export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks<T> => {
+  const open = new Map<string, Item<T>>()
+  const finished = createFinished()
+
+  const remove = (key: string): Origin | undefined => {
+    const item = open.get(key)
+    open.delete(key)
+    item?.ending.abort()
+    return item?.origin
+  }
+
+  return {
+    begin: (key, { work, graceMs }, origin) => {
+      if (open.has(key)) return
+      const ending = new AbortController()
+      open.set(key, { key, work, ended: ending.signal, ending, origin, dueAtMs: world.monotonicMs() + graceMs })
+    },
+    end: key => finished.done(remove(key)),
+    due: () => [...open.values()].filter(({ dueAtMs }) => dueAtMs <= world.monotonicMs()),
+    postpone: (key, delayMs) => {
+      const item = open.get(key)
+      if (item) item.dueAtMs = world.monotonicMs() + delayMs
+    },
+    giveUp: (key, reason) => {
+      const origin = open.get(key)?.origin
+      if (origin === undefined || !('parked' in origin)) return false
+      remove(key)
+      finished.failed(origin.parked, reason)
+      return true
+    },
+    resumeAfter: () => {
+      for (const { origin } of open.values()) if ('after' in origin) return origin.after
+      return undefined
+    },
+    isOpenFor: ({ position }) =>
+      open.values().some(({ origin }) => 'parked' in origin && origin.parked.position === position),
+    takeFinished: finished.take,
+  }
+}

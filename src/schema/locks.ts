@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * The advisory locks of Postgres, all in this file so that no two of them share a number. A number is never reused for
+ * another lock, because a process of an older version may hold it.
+ */
+
+/** Locks by number. The first ones serialize the creation of tables by processes that start at once. */
+export const ADVISORY_LOCKS = {
+  operationalTables: 5_170_201,
+  rateCounters: 5_170_202,
+  issuerRecords: 5_170_203,
+  issuerRevocations: 5_170_204,
+  cursorSecrets: 5_170_205,
+  issuerLoginFailures: 5_170_206,
+  /** Held by the only writer of an embedded event store, in its own database. */
+  embeddedEventStore: 0x65_73_64_62,
+} as const
+
+/** Locks by name, whose number is `hashtextextended(name, 0)`. They serialize reservations on all instances. */
+export const LOCK_NAMES = {
+  exportsOf: (caller: string): string => caller,
+  apiKeysOf: (tenant: string): string => `api keys ${tenant}`,
+  subscriptionsOf: (tenant: string): string => `subscriptions of ${tenant}`,
+} as const
+
+/** The lock of a lease. The prefix separates it from locks of other programs in the same database. */
+export const leaseLock = (name: string): bigint =>
+  createHash('sha256').update(`ledger:${name}`).digest().readBigInt64BE()
