@@ -131,6 +131,7 @@ export const heal = ({ service, history }: Pick<FaultParts, 'service' | 'history
   }
   service.broker.tooLarge.clear()
   service.moments.clear()
+  service.duplicates.setChance(0)
   service.refusals.mend()
   for (const { machine } of service.instances()) {
     machine.resume()
@@ -142,6 +143,8 @@ export const heal = ({ service, history }: Pick<FaultParts, 'service' | 'history
 const STRIKES = [
   ...STRUCK,
   'fault: rebuild',
+  'fault: duplicated requests',
+  'requests that came twice',
   'sessions lost while asleep',
   'rows refused',
   'facts that came late',

@@ -1,5 +1,6 @@
 import type { Authenticate } from '../../src/http/endpoints.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
+import { createDuplicates, type Duplicates } from './duplicates.ts'
 import { createLog, type SimulatedLog } from './eventStore.ts'
 import { createBroker, type SimulatedBroker } from './factBus.ts'
 import type { History } from './history.ts'
@@ -24,6 +25,7 @@ export type Service = {
   readonly operator: Operator
   readonly moments: Moments
   readonly refusals: Refusals
+  readonly duplicates: Duplicates
   readonly instances: () => readonly Running[]
   readonly placeOf: (machine: Machine) => number
   /** Ends the process in this place without warning; another one begins there after the pause. */
@@ -81,6 +83,7 @@ export const startService = (parts: ServiceParts): Service => {
   const operator = createOperator(database, { timeline, random: random.fork('operator') })
   const moments = createMoments()
   const refusals = createRefusals()
+  const duplicates = createDuplicates({ timeline, random: random.fork('duplicates') })
   const faultsLogged: string[] = []
   const running: Running[] = []
   const ends = new Map<Running, () => void>()
@@ -100,9 +103,9 @@ export const startService = (parts: ServiceParts): Service => {
     }
     const instance = startInstance({
       machine,
-      store: watchedStore(log.open(machine), machine, moments),
+      store: watchedStore(duplicates.store(log.open(machine)), machine, moments),
       database: watchedDatabase(refusals.watch(database.open(machine)), machine, moments),
-      bus: broker.open(machine),
+      bus: duplicates.bus(broker.open(machine)),
       authenticate,
       log: { info: () => undefined, warn: write, error: write },
     })
@@ -139,6 +142,7 @@ export const startService = (parts: ServiceParts): Service => {
     operator,
     moments,
     refusals,
+    duplicates,
     faultsLogged,
     instances: () => running.filter(({ machine }) => machine.isAlive()),
     trouble,

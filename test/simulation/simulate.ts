@@ -51,6 +51,9 @@ const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
 const REBUILD_CHANCE = 0.08
 const REBUILD_MAX_MS = 20_000
+const DUPLICATES_CHANCE = 0.15
+const DUPLICATES_MAX_MS = 4_000
+const DUPLICATED = 0.3
 const drawn = (random: Random, weights: Readonly<Record<string, readonly [number, unknown]>>): string => {
   const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
   let left = random.next() * total
@@ -134,6 +137,19 @@ const planRebuild = ({ timeline, history, service, random }: Run, busyMs: number
   })
 }
 
+/** In some runs requests come twice for some time. */
+const planDuplicates = ({ timeline, history, service, random }: Run, busyMs: number): void => {
+  const own = random.fork('when duplicates')
+  if (!own.chance(DUPLICATES_CHANCE)) return
+  const beginsMs = own.next() * busyMs
+  timeline.after(beginsMs, () => {
+    history.count('fault: duplicated requests')
+    history.note('some requests to the event store and the fact bus come twice')
+    service.duplicates.setChance(DUPLICATED)
+  })
+  timeline.after(beginsMs + own.next() * DUPLICATES_MAX_MS, () => service.duplicates.setChance(0))
+}
+
 export const simulate = async (
   engine: Engine,
   { seed, without = new Set(), busyMs = BUSY_MS }: Options,
@@ -154,6 +170,7 @@ export const simulate = async (
   let isOver = false
   const readers = startReaders(run, () => isOver)
   planRebuild(run, busyMs)
+  planDuplicates(run, busyMs)
   await timeline.run(busyMs)
   heal({ service, history })
   void tendParked(service.operator, () => isOver)
@@ -164,6 +181,7 @@ export const simulate = async (
   const ids = service.log.events.map(({ id }) => id).join()
   history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
   history.count('facts that came late', (await engine.run('select from late_facts')).length)
+  history.count('requests that came twice', service.duplicates.count())
   history.count('rows refused', service.refusals.count())
   history.count('take-overs', service.database.takeOvers())
   history.count('lost answers', service.network.lost())

@@ -1,0 +1,47 @@
+import type { EventStore, SubscriberBus } from '../../src/ports.ts'
+import type { Random } from './random.ts'
+import type { Timeline } from './timeline.ts'
+
+/** Requests that arrive a second time, later and behind others, as a proxy or a driver sends them again on its own. */
+export type Duplicates = {
+  /** The chance that a request which changes something comes again. */
+  readonly setChance: (chance: number) => void
+  readonly count: () => number
+  readonly store: (store: EventStore) => EventStore
+  readonly bus: (bus: SubscriberBus) => SubscriberBus
+}
+
+const LATER_MAX_MS = 2_000
+
+export const createDuplicates = ({ timeline, random }: { readonly timeline: Timeline; readonly random: Random }) => {
+  let chance = 0
+  let count = 0
+  const again = (send: () => Promise<unknown>): void => {
+    if (chance === 0 || !random.chance(chance)) return
+    count += 1
+    // No process waits for the second answer, whatever it is.
+    timeline.after(random.next() * LATER_MAX_MS, () => void send().catch(() => undefined))
+  }
+  const duplicates: Duplicates = {
+    setChance: to => {
+      chance = to
+    },
+    count: () => count,
+    store: store => ({
+      ...store,
+      append: (stream, events, expected) => {
+        const send = () => store.append(stream, events, expected)
+        again(send)
+        return send()
+      },
+    }),
+    bus: bus => ({
+      ...bus,
+      publish: messages => {
+        again(() => bus.publish(messages))
+        return bus.publish(messages)
+      },
+    }),
+  }
+  return duplicates
+}
