@@ -29,6 +29,13 @@ describe('npm run mutants', () => {
     ).to.equal(true)
   })
 
+  it('counts tests on a Postgres among the unit tests of their layer', () => {
+    const files = mutants
+      .filter(({ file }) => file === 'src/feeds/deliveryWithParking.ts')
+      .map(bug => units?.commandsFor(bug).flat())
+    for (const command of files) expect(command).to.include('test/feeds/parking.test.ts')
+  })
+
   it('names suites over HTTP that are there', () => {
     expect(HTTP_SUITES.filter(path => !existsSync(join(ROOT, path)))).to.deep.equal([])
   })

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { rm } from 'node:fs/promises'
 import { Client } from 'pg'
 import { type Child, startChild } from '../../src/embedded/child.ts'
-import { temporaryDirectory } from './service.ts'
+import { temporaryFolder } from '../embedded/processes.ts'
 
 /** The Postgres that all files of a process share; each has its own database. It must not be stopped or killed. */
 
@@ -15,7 +15,7 @@ let shared: Promise<Shared> | undefined
 let databases = 0
 
 const start = async (): Promise<Shared> => {
-  const folder = await temporaryDirectory()
+  const folder = await temporaryFolder()
   const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
   return { child: await startChild({ name: 'postgres', module, args }), folder }
 }
