@@ -44,9 +44,8 @@ export const endOrder: Action = async actor => {
 
 export const raiseInvoice: Action = async actor => {
   const { client, market, caller } = actor
-  const isOpen = ({ body, id }: Known): boolean =>
-    body['state'] === 'open' &&
-    market.some('invoice', caller.tenant, client.random, one => one.body['order_id'] === id) === undefined
+  const invoiced = new Set(market.all('invoice').map(({ body }) => body['order_id']))
+  const isOpen = ({ body, id }: Known): boolean => body['state'] === 'open' && !invoiced.has(id)
   const order = market.some('order', caller.tenant, client.random, isOpen)
   const other = market.some('order', caller.tenant, client.random)
   if (order === undefined || other === undefined) return createOrder(actor)
