@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AnyEvent } from './decider.ts'
 import type { Recorded } from './envelope.ts'
-import { positionMember, textMember, timeMember } from './factMembers.ts'
+import { positionMember, textMember, timeMember } from './factSchemas.ts'
 
 /** Published facts. Their meaning is part of the contract, so that a changed meaning is a new version. */
 export const FACT_TYPES = [

@@ -62,7 +62,8 @@ const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
 
 /*
  * An event is also the audit record of the grant that led to it: one append has both the grant and its effect. Decisions
- * that leave no other event are recorded in streams of their own, of category `access`.
+ * that leave no other event are recorded in streams of their own, of category `access`. Routes say by `audited`
+ * (src/http/route.ts) that their decisions are recorded.
  */
 const ON_ACCESS: VerdictMap<AccessEvent> = {
   AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),

@@ -6,7 +6,7 @@ import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { EventStore, ExpectedRevision } from '../ports.ts'
 import type { Entity, Kind } from './entities.ts'
 import { heapBytesOf } from './heapSize.ts'
-import { recordedOf } from './recorded.ts'
+import { recordedOf } from './storedEvents.ts'
 
 /** One stream folded: its state for decisions, its row for readers. */
 export type Loaded<K extends Kind> = {

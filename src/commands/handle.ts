@@ -12,7 +12,7 @@ import {
   type AggregateRepository,
   nothingLoaded,
 } from './aggregateRepository.ts'
-import { newEventOf } from './recorded.ts'
+import { newEventOf } from './storedEvents.ts'
 
 /**
  * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.

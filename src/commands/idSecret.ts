@@ -4,7 +4,7 @@ import { type EventStore, Unavailable, type World } from '../ports.ts'
 import { secretEntity } from './entities.ts'
 import { derivedId, eventIdOf } from './identifiers.ts'
 import type { AggregateRepository } from './aggregateRepository.ts'
-import { newEventOf } from './recorded.ts'
+import { newEventOf } from './storedEvents.ts'
 
 /**
  * The secret with which ids are derived from idempotency keys (HMAC-SHA-256), so that an id cannot be computed from a

@@ -4,7 +4,7 @@ import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
 import type { Ledger } from './handle.ts'
 import { SECRET_STREAM } from './idSecret.ts'
-import { adoptReadersPlaces, keepReadersPlaces } from './readersPlaces.ts'
+import { adoptReadersPlaces, keepReadersPlaces } from './readerPositions.ts'
 
 /**
  * Which log the tables of a database are made from. A log is known by the event that made its secret, which every log has

@@ -1,4 +1,4 @@
-import { topicOf } from '../../projections/factTopics.ts'
+import { topicOf } from '../../projections/topicSettings.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { ManifestId } from '../../streams/ids.ts'
@@ -8,7 +8,7 @@ import { manifestEntity } from './entities.ts'
 import { MISSING_MAX, missingIn, proveFacts } from './factCounts.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { derivedId } from './identifiers.ts'
-import { recordedOf } from './recorded.ts'
+import { recordedOf } from './storedEvents.ts'
 
 /**
  * Manifests, by which consumers prove that they have everything: how many facts there are between two positions, and

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
-import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/budgets.ts'
+import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
 import { createDenials } from '../commands/denials.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'

@@ -1,5 +1,5 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
-import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/factTopics.ts'
+import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/topicSettings.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'

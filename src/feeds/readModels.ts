@@ -3,7 +3,7 @@ import { journals, projections } from '../../projections/index.ts'
 import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { inOrderOfArrival } from './arrivals.ts'
+import { inOrderOfArrival } from './arrivalOrder.ts'
 import type { ReadModel } from './readModel.ts'
 
 /** The read models: each projection and each journal with the statements that write its table. */

@@ -163,7 +163,10 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly query?: Q
   readonly body?: B
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
-  /** Present when grants and denials of the operation are audit records. */
+  /**
+   * Present when grants and denials of the operation are audit records. The grants that an event records are listed in
+   * projections/audit/projection.ts.
+   */
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K
   readonly ifMatch?: 'required'

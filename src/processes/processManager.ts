@@ -1,6 +1,6 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import { RECOVERY_TICK_MS } from '../commands/budgets.ts'
+import { RECOVERY_TICK_MS } from '../commands/timeBudgets.ts'
 import { Contended, type Context, type Ledger } from '../commands/handle.ts'
 import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'

@@ -22,7 +22,7 @@ const TELEMETRY_API = '@opentelemetry/api'
 const STARTUP_ERROR = 'src/startupError\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
-const RECORDED = 'src/commands/recorded\\.ts'
+const RECORDED = 'src/commands/storedEvents\\.ts'
 
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
 import { forgetLog } from '../../src/commands/logIdentity.ts'
-import { adoptReadersPlaces } from '../../src/commands/readersPlaces.ts'
+import { adoptReadersPlaces } from '../../src/commands/readerPositions.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'

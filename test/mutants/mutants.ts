@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a fact that comes late is not noted as late',
     issue: 'A6',
-    file: 'src/feeds/arrivals.ts',
+    file: 'src/feeds/arrivalOrder.ts',
     find: `      await sql(ARRIVE_LATE, [event.position])`,
     replace: ``,
   },
@@ -181,7 +181,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'recovery does not wait for the request',
-    file: 'src/commands/budgets.ts',
+    file: 'src/commands/timeBudgets.ts',
     find: `export const PAYMENT_GRACE_MS = PAYMENT_DEADLINE_MS`,
     replace: `export const PAYMENT_GRACE_MS = -PAYMENT_DEADLINE_MS`,
   },

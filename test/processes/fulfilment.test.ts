@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { REQUEST_GRACE_MS } from '../../src/commands/budgets.ts'
+import { REQUEST_GRACE_MS } from '../../src/commands/timeBudgets.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'

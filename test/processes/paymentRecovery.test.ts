@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/commands/budgets.ts'
+import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/commands/timeBudgets.ts'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { type NewPayment, pay } from '../../src/commands/payments.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { FINISHING_MS } from '../../src/commands/budgets.ts'
+import { FINISHING_MS } from '../../src/commands/timeBudgets.ts'
 import { Contended, createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'

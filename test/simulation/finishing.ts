@@ -1,4 +1,4 @@
-import { HEALED_MS } from '../../src/commands/budgets.ts'
+import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
 import { checkAnswers } from './checks/answers.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'

@@ -3,7 +3,7 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import { answerOf } from './answers.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
-import { widenWindows } from './window.ts'
+import { widenWindows } from './flowControlWindow.ts'
 
 const RENEWAL_MS = 1000
 

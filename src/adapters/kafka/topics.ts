@@ -7,6 +7,7 @@ import { type FactBusOptions, protocolErrorOf } from './client.ts'
 const REPLICAS_MAX = 3
 /** With three replicas an acknowledgement means two disks: one broker may be down, and none may lose its disk. */
 const IN_SYNC_OF_THREE = 2
+/** Its value is TOPIC_RETENTION_MS of projections/topicSettings.ts. */
 const RETENTION = 'retention.ms'
 const LEADERS_DEADLINE_MS = 15_000
 const LEADERS_POLL_MS = 50

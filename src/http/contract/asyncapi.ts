@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { facts } from '../../../projections/facts/projection.ts'
-import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../../projections/factTopics.ts'
+import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../../projections/topicSettings.ts'
 import { type FactKind, kindsIn } from '../../../streams/facts.ts'
 import { aggregates, type Category } from '../../../streams/index.ts'
 import type { JsonObject } from '../../ports.ts'

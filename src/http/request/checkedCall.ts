@@ -1,6 +1,6 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
-import { waitMaxMs } from '../../commands/budgets.ts'
+import { waitMaxMs } from '../../commands/timeBudgets.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { callerOf } from '../access/rateLimits.ts'
 import { deadlineOf } from '../response/deadlines.ts'

@@ -1,4 +1,4 @@
-import { REQUEST_DEADLINE_MS } from '../../commands/budgets.ts'
+import { REQUEST_DEADLINE_MS } from '../../commands/timeBudgets.ts'
 import { Contended } from '../../commands/handle.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from './problemCatalogue.ts'

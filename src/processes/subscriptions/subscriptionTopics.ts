@@ -1,4 +1,4 @@
-import { TOPIC_RETENTION_MS } from '../../../projections/factTopics.ts'
+import { TOPIC_RETENTION_MS } from '../../../projections/topicSettings.ts'
 import { topicNamesOf } from '../../commands/subscriptions.ts'
 import {
   type DeliveryCheckpoint,

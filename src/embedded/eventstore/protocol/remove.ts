@@ -7,7 +7,7 @@ import type { Writer } from '../writer.ts'
 import type { WriteRequest, Written } from '../writeRequest.ts'
 import { targetOf } from './append.ts'
 import { deadlineOf } from './deadline.ts'
-import { nameProblem } from './proposal.ts'
+import { nameProblem } from './proposedEvents.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable, wrongVersion } from './status.ts'
 
 /** `Delete`: hides the stream; appending to it makes it visible again. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
-import { waitMaxMs } from '../../../commands/budgets.ts'
+import { MANIFEST_TOPICS } from '../../../../projections/topicSettings.ts'
+import { waitMaxMs } from '../../../commands/timeBudgets.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'

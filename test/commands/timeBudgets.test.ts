@@ -11,7 +11,7 @@ import {
   REQUEST_GRACE_MS,
   TAKE_OVER_MS,
   waitMaxMs,
-} from '../../src/commands/budgets.ts'
+} from '../../src/commands/timeBudgets.ts'
 import { leaseDefaults } from '../../src/adapters/postgres/lease.ts'
 import { createLedger, type Ledger } from '../../src/commands/handle.ts'
 import { pay } from '../../src/commands/payments.ts'

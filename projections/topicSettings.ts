@@ -1,6 +1,8 @@
 import { aggregates, type Category } from '../streams/index.ts'
 import { manifest } from '../streams/manifest/index.ts'
 
+/** Kafka topics of facts: names, partitions, retention, and which of them manifests count. */
+
 /** The Kafka topic of an aggregate's facts. */
 export const topicOf = (category: string): string => `ledger.${category}.v1`
 
