@@ -9,7 +9,7 @@ import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
-/** Whatever the order of steps, whoever dies where: each payment comes to one end, and all streams agree on it. */
+/** In any order of steps and with any crash, each payment reaches one end, and all streams agree on it. */
 
 const SEEDS = 200
 /** More steps than any payment takes: reads, appends, acknowledgements. */
@@ -22,7 +22,7 @@ type Answer = Awaited<ReturnType<typeof pay>>
 const stateOf = async (ledger: Ledger, payment: NewPayment) =>
   (await ledger.aggregates.load(paymentEntity, payment.id)).state
 
-/** What settlement does after a crash: drives on every payment that is claimed and has no outcome. */
+/** Payment recovery after a crash: completes every payment with an idempotency record and without an outcome. */
 const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise<Ledger> => {
   const ledger = createLedger(log.open(), createVirtualWorld())
   for (const payment of payments) await finish(ledger, payment.id, context({ authority: 'settlement' }))
@@ -48,7 +48,7 @@ const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly
   }
 }
 
-/** What a caller was told stays true. */
+/** A response that a caller got stays true. */
 const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): Promise<void> => {
   const state = await stateOf(ledger, payment)
   if (answer.kind === 'created' || answer.kind === 'replayed')

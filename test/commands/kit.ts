@@ -5,7 +5,7 @@ import type { NewPayment } from '../../src/commands/payments.ts'
 import type { StoredEvent } from '../../src/ports.ts'
 import { id } from '../streams/samples.ts'
 
-/** What the tests of commands and processes are made of: who asks, and what is there before. */
+/** Fixtures for the tests of commands and processes: contexts, and the events before a command. */
 
 let commands = 0
 /** A request of its own each time, as the boundary makes them. */
@@ -26,7 +26,7 @@ export const context = (more: Partial<Context> = {}): Context => {
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_payment' }
 const secret = Buffer.alloc(32, 1)
 
-/** Of the invoice below, under a key of its own. Nobody loses patience. */
+/** A payment of the invoice below with its own key, and a wait without a limit. */
 export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'claim'>> = {}): NewPayment => {
   const terms = {
     invoice_id: id('inv'),

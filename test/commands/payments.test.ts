@@ -15,7 +15,7 @@ describe('paying', () => {
   let world: VirtualWorld
   let ledger: Ledger
 
-  /** Nobody loses patience: a sleep with an end to it waits for that end. */
+  /** A world without timeouts: a sleep with a limit waits for its end. */
   const patient = (): VirtualWorld => {
     const virtual = createVirtualWorld()
     const sleep: VirtualWorld['sleep'] = (timeMs, signal) =>

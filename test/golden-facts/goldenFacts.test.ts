@@ -14,14 +14,14 @@ import { categories, goldensOf, stored } from '../golden/goldens.ts'
 import { checkMessage, consumersComplaint, eventIn } from '../support/factContract.ts'
 
 /**
- * What a consumer has in its archive: for each type and version a folder with facts that were published, one for each
- * stored event of test/golden that announces it, and with every schema that was ever published for it.
+ * The archive of a consumer: for each type and version a folder with published facts, one for each stored event of
+ * test/golden that announces it, and with every schema that was published for it.
  *
- *   <Event>.event.json     as GET /events told it: one line
- *   <Event>.message.json   as Kafka carried it; the value is the text that it was
- *   schema.<n>.json        as GET /schemas served it, from 1 on; a new one for every change of what it promises
+ * - <Event>.event.json as GET /events returned it: one line
+ * - <Event>.message.json as in Kafka; the value is the text of the message
+ * - schema.<n>.json as GET /schemas returned it, from 1 on; a new one for every change of its promises
  *
- * Files are added, never edited: what was published has been read.
+ * Files are added, never edited, because published facts have been read.
  */
 
 const root = new URL('./', import.meta.url)
@@ -53,7 +53,7 @@ const today: ReadonlyMap<string, string> = new Map(
 )
 
 const WORDS = new Set(['title', 'description', 'examples'])
-/** What a schema promises, without what it says to people. */
+/** The promises of a schema, without its descriptions. */
 const promises = (node: Json): Json => {
   if (Array.isArray(node)) return node.map(promises)
   if (typeof node !== 'object' || node === null) return node

@@ -26,7 +26,7 @@ export const recordedAs = <E extends AnyEvent>(of: Id<IdPrefix>, events: readonl
     metadata: metadataAt(n),
   }))
 
-/** What the commands, one after the other, come to: the events, and the state after each of them. */
+/** The events of the commands in order, and the state after each of them. */
 export const decided = <S, C, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],

@@ -48,7 +48,7 @@ const histories = <S, C, E extends AnyEvent>(
 const foldAll = (projection: AnyProjection, recorded: readonly Recorded<AnyEvent>[], from?: ResourceRow) =>
   recorded.reduce<ResourceRow | undefined>((row, event) => fold(projection, row, event), from)
 
-/** What holds for the rows of any projection. */
+/** Laws for the rows of any projection. */
 const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
   it('come to the same whether the events arrive at once, one by one, or in any batches', () =>
     fc.assert(
@@ -242,7 +242,7 @@ describe('the rows of', () => {
   })
 })
 
-/** What a caller sees of a payment of 1000 of which so much has gone back. */
+/** The public state of a payment of 1000 after a refund of this amount. */
 const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'refused' | 'failed', back: bigint): string => {
   if (status === 'initiated' || status === 'accepted') return 'pending'
   if (status === 'refused') return 'failed'

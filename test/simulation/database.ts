@@ -6,10 +6,10 @@ import type { Engine } from './postgres.ts'
 import type { Random } from './random.ts'
 
 /**
- * The database of all processes of a run, on one session of Postgres. Statements of different transactions interleave: a
- * transaction that another statement interrupts is rolled back on the session and played again before its next
- * statement. What it has read stays as it was told, as under "read committed"; a write that would now do something else
- * is one that would have waited for a lock, and the transaction is told that its connection was lost.
+ * The database of all processes of a run, on one session of Postgres. Statements of different transactions interleave:
+ * a transaction that another statement interrupts is rolled back on the session and repeated before its next statement.
+ * Its earlier results stay as returned, as under "read committed". A write that would now have another effect is one
+ * that would have waited for a lock; its transaction gets the error of a lost connection.
  */
 export type SimulatedDatabase = {
   readonly open: (machine: Machine) => Database

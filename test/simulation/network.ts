@@ -25,7 +25,7 @@ export type Request<T> = {
   readonly writes: boolean
   /** How long the process waits for the answer. */
   readonly deadlineMs: number
-  /** Carried out at the server. What it throws is the server's answer. */
+  /** Executed at the server. An error that it throws is the server's answer. */
   readonly effect: () => T | typeof NO_ANSWER | Promise<T | typeof NO_ANSWER>
 }
 

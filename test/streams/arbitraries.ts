@@ -151,7 +151,7 @@ export const anyReferenceEvent: fc.Arbitrary<ReferenceEvent> = fc
     ),
   )
 
-/** What leads a payment to its success, at once or by settlement. */
+/** The commands that lead a payment to its success, at once or by settlement. */
 export const settled: fc.Arbitrary<PaymentCommand[]> = settlement.map(how => [
   initiatePayment(how),
   { type: 'ConfirmPayment' },

@@ -24,7 +24,7 @@ import {
 } from './arbitraries.ts'
 import { createOrder, issueApiKey, raiseInvoice, requestExport } from './samples.ts'
 
-/** What holds for every sequence of commands, and of events, whoever sends them. */
+/** Properties of every sequence of commands and of events. */
 
 const COMMANDS_MAX = 40
 const SEQUENCE = { maxLength: COMMANDS_MAX }

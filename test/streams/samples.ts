@@ -1,4 +1,4 @@
-/** What the specs of the streams talk about: ids that read well, and the beginnings of an order, an invoice, a payment. */
+/** Fixtures for the specs of the streams: readable ids, and the first events of an order, an invoice and a payment. */
 
 import type { ApiKeyEvent, IssueApiKey, KeySecret, RotateApiKey } from '../../streams/apiKey/index.ts'
 import type { Claim } from '../../streams/claim.ts'
