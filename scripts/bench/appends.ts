@@ -2,6 +2,8 @@ import { appending } from './appending.ts'
 import { compareSides, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
 import { singleInserts } from './pgbench.ts'
 
+/** Benchmark: appends to the embedded event store against single-row inserts. */
+
 const LANES = 64
 const WARM_SECONDS = 2
 const GOAL = { atLeast: 0.4 }

@@ -9,6 +9,8 @@ import { idFromBytes } from '../../streams/ids.ts'
 import { invoice, type InvoiceEvent } from '../../streams/invoice/index.ts'
 import { type Measure, rowOf } from './measure.ts'
 
+/** Benchmark: a read of a long stream in a new process. */
+
 const EVENTS = 20_000
 const PER_APPEND = 500
 const ROUNDS = 5

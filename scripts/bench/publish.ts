@@ -8,6 +8,8 @@ import type { StoreAddresses } from './harness.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
+/** Benchmark: the publisher against kafkajs alone. */
+
 const ROUNDS = 2
 const GOAL = { atLeast: 0.8 }
 const BATCH = 1_000

@@ -3,6 +3,8 @@ import { load, requestOf } from './load.ts'
 import { compareSides, latencyNote, type Measure, perSecond, rowOf, type Side } from './measure.ts'
 import type { RunningService } from './harness.ts'
 
+/** Benchmark: GET /payments/{id} against bare Express with one select. */
+
 const CONNECTIONS = 64
 const INVOICES = 50
 const WARM_SECONDS = 2

@@ -7,6 +7,8 @@ import { noDeadLetters, openTables, runUntilCaughtUp } from './feeding.ts'
 import { historyOn } from './history.ts'
 import { type Measure, rowOf } from './measure.ts'
 
+/** Benchmark: a rebuild of the read models against COPY of the same rows. */
+
 const ROUNDS = 2
 const AGAINST_COPY = { atLeast: 0.25 }
 const ABSOLUTE_PER_SECOND = 20_000

@@ -1,5 +1,7 @@
 import type { Goal, Row } from './measure.ts'
 
+/** The printed table of the benchmarks. */
+
 const COLUMNS = ['measure', 'ours', 'reference', 'ratio', 'goal', 'met?'] as const
 
 const figure = (value: number, unit: string): string =>

@@ -6,6 +6,8 @@ import { DemoFailure } from './failure.ts'
 import type { Callers } from './runner.ts'
 import { renewing } from './tokens.ts'
 
+/** The two identities of the demo, with tokens of the embedded issuer. */
+
 export const TENANT = 'chinook'
 
 const CLERK = {

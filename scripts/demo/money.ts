@@ -1,5 +1,7 @@
 import { exponentOf } from '../../streams/money.ts'
 
+/** Conversion between decimal amounts and minor units. */
+
 const DECIMAL = /^(\d{1,12})(?:\.(\d+))?$/
 
 /**

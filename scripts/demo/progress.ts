@@ -1,5 +1,7 @@
 import { Presets, SingleBar } from 'cli-progress'
 
+/** The progress bar of the demo. */
+
 export type Progress = {
   readonly invoiceDone: () => void
   readonly factsArrived: (facts: number) => void

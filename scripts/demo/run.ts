@@ -7,6 +7,8 @@ import { type PlannedInvoice, sumsOf } from './plan.ts'
 import { type Callers, type InvoiceRun, runPlan, type Retries } from './runner.ts'
 import { type Progress, startProgress } from './progress.ts'
 
+/** One run of the demo: the plan is executed, its facts are awaited, and the sums are reconciled. */
+
 export type DemoResult = {
   readonly runs: readonly InvoiceRun[]
   readonly retries: Retries

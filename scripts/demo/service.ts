@@ -10,6 +10,8 @@ import type { Config } from '../../src/config.ts'
 import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
 import { DemoFailure } from './failure.ts'
 
+/** The service of the demo: the running one, or a new child process. */
+
 export type DemoService = {
   readonly addresses: Addresses
   readonly startedHere: boolean

@@ -12,6 +12,8 @@ import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
 import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
 
+/** A Kafka broker for development and tests: formats its storage, starts it and stops it. */
+
 export type KafkaOptions = {
   /** The port of the plaintext listener; 0, the default, takes a free one. */
   readonly port?: number

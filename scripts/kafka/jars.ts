@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { StartupError, systemCode } from '../../src/startupError.ts'
 
+/** The jars of Kafka, fetched once by Maven. */
+
 type Manifest = { readonly pom: string; readonly jars: Readonly<Record<string, string>> }
 
 const POM = fileURLToPath(new URL('pom.xml', import.meta.url))

@@ -6,6 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { StartupError } from '../../src/startupError.ts'
 
+/** The JVM process of the broker, which ends with its parent. */
+
 const run = promisify(execFile)
 
 export const PROPERTIES = 'server.properties'

@@ -3,6 +3,8 @@ import { type Kafka, startKafka } from './broker.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { parseUser } from './settings.ts'
 
+/** `npm run kafka`: the command line of the broker. */
+
 type Options = { port: number; saslPort: number; sasl: boolean; dataDir: string; user: Record<string, string> }
 
 const PORT_MAX = 65_535

@@ -3,6 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartupError } from '../../src/startupError.ts'
 
+/** The settings and users of the broker. */
+
 export type Users = Readonly<Record<string, string>>
 export type Ports = {
   readonly plain: number

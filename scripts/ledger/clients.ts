@@ -13,6 +13,8 @@ import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
+/** `clients`: registration of OAuth clients at the embedded issuer. */
+
 type Json = { readonly json: boolean }
 
 const PROOFS = { none: 'public', private_key_jwt: 'key', client_secret: 'secret' } as const

@@ -3,6 +3,8 @@ import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { issuerDirectory } from './embeddedIssuer.ts'
 import { print, printJson } from './print.ts'
 
+/** `issuer`: rotation of the embedded issuer's signing key. */
+
 const rotateKey = async ({ now, json }: { readonly now: boolean; readonly json: boolean }): Promise<void> => {
   const { signing, retiring } = await rotateSigningKey(await issuerDirectory(), { now })
   const old = retiring.map(({ key, until }) => ({ kid: key.kid, until: new Date(until * 1_000).toISOString() }))

@@ -1,5 +1,7 @@
 import { escaped } from './print.ts'
 
+/** Aligned columns for the terminal. */
+
 const GAP = '  '
 
 /** Pads columns to their widest cell; the first is aligned left, the others as given. */

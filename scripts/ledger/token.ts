@@ -4,6 +4,8 @@ import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embe
 import { print, printJson } from './print.ts'
 import { findConnections } from './connections.ts'
 
+/** `token`: an access token of the embedded issuer. */
+
 type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
 
 /** A token of the embedded issuer, alone on stdout. */

@@ -4,6 +4,8 @@ import { issuerDirectory, lineFromStdin, scopesOf, SEEN_WITHIN } from './embedde
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
+/** `users`: registration of users at the embedded issuer. */
+
 type Json = { readonly json: boolean }
 type Typed = Json & { readonly passwordStdin: boolean }
 

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { readOrCreatePrivate } from './issuer/privateFile.ts'
 import { StartupError } from '../startupError.ts'
 
+/** The pepper of API keys where API_KEY_PEPPER is not set. */
+
 const FOLDER = 'api-keys'
 const FILE_NAME = 'pepper'
 const PEPPER_BYTES = 32

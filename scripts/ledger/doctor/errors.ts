@@ -1,6 +1,8 @@
 import type { Database } from '../../../src/ports.ts'
 import { type Check, finding, ok } from './finding.ts'
 
+/** The check of feeds that have failed. */
+
 type Row = { readonly name: string; readonly error: string; readonly at: string }
 
 const CHECK = 'feeds that do not go on'

@@ -1,6 +1,8 @@
 import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 
+/** The check that tables and log belong together. */
+
 const CHECK = 'log'
 
 /** Checks whether the tables in Postgres belong to the log in the event store. */

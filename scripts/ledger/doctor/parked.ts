@@ -2,6 +2,8 @@ import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../../src/ports.ts'
 import { type Check, finding, ok } from './finding.ts'
 
+/** The check of dead letters. */
+
 const CHECK = 'dead letters'
 
 /** Checks whether facts wait for an operator. */

@@ -5,6 +5,8 @@ import { answerOf } from './answers.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
 import { widenWindows } from './flowControlWindow.ts'
 
+/** The connection to the event store: one official client, renewed when it hangs. */
+
 const RENEWAL_MS = 1000
 
 export type Connection = {

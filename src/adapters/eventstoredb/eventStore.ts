@@ -7,6 +7,8 @@ import { subscribe } from './subscription.ts'
 import { head, readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
 
+/** The event store port on EventStoreDB: appends with a deadline and one resend, reads, subscriptions. */
+
 const APPEND_DEADLINE_MS = 3000
 const RESEND_AFTER_MS = 50
 const APPEND_ATTEMPTS_MAX = 2

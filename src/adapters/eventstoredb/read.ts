@@ -5,6 +5,8 @@ import type { Client, Connection, ReadCall } from './connection.ts'
 import { Silence, isCallError, isLost } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
 
+/** Reads of one stream and of the head, by the store's Read method. */
+
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
 

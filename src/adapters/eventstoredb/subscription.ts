@@ -5,6 +5,8 @@ import { Silence, isLost, withPosition } from './errors.ts'
 import { subscribeRequest } from './messages.ts'
 import { received } from './read.ts'
 
+/** Catch-up subscriptions to $all that resubscribe after every interruption. */
+
 const CONFIRMATION_SILENCE_MS = 5000
 const FEED_SILENCE_MS = 25_000
 const RESUBSCRIBE_MS = 100

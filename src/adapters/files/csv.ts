@@ -2,6 +2,8 @@ import { stringify } from 'csv-stringify/sync'
 import type { ColumnType } from '../../../projections/projection.ts'
 import type { FileFormat } from '../../ports.ts'
 
+/** The csv format of exports. */
+
 const encoder = new TextEncoder()
 const EMPTY = /^$/
 

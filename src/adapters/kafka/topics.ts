@@ -4,6 +4,8 @@ import type { TopicSettings } from '../../ports.ts'
 import { TopicMismatch, withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
+/** Creation, settings and deletion of topics. */
+
 const REPLICAS_MAX = 3
 /** With three replicas an acknowledgement means two disks: one broker may be down, and none may lose its disk. */
 const IN_SYNC_OF_THREE = 2

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache'
 
+/** A cache of event ids, for the recognition of resends. */
+
 const IDS_MAX = 50_000
 
 /**

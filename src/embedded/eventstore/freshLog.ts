@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { metastreamOf } from './record.ts'
 import type { WriteRequest } from './writeRequest.ts'
 
+/** The system events at the beginning of a fresh log. */
+
 const TEN_DAYS_S = 864_000
 const THIRTY_DAYS_S = 2_592_000
 const ADMINS_WRITE = { $acl: { $w: '$admins', $d: '$admins', $mw: '$admins' } }

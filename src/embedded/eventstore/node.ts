@@ -12,6 +12,8 @@ import { deleteStream, tombstone } from './protocol/remove.ts'
 import { openReader } from './storage.ts'
 import { openWriter } from './writer.ts'
 
+/** The gRPC server of the embedded event store. */
+
 const HOST = '127.0.0.1'
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const DRAIN_MS = 1000

@@ -6,6 +6,8 @@ import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryO
 import type { Tail } from './tail.ts'
 import { firstVisible, isExpired, isSoftDeleted, isVisible } from './truncation.ts'
 
+/** Reads of streams and of $all, from memory where possible, else from Postgres. */
+
 const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
 const PAGE_EVENTS_MAX = 2000
 const PAGE_BYTES_AIM = 4 * 1024 * 1024

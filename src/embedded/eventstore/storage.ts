@@ -7,6 +7,8 @@ import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
 import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
 
+/** The Postgres connections of the embedded event store: one writer session with the lock, a pool of readers. */
+
 const LOCK_WAIT_MS = 3000
 const LOCK_RETRY_MS = 100
 const CONNECT_TIMEOUT_MS = 2000

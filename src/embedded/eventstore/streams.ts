@@ -4,6 +4,8 @@ import { NO_REVISION, isMetastream, originalOf, sizeOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
 
+/** The cache of stream heads, metadata and recent events. */
+
 const STREAMS_MAX = 50_000
 const CACHED_BYTES_MAX = 64 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32

@@ -2,6 +2,8 @@ import { LOG_BEGINS } from './freshLog.ts'
 import type { StoredRecord } from './record.ts'
 import { endOf, sizeOf } from './record.ts'
 
+/** The newest part of the log in memory, for live subscriptions. */
+
 const TAIL_EVENTS_MAX = 20_000
 const TAIL_BYTES_MAX = 32 * 1024 * 1024
 

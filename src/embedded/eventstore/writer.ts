@@ -6,6 +6,8 @@ import { type Streams, openStreams } from './streams.ts'
 import { type Tail, openTail } from './tail.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
+/** The write queue of the embedded event store, committed in batches. */
+
 const BATCH_REQUESTS_MAX = 1000
 const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const RECONNECT_MS = 100

@@ -5,6 +5,8 @@ import { SCOPES } from '../../identity/principal.ts'
 import { StartupError } from '../../startupError.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
 
+/** The registered OAuth clients of the embedded issuer. */
+
 const SECRET_BYTES = 32
 const REDIRECT_URIS_MAX = 20
 const REDIRECT_URI_MAX_CHARACTERS = 1_000

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
+/** The key of the issuer's cookies and forms. */
+
 const FILE_NAME = 'cookie-key'
 const KEY_BYTES = 32
 

@@ -1,5 +1,7 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 
+/** Errors of the issuer itself as OAuth errors. */
+
 const RETRY_AFTER_SECONDS = '1'
 
 /** Whether a dependency did not answer, by the error's name in the ports. */

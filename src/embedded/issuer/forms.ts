@@ -1,6 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
+/** Parsing of posted forms, and their protection against CSRF. */
+
 const FORM_MAX_BYTES = 8_192
 const DROPPED_MAX_BYTES = 1_048_576
 const FORM_TYPE = 'application/x-www-form-urlencoded'

@@ -11,6 +11,8 @@ import { isPassword } from './passwords.ts'
 import { INTERACTION_ROUTE, resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
+/** The login and consent pages, step by step. */
+
 export type InteractionDependencies = {
   readonly provider: Provider
   readonly issuer: string

@@ -19,6 +19,8 @@ import { openKeyRing, type PublicKey, publishedKeys, type SigningKey } from './s
 import { revokeAccessTokens } from './tokenRevocation.ts'
 import { openUsers } from './users.ts'
 
+/** The embedded issuer: keys, clients, users, the provider and its pages as one request handler. */
+
 export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
 export type { IssuerMetadata } from './metadata.ts'

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartupError, systemCode } from '../../startupError.ts'
 
+/** Private files of the issuer: created once, edited atomically. */
+
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
 const LOCK_FILE = 'lock'

@@ -24,6 +24,8 @@ import { headersOf, textOf } from './pages/page.ts'
 import type { SigningKey } from './signingKey.ts'
 import type { DevUser } from './users.ts'
 
+/** The configuration of oidc-provider. */
+
 const CLOCK_TOLERANCE_SECONDS = 5
 
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const

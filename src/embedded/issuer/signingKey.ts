@@ -6,6 +6,8 @@ import { RETIRING_SECONDS } from './lifetimes.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
+/** The issuer's signing key, its retired predecessors, and rotation. */
+
 const FILE_NAME = 'signing-key.json'
 
 const publicKey = {

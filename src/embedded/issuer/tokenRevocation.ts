@@ -4,6 +4,8 @@ import { z } from 'zod'
 import { tokenName } from '../../identity/revocations.ts'
 import type { PublicKey } from './signingKey.ts'
 
+/** Revocation of access tokens (RFC 7009). */
+
 export type RevocationDependencies = {
   readonly issuer: string
   readonly keys: () => Promise<readonly PublicKey[]>

@@ -10,6 +10,8 @@ import { type Proposal, openProposal } from './proposedEvents.ts'
 import { deadlineOf } from './deadline.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } from './status.ts'
 
+/** The Append method. */
+
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
 /** `Append`: the options first, then one message for each event, then one response. */

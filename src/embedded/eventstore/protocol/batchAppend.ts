@@ -14,6 +14,8 @@ import { identifierOf, proposedOf, streamName, uuidText } from './messages.ts'
 import { APPEND_BYTES_MAX, type Proposal, type Refused, type Target, openProposal } from './proposedEvents.ts'
 import { invalidArgument, unavailable, wrongVersionText } from './status.ts'
 
+/** The BatchAppend method. */
+
 type Call = ServerDuplexStream<BatchAppendReq, BatchAppendResp>
 
 /** Beyond this number of unanswered appends of one client, its further messages stay in the socket. */

@@ -6,6 +6,8 @@ import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.
 import type { ProposedEvent, StoredRecord } from '../record.ts'
 import { MessageWriter } from './wire.ts'
 
+/** Encoding of stored events, and decoding of proposed ones. */
+
 export type UuidForm = 'string' | 'structured'
 
 const JSON_CONTENT = 'application/json'

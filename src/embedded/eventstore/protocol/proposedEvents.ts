@@ -2,6 +2,8 @@ import { type Expected, type ProposedEvent, sizeOf } from '../record.ts'
 import type { WriteRequest } from '../writeRequest.ts'
 import { type Failure, invalidArgument, tooLarge } from './status.ts'
 
+/** Validation of an append while its messages arrive. */
+
 export const APPEND_BYTES_MAX = 1024 * 1024
 /** A name is part of an index entry of Postgres, whose limit is 2,700 bytes. */
 const NAME_BYTES_MAX = 2000

@@ -7,6 +7,8 @@ import type { BackpressureWriter } from './backpressureWriter.ts'
 import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted, subscriptionRefused } from './status.ts'
 
+/** Subscriptions to $all and to a stream. */
+
 const FIRST_PAGE_EVENTS = 64
 /** The real server's default number of events between two checkpoints. */
 const SEARCH_WINDOW_EVENTS = 32
