@@ -46,6 +46,9 @@ describeWithOwnBroker('the publisher and a real broker, in bad times', function 
   let traffic: Traffic | undefined
   before(async () => {
     harness = await openPublisherHarness()
+  })
+  // A token lives for five minutes.
+  beforeEach(async () => {
     clients = await Promise.all(TENANTS.map(tenant => harness.client(tenant)))
   })
   afterEach(async () => {
