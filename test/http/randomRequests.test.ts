@@ -17,7 +17,7 @@ const seed = asked === '' ? Math.floor(Math.random() * 2 ** 31) : Number(asked)
 const LIMITS = 'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60'
 
 describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, function () {
-  this.timeout(120_000)
+  this.timeout(600_000)
   let service: ServiceProcess
   let dataDir: string
   let client: Client

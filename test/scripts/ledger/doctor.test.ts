@@ -94,7 +94,7 @@ describe('npm run ledger -- doctor', function () {
 
   it('reports the feeds that are behind, and those that have never run', async () => {
     await approvedInvoice(client)
-    const owner = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    const owner = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1, statementTimeoutMs: 60_000 })
     await owner.sql('create database doctor_test')
     const postgres = new URL(service.addresses.postgres)
     postgres.pathname = '/doctor_test'
