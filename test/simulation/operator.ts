@@ -8,7 +8,6 @@ import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type Machine, type MachineParts } from './machine.ts'
 import { POISON_TYPE } from './poison.ts'
-import type { Service } from './service.ts'
 
 /** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
 export type Operator = {
@@ -88,11 +87,11 @@ const LOOK_MS = 2_000
 
 const LEASE_MAX_MS = 5_000
 
+/** The processes of the service, which end for a reset of the tables and start again afterwards. */
+type Processes = { readonly endAll: () => void; readonly startAll: () => void }
+
 /** `ledger projections reset --to-this-log`: every instance is ended first, and begins again afterwards. */
-export const rebuildTables = async (
-  operator: Operator,
-  { endAll, startAll }: Pick<Service, 'endAll' | 'startAll'>,
-): Promise<void> => {
+export const rebuildTables = async (operator: Operator, { endAll, startAll }: Processes): Promise<void> => {
   const { machine, database, discarded } = operator
   endAll()
   await insistently(machine, async () => {

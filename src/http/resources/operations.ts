@@ -13,32 +13,11 @@ import { documentOf, insufficientScope, isErrorCode, Problem } from '../response
 import { PRIVATE_CACHING, problemOfRejection, readOne, visible } from './resource.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
-import { createdQuery, pageQuery, pageSchema, resourceShape, timeSchema } from './commonSchemas.ts'
+import { createdQuery, pageQuery, pageSchema } from './commonSchemas.ts'
+import { operationSchema, type OperationView } from './operationSchema.ts'
 import { tickOf } from './subscriptions/subscriptionSchemas.ts'
 
 /** The endpoints of operations: exports, and payments and replays seen as asynchronous operations. */
-
-const progressSchema = z.object({
-  done: z.int().min(0),
-  total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
-  unit: z.enum(['rows', 'payments', 'positions']),
-  rate: z.int().min(0).nullable().meta({ description: 'Units per second, on average.' }),
-  eta_seconds: z.int().min(0).nullable(),
-})
-
-export const operationSchema = z
-  .object({
-    id: idSchema('op'),
-    kind: z.enum(['create_payment', 'export', 'replay_subscription']),
-    state: z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled', 'expired']),
-    ...resourceShape,
-    progress: progressSchema,
-    result: z.object({ href: z.string() }).nullable(),
-    error: z.looseObject({ code: z.string() }).nullable(),
-    expires_at: timeSchema.nullable().meta({ description: 'What it made is kept until then; null for ever.' }),
-  })
-  .meta({ id: 'Operation' })
-export type OperationView = z.input<typeof operationSchema>
 
 const errorOf = (code: string, instance: string, correlationId: string) =>
   isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }

@@ -6,7 +6,7 @@ import type { SubscriptionEvent } from '../../../../streams/subscription/index.t
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf, replayOfOperation } from '../../../commands/subscriptions.ts'
 import { Unavailable } from '../../../ports.ts'
-import type { OperationView } from '../operations.ts'
+import type { OperationView } from '../operationSchema.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { visible } from '../resource.ts'
 import type { Call } from '../../route.ts'
