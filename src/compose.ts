@@ -8,7 +8,7 @@ import { openDatabase } from './adapters/postgres/database.ts'
 import { APPEND_DEADLINE_MS } from './commands/timeBudgets.ts'
 import { createLedger, type Ledger } from './commands/handle.ts'
 import { IdSecretLost } from './commands/idSecret.ts'
-import { AnotherLog, adoptLog, checkLog } from './commands/logIdentity.ts'
+import { AnotherLog, adoptLog, checkLog, type SeenFact } from './commands/logIdentity.ts'
 import { rememberFactBase } from './compose/factBase.ts'
 import { type FeedStates, startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
@@ -112,10 +112,11 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
   const stop = new AbortController()
   const { store, world } = ledger
   const watch = async (): Promise<void> => {
+    let seen: SeenFact | undefined
     while (!stop.signal.aborted) {
       await world.sleep(LOG_CHECK_MS, stop.signal)
       try {
-        if (!stop.signal.aborted) await checkLog({ database, store })
+        if (!stop.signal.aborted) seen = await checkLog({ database, store }, seen)
       } catch (error) {
         if (error instanceof AnotherLog) return onRefused(error)
       }

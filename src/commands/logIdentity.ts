@@ -49,11 +49,21 @@ const NEWEST_FACT = `select position, event from ${journals.facts.name} order by
 const categoryOf = (subject: string): string | undefined =>
   Object.values(aggregates).find(({ prefix }) => subject.startsWith(`${prefix}_`))?.category
 
+/** A fact that was found both in the tables and in the log. */
+export type SeenFact = Pick<CloudEvent, 'subject' | 'sequence' | 'id'>
+
+const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFact): Promise<boolean> =>
+  (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
+
 /**
  * Throws when the newest rows are of events that the log does not have: it was restored from a backup and may have
  * grown since.
  */
-const checkRows = async ({ database: { sql }, store }: Compared, log: string): Promise<void> => {
+const checkRows = async (
+  { database: { sql }, store }: Compared,
+  log: string,
+  seen: SeenFact | undefined,
+): Promise<SeenFact | undefined> => {
   const [newest] = await sql<{ position: bigint | null }>(NEWEST)
   const position = newest?.position ?? 0n
   const head = await store.head()
@@ -62,20 +72,24 @@ const checkRows = async ({ database: { sql }, store }: Compared, log: string): P
       `The tables in Postgres are of a later state of the log ${log}: they go up to position ${position}, and the log ends at ${head}.`,
     )
   const [fact] = await sql<{ position: bigint; event: CloudEvent }>(NEWEST_FACT)
-  if (fact === undefined) return
-  const { subject, sequence, id } = fact.event
-  if ((await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) !== id)
-    throw new AnotherLog(
-      `The tables in Postgres are of another state of the log ${log}: their newest fact, ${id} at position ${fact.position}, is not in it.`,
-    )
+  for (const one of [seen, fact?.event])
+    if (one && !(await isIn(store, one)))
+      throw new AnotherLog(
+        `The tables in Postgres are of another state of the log ${log}: their newest fact, ${one.id}, is not in it.`,
+      )
+  return fact?.event ?? seen
 }
 
-/** Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. */
-export const checkLog = async (parts: Compared): Promise<void> => {
+/**
+ * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Answers with a fact for
+ * the next comparison: a log that was restored under a running service may have grown beyond its former end before it is
+ * looked at again, and then the newest rows are of events that it has.
+ */
+export const checkLog = async (parts: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
   const [of, log] = [await logOf(parts.database.sql), (await logIn(parts.store)) ?? 'none, for it is new']
   if (of !== undefined && of !== log)
     throw new AnotherLog(`The tables in Postgres are of the log ${of}; the log of the event store is ${log}.`)
-  await checkRows(parts, log)
+  return checkRows(parts, log, seen)
 }
 
 /** As checkLog; also stores the log's identity beside tables that have none yet. Throws IdSecretLost too. */

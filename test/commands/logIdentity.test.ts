@@ -73,4 +73,18 @@ describe('the identity of a log', function () {
     const failure = await check(store)
     expect((failure as Error).message).to.match(/newest fact, .* is not in it/)
   })
+
+  it('is not enough where the log was restored under a running service and has grown beyond its former end', async () => {
+    const seen = await checkLog({ database, store: log.open() })
+    // The newest row is of an event that the restored log has; the fact that was compared before is not in it.
+    const restored: EventStore = {
+      ...log.open(),
+      readStream: async function* (stream, options) {
+        for await (const event of log.open().readStream(stream, options)) if (event.id !== seen?.id) yield event
+      },
+    }
+    await database.sql('delete from facts_v1 where position = (select max(position) from facts_v1)')
+    expect(await check(restored)).to.equal(undefined)
+    expect(await failureOf(checkLog({ database, store: restored }, seen))).to.be.instanceOf(AnotherLog)
+  })
 })

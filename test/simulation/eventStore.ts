@@ -23,6 +23,11 @@ export type SimulatedLog = {
   readonly events: readonly StoredEvent[]
   readonly stream: (name: string) => readonly StoredEvent[]
   readonly open: (machine: Machine) => EventStore
+  /**
+   * The log as an older backup has it: its first events alone. It may have grown since, beyond its former end: by streams
+   * that some of its own are copied to.
+   */
+  readonly restore: (kept: number, isGrown: boolean) => void
   /** Appends from outside, as another build or another program would. */
   readonly plant: (stream: string, event: NewEvent) => void
   /** For this time no append is answered; each that is under way is lost, or comes to be at the end of it. */
@@ -51,6 +56,7 @@ const SEARCHED_MAX = 24
 const RESUBSCRIBE_MS = 120
 const WAKE_MAX_MS = 4
 const ELECTED_CHANCE = 0.6
+const COPIED_MAX = 3
 
 type Decided = Appended | typeof NO_ANSWER
 type Pending = { readonly sent: readonly NewEvent[] }
@@ -255,6 +261,21 @@ export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: Log
         }),
       close: () => Promise.resolve(),
     }),
+    restore: (kept, isGrown) => {
+      for (const { stream: name, position: lost } of log.splice(kept)) {
+        indexOfPosition.delete(lost)
+        streams.set(
+          name,
+          (streams.get(name) ?? []).filter(event => event.position !== lost),
+        )
+      }
+      generation += 1
+      const orders = log.filter(({ type }) => type === 'OrderCreated').slice(0, COPIED_MAX)
+      for (const [index, event] of isGrown ? orders.entries() : []) {
+        const id = event.id.replace(/^.{8}/, `0000000${index}`)
+        record(event.stream.replace(/.{6}$/, `00000${index}`), [{ ...event, id }])
+      }
+    },
     plant: (stream, event) => void record(stream, [event]),
     changeLeader: durationMs => {
       electionEndsMs = Math.max(electionEndsMs, timeline.nowMs() + durationMs)

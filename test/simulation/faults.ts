@@ -144,6 +144,7 @@ const STRIKES = [
   ...STRUCK,
   'fault: rebuild',
   'fault: duplicated requests',
+  'fault: restored log',
   'requests that came twice',
   'sessions lost while asleep',
   'rows refused',

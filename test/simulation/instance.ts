@@ -1,5 +1,5 @@
 import { createLedger, type Ledger } from '../../src/commands/handle.ts'
-import { adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
+import { adoptLog, checkLog, type SeenFact } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
@@ -41,6 +41,8 @@ export type InstanceParts = {
   readonly bus: SubscriberBus
   readonly authenticate: Authenticate
   readonly log: Log
+  /** The process ends: the log is not that of its tables. */
+  readonly onRefused: () => void
 }
 
 const MINUTE_MS = 60_000
@@ -99,8 +101,10 @@ const whileLogIsOurs = async (
   { machine, database, log }: InstanceParts,
   ledger: Ledger,
   begin: () => Promise<void>,
+  onRefused: () => void,
 ) => {
   const { store } = ledger
+  let seen: SeenFact | undefined
   let check = () => adoptLog(ledger, database)
   let hasBegun = false
   for (;;) {
@@ -108,15 +112,22 @@ const whileLogIsOurs = async (
       await check()
       if (!hasBegun) await begin()
       hasBegun = true
-      check = () => checkLog({ database, store })
+      check = async () => {
+        seen = await checkLog({ database, store }, seen)
+      }
     } catch (error) {
-      if (!(error instanceof Unavailable)) return log.error({ error }, OTHER_LOG)
+      if (error instanceof Unavailable) {
+        await machine.world.sleep(RETRY_MS)
+        continue
+      }
+      log.error({ error }, OTHER_LOG)
+      return onRefused()
     }
     await machine.world.sleep(hasBegun ? LOG_LOOK_MS : RETRY_MS)
   }
 }
 
-/** No run of the simulation exchanges its log: a service that refuses it has taken its own for another. */
+/** Said by a process that finds the log of another ledger, or another state of its own, and ends. */
 export const OTHER_LOG = 'the log is another one'
 
 export const startInstance = (parts: InstanceParts): Instance => {
@@ -125,9 +136,10 @@ export const startInstance = (parts: InstanceParts): Instance => {
   const services = servicesOf(parts, stopping.signal)
   const { ledger } = services
   let states: FeedStates = new Map()
-  void whileLogIsOurs(parts, ledger, async () => {
+  const begin = async (): Promise<void> => {
     states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, factBase: '' }, noReleasers, () => bus)
-  })
+  }
+  void whileLogIsOurs(parts, ledger, begin, parts.onRefused)
   const boundary = createBoundary(services, parts.authenticate)
   return { machine, boundary, feedStates: () => states, stopping }
 }

@@ -107,6 +107,7 @@ export const startService = (parts: ServiceParts): Service => {
       database: watchedDatabase(refusals.watch(database.open(machine)), machine, moments),
       bus: duplicates.bus(broker.open(machine)),
       authenticate,
+      onRefused: () => endMachine(machine),
       log: { info: () => undefined, warn: write, error: write },
     })
     const ended = Promise.withResolvers<void>()
@@ -115,6 +116,7 @@ export const startService = (parts: ServiceParts): Service => {
     return alive
   }
 
+  const endMachine = (machine: Machine): void => end(running.findIndex(one => one.machine === machine))
   let isEnded = false
   let wasEnded = false
   const end = (place: number): void => {

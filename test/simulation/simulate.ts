@@ -12,6 +12,7 @@ import { POISON_TYPE } from './poison.ts'
 import { createHistory, type History, quietly } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom, type Random } from './random.ts'
+import { checkRestored } from './restored.ts'
 import { type Service, startService } from './service.ts'
 import { createTimeline } from './timeline.ts'
 
@@ -176,7 +177,8 @@ export const simulate = async (
   void tendParked(service.operator, () => isOver)
   await timeline.run(service.troubledUntilMs())
   await timeline.run(timeline.nowMs() + REBUILD_MAX_MS, () => !service.isEnded())
-  const violations = await finish(run, readers, openActions)
+  const finished = await finish(run, readers, openActions)
+  const violations = finished.length > 0 ? finished : await checkRestored(run)
   isOver = true
   const ids = service.log.events.map(({ id }) => id).join()
   history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
