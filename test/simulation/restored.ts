@@ -1,5 +1,5 @@
 import { facts } from '../../projections/facts/projection.ts'
-import { HEALED_MS } from '../../src/commands/budgets.ts'
+import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
