@@ -105,8 +105,8 @@ export const mutants: readonly Mutant[] = [
     name: 'tables of a later state of the log are served',
     issue: 'A17',
     file: 'src/commands/logIdentity.ts',
-    find: `  if ((await idAt(store, \`\${categoryOf(subject)}-\${subject}\`, BigInt(sequence))) !== id)`,
-    replace: `  if (id === '')`,
+    find: `    if (one && !(await isIn(store, one)))`,
+    replace: `    if (one && one.id === '' && !(await isIn(store, one)))`,
   },
   {
     name: 'a lost race counts as success',
