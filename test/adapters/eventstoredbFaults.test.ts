@@ -63,7 +63,9 @@ describe('EventStoreDB adapter without an answer of the store', function () {
     it(`continues a read ${direction} that is interrupted when another call renews the connection`, async () => {
       const stream = newStream()
       const sent = events(1_500)
-      await store.append(stream, sent, 'no_stream')
+      const patient = openEventStore({ connectionString: node.address })
+      await patient.append(stream, sent, 'no_stream')
+      await patient.close()
       const connection = openConnection(node.address)
       const read: string[] = []
       for await (const { id } of readStream(connection, stream, { direction, limit: 1_400 })) {

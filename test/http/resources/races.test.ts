@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { newKey, pay } from '../../support/client.ts'
+import { eventually, newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** Many at once for what only some, or one, can have. */
@@ -58,10 +58,21 @@ describe('of concurrent requests', function () {
       const { invoiceId } = await approvedInvoice(client, DUE)
       const tries = Array.from({ length: RACERS }, (_, index) => ({ key: newKey(), amount: amountOf(index) }))
       const once = () => Promise.all(tries.map(({ key, amount }) => pay(client, aPayment(invoiceId, { amount }), key)))
-      const answers = await once()
+      // A busy machine may need longer than a request waits: 202, and the same key has the outcome later.
+      const pending = new Set<number>()
+      const outcomeOf = async (answer: Answer, index: number): Promise<Answer> => {
+        const { key = '', amount = 0 } = tries[index] ?? {}
+        if (answer.status !== 202) return answer
+        pending.add(index)
+        return eventually(async () => {
+          const again = await pay(client, aPayment(invoiceId, { amount }), key)
+          return again.status !== 202 && again
+        })
+      }
+      const answers = await Promise.all((await once()).map(outcomeOf))
       let paid = 0
       for (const [index, answer] of answers.entries()) {
-        expect(isReplay(answer)).to.equal(false)
+        expect(isReplay(answer)).to.equal(pending.has(index))
         if (answer.status === 201) paid += tries[index]?.amount ?? 0
         else expect(answer.body, answer.text).to.include({ status: 409, code: 'payment_exceeds_due' })
       }
@@ -78,7 +89,7 @@ describe('of concurrent requests', function () {
         for (const [index, answer] of again.entries()) {
           const first = answers[index] as Answer
           expect(answer.status, first.text).to.equal(first.status)
-          const isRecorded = first.status === 201 || recorded.has(first.body.correlation_id)
+          const isRecorded = first.status === 201 || pending.has(index) || recorded.has(first.body.correlation_id)
           expect(isReplay(answer)).to.equal(isRecorded)
           // A refusal before the idempotency record is decided anew, and may name another amount; a recorded one is repeated.
           if (isRecorded) expect(recordOf(answer)).to.deep.equal(recordOf(first))
