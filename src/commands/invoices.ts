@@ -3,7 +3,7 @@ import type { Annotations, Claim } from '../../streams/claim.ts'
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
-import { type Created, replay } from './creation.ts'
+import { type Created, replay, rowUntil } from './creation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './handle.ts'
 import { bindKey, boundKeyConflict } from './idempotency.ts'
@@ -43,11 +43,24 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }
   if (hasRefused(handled.state, id)) return recordedRefusal(ledger, order_id, id, context)
-  if (!('invoice' in handled.state)) throw new Error(`${order_id} took an invoice and does not know it.`)
-  const raised = await raiseFromTerms(ledger, order_id, handled.state.invoice, context)
+  const { state } = handled
+  if (!('invoice' in state) || state.invoice.invoice_id !== id) return voidedSince(ledger, id, claim)
+  const raised = await raiseFromTerms(ledger, order_id, state.invoice, context)
   // Another driver raised the invoice, and it may have changed since; a retry gets the answer of the first request.
   const isFirst = 'row' in raised && raised.row.revision === 0n
   return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
+}
+
+/**
+ * Another attempt of this request has raised the invoice, and it was voided before this one came to the order. The answer
+ * is that of the attempt that raised it.
+ */
+const voidedSince = async (ledger: Ledger, id: InvoiceId, claim: Claim | null): Promise<Created<InvoiceRow>> => {
+  const replayed = claim && (await replay(ledger, invoiceEntity, id, claim))
+  if (replayed) return replayed
+  const first = rowUntil(invoiceEntity, await ledger.aggregates.history(invoiceEntity, id), () => true)
+  if (first === undefined) throw new Error(`An order had ${id}, which was never raised.`)
+  return { kind: 'created', row: first.row, position: first.last.position }
 }
 
 const hasRefused = (order: OrderState, id: InvoiceId): boolean => order.status !== 'none' && order.refused.has(id)

@@ -1,7 +1,7 @@
 import type { Annotations, Claim } from '../claim.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
-import { PersistentMap } from '../persistentMap.ts'
+import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
 
 export type CreateOrder = {
@@ -53,6 +53,8 @@ type Terms = {
   readonly metadata: Annotations
   /** Invoices that were refused under a key, with the reasons. */
   readonly refused: PersistentMap<InvoiceId, InvoiceRefusal>
+  /** Invoices that the order had, and that were voided. */
+  readonly voided: PersistentSet<InvoiceId>
 }
 /**
  * open ─▶ invoiced ─▶ completed: one live invoice at a time; a voided one reopens the order.
@@ -113,7 +115,8 @@ const invoiceOrder = ({ type: _, ...terms }: InvoiceOrder, state: OrderState): D
   if (state.status === 'none') return reject('resource_not_found')
   const { invoice_id, claim } = terms
   if ('invoice' in state && state.invoice.invoice_id === invoice_id) return []
-  if (state.refused.has(invoice_id)) return []
+  // A late attempt of a request that another attempt has carried out: a voided invoice does not come back.
+  if (state.refused.has(invoice_id) || state.voided.has(invoice_id)) return []
   const refusal = refusalOf(state)
   if (refusal === undefined)
     return [{ type: 'OrderInvoiced', data: { ...terms, amount_due: state.total, currency: state.currency } }]
@@ -166,15 +169,10 @@ const decide = (command: OrderCommand, state: OrderState): Decision => {
   }
 }
 
-const termsOf = ({ currency, lines, total, customer_reference, description, metadata, refused }: Created): Terms => ({
-  currency,
-  lines,
-  total,
-  customer_reference,
-  description,
-  metadata,
-  refused,
-})
+const termsOf = (order: Created): Terms => {
+  const { currency, lines, total, customer_reference, description, metadata, refused, voided } = order
+  return { currency, lines, total, customer_reference, description, metadata, refused, voided }
+}
 
 type Changed = Extract<OrderEvent, { type: 'OrderChanged' }>['data']
 const withChanges = (order: Created, { total_amount, ...changed }: Changed): Created => {
@@ -191,7 +189,7 @@ const evolveCreated = (order: Created, event: Exclude<OrderEvent, { type: 'Order
     case 'OrderInvoiceRefused':
       return { ...order, refused: order.refused.with(event.data.invoice_id, event.data.code) }
     case 'OrderReopened':
-      return { ...termsOf(order), status: 'open' }
+      return { ...termsOf(order), status: 'open', voided: order.voided.with(event.data.invoice_id) }
     case 'OrderCompleted':
       return order.status === 'invoiced' ? { ...order, status: 'completed' } : order
     case 'OrderCancelled':
@@ -204,7 +202,7 @@ const evolveCreated = (order: Created, event: Exclude<OrderEvent, { type: 'Order
 const evolve = (order: OrderState, event: OrderEvent): OrderState => {
   if (event.type === 'OrderCreated') {
     const { total_amount: total, claim: _, ...terms } = event.data
-    return { ...terms, total, status: 'open', refused: PersistentMap.of() }
+    return { ...terms, total, status: 'open', refused: PersistentMap.of(), voided: PersistentSet.of() }
   }
   // `evolve` never refuses a stored event; before the order is created it has no effect.
   return order.status === 'none' ? order : evolveCreated(order, event)

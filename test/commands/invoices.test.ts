@@ -1,10 +1,11 @@
 import { expect } from 'chai'
-import { orderEntity } from '../../src/commands/entities.ts'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
 import { claimOf, idOfKey } from '../../src/commands/identifiers.ts'
 import { bindKey } from '../../src/commands/idempotency.ts'
 import { outcomeOfKey } from '../../src/commands/idempotencyRecords.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
+import type { EventStore } from '../../src/ports.ts'
 import { orderEvents } from '../../streams/order/events.ts'
 import type { OrderCommand } from '../../streams/order/index.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
@@ -165,4 +166,42 @@ describe('invoices that are raised under one key', function () {
       ])
     expect(orderTypes(log, 1)).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderInvoiceRefused', 'OrderReopened'])
   })
+
+  const voidedMeanwhile = {
+    'with a key, and the order is open again': [newInvoice('k', 1), undefined],
+    'with a key, and the order has another invoice': [newInvoice('k', 1), 7],
+    'without a key': [{ ...newInvoice('k', 1), claim: null }, undefined],
+  } as const
+  for (const [name, [invoice, next]] of Object.entries(voidedMeanwhile))
+    it(`answer as the first time when the invoice was voided between look and decision: ${name}`, async () => {
+      const log = await twoOrders()
+      const other = createLedger(log.open(), createVirtualWorld())
+      const order = id('ord', 1)
+      const by = (command: OrderCommand) => handle(other, orderEntity, order, { command, context: context() })
+      let isOver = false
+      const meanwhile = async (): Promise<void> => {
+        isOver = true
+        await raise(other, invoice, context())
+        const command = { type: 'VoidInvoice' as const, reason: null }
+        await handle(other, invoiceEntity, INVOICE, { command, context: context() })
+        await by({ type: 'ReopenOrder', invoice_id: INVOICE })
+        if (next !== undefined) await by(invoiceOrder(next))
+      }
+      const store = log.open()
+      const late: EventStore = {
+        ...store,
+        async *readStream(stream, options) {
+          if (!isOver && stream === `order-${order}`) await meanwhile()
+          yield* store.readStream(stream, options)
+        },
+      }
+      const raised = await raise(createLedger(late, createVirtualWorld()), invoice, context())
+      expect('row' in raised && [raised.row.id, raised.row.revision, raised.row.state]).to.deep.equal([
+        INVOICE,
+        0n,
+        'draft',
+      ])
+      const ended = next === undefined ? [] : ['OrderInvoiced']
+      expect(orderTypes(log, 1)).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened', ...ended])
+    })
 })

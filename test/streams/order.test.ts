@@ -83,6 +83,12 @@ describe('an order', () => {
       given(orderCreated, orderInvoiced(1), invoiceRefused('order_has_invoices'), reopened)
         .when({ ...invoiceOrder(2), claim })
         .expectNothing())
+    it('not by an invoice that was voided, though the order is open again', () =>
+      given(orderCreated, orderInvoiced(1), reopened).when(invoiceOrder(1)).expectNothing())
+    it('not by an invoice that was voided, though the order has another one', () =>
+      given(orderCreated, orderInvoiced(1), reopened, orderInvoiced(2))
+        .when({ ...invoiceOrder(1), claim })
+        .expectNothing())
     it('by another one after the first was voided', () =>
       given(orderCreated, orderInvoiced(1), reopened).when(invoiceOrder(2)).expectOnce(orderInvoiced(2)))
     it('by its own invoice still when it is completed', () =>
