@@ -41,6 +41,10 @@ const RECORDED_REFUSALS: ReadonlySet<string> = new Set([
   'OrderInvoiceRefused',
 ])
 
+/** A 404 after the key was bound: the resource was revoked or deleted in between, for good, so that the answer stays. */
+const mayLeave = (status: number, type: string): boolean =>
+  (status === 409 && RECORDED_REFUSALS.has(type)) || (status === 404 && type === 'KeyBound')
+
 const correlationOf = ({ metadata }: StoredEvent): unknown => metadata['$correlationId']
 
 /** A 503, or a 4xx, left nothing in the books. A refusal that was recorded under a key is an event of its own. */
@@ -52,9 +56,7 @@ const refusedWithoutEffect = (answered: readonly Answered[], log: SimulatedLog):
   return answered.flatMap(one => {
     const { status } = one.answer
     if (status < 400 || status === 500 || status === 504) return []
-    const left = (effects.get(one.sent.correlationId) ?? []).filter(
-      ({ type }) => status !== 409 || !RECORDED_REFUSALS.has(type),
-    )
+    const left = (effects.get(one.sent.correlationId) ?? []).filter(({ type }) => !mayLeave(status, type))
     if (left.length === 0) return []
     return [violation('a refused request has no effect', `${place(one)} left ${left.map(({ type }) => type).join()}`)]
   })
