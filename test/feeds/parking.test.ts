@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { type ParkedEvent, parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { openDeliveryWithParking, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
@@ -128,6 +128,29 @@ describe('parking by the publisher', function () {
       [1n, 10],
       [3n, 0],
     ])
+  })
+
+  it('ends a replay at the fact that fails again: no later one of its key overtakes it', async () => {
+    const acknowledged: string[] = []
+    const bus: FactBus = {
+      ...createBus().bus,
+      publish: async messages => {
+        const refused = messages.find(({ value }) => value === '1')
+        if (refused) throw new FactTooLarge(refused)
+        acknowledged.push(...messages.map(({ value }) => value))
+      },
+    }
+    const find = ({ position, key }: ParkedEvent) => Promise.resolve(outgoing(Number(position), key))
+    const parts = { database, bus, find, fence: () => Promise.resolve(), world: realWorld() }
+    const delivery = await openDeliveryWithParking('later', parts)
+    await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k1')], () => Promise.resolve())
+    await requestParked(database.sql, { delivery: 'later', key: 'k1' }, 'replay')
+    running = delivery.serve(stop.signal)
+    await until(async () => (await parkedOfKey(database.sql, 'later', 'k1'))[0]?.attempts === 20)
+    await end()
+    await delivery.send([outgoing(3, 'k1')], () => Promise.resolve())
+    expect(acknowledged).to.deep.equal([])
+    expect((await parkedOfKey(database.sql, 'later', 'k1')).map(({ position }) => position)).to.deep.equal([1n, 2n, 3n])
   })
 
   it('says what waits: the fact that failed, since when, and how many behind it', async () => {
