@@ -1,8 +1,11 @@
-import type { EventStore, SubscriberBus } from '../../src/ports.ts'
+import { type EventStore, type SubscriberBus, Unavailable } from '../../src/ports.ts'
 import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 
-/** Requests that arrive a second time, later and behind others, as a proxy or a driver sends them again on its own. */
+/**
+ * Requests that arrive a second time, later and behind others, as a proxy or a driver sends them again on its own. A request
+ * that was refused for certain does not come again: its caller was told that it has no effect.
+ */
 export type Duplicates = {
   /** The chance that a request which changes something comes again. */
   readonly setChance: (chance: number) => void
@@ -12,6 +15,8 @@ export type Duplicates = {
 }
 
 const LATER_MAX_MS = 2_000
+
+const isWithoutEffect = (error: unknown): boolean => error instanceof Unavailable && error.effect === 'none'
 
 export const createDuplicates = ({ timeline, random }: { readonly timeline: Timeline; readonly random: Random }) => {
   let chance = 0
@@ -29,10 +34,14 @@ export const createDuplicates = ({ timeline, random }: { readonly timeline: Time
     count: () => count,
     store: store => ({
       ...store,
-      append: (stream, events, expected) => {
+      append: async (stream, events, expected) => {
         const send = () => store.append(stream, events, expected)
-        again(send)
-        return send()
+        const appended = await send().catch((error: unknown) => {
+          if (!isWithoutEffect(error)) again(send)
+          throw error
+        })
+        if (appended.ok) again(send)
+        return appended
       },
     }),
     bus: bus => ({
