@@ -53,20 +53,31 @@ const RUN_BYTES = 16
 const newRun = ({ ledger }: ExportDependencies): string =>
   Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
 
-/** One attempt, unless the operation has ended. Throws Unavailable, or the reason of the aborted signal. */
-const attemptOnce = async (dependencies: ExportDependencies, request: Request, signal: AbortSignal): Promise<void> => {
+const OPEN: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
+const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN.has(sent.state.status)
+
+/**
+ * One attempt, unless the operation has ended. Resolves to whether it has ended now: it has not when the attempt of a worker
+ * that was replaced meanwhile is the newer one, for that worker will not complete it. Throws Unavailable, or the reason of
+ * the aborted signal.
+ */
+const attemptOnce = async (
+  dependencies: ExportDependencies,
+  request: Request,
+  signal: AbortSignal,
+): Promise<boolean> => {
   const { event, id, position, metadata } = request
   await untilReflected(dependencies, sources[event.data.resource], position, signal)
   const run = newRun(dependencies)
   const send = sender(dependencies, request, run)
   const started = await send({ type: 'StartAttempt', run })
   if (!started.ok) throw new Error(`StartAttempt of ${id} was refused.`)
-  if (started.state.status !== 'running' || started.state.run !== run) return
+  if (started.state.status !== 'running' || started.state.run !== run) return hasEnded(started)
   const { attempt, terms } = started.state
   try {
     await deleteEarlier(dependencies.database.sql, { id, attempt })
     const summary = await makeFile(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
-    await send({ type: 'CompleteExport', run, ...summary })
+    return hasEnded(await send({ type: 'CompleteExport', run, ...summary }))
   } catch (error) {
     if (signal.aborted || error instanceof Unavailable) throw error
     dependencies.log.error({ operation: id, attempt, error }, 'an attempt at an export failed')
@@ -132,8 +143,8 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {
-      await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))
-      tasks.end(job.key)
+      if (await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))) tasks.end(job.key)
+      else tasks.postpone(job.key, RETRY_MS)
     } catch {
       // Only an event ends an export: without one it is tried again, however this attempt ended.
       tasks.postpone(job.key, RETRY_MS)
