@@ -81,9 +81,25 @@ const resolveInto = async (folder: string): Promise<void> => {
 }
 
 /**
- * Puts the jars of pom.xml into `libsDir`, by Maven unless they are complete. The folder becomes final by a rename, so
- * that neither a killed start nor a concurrent one leaves half a set.
+ * Makes the complete folder `fresh` the folder of the jars. A folder that another process has completed meanwhile stays,
+ * because its broker may read from it already; an incomplete one is moved aside first.
  */
+export const installJars = async (fresh: string, libsDir: string): Promise<void> => {
+  await writeFile(join(fresh, MANIFEST), JSON.stringify(await manifestOf(fresh)))
+  try {
+    // Fails where the folder exists and is not empty.
+    await rename(fresh, libsDir)
+  } catch (error) {
+    if (await intact(libsDir)) return
+    if (systemCode(error) !== 'ENOTEMPTY' && systemCode(error) !== 'EEXIST') throw error
+    const aside = `${libsDir}.${randomUUID()}`
+    await rename(libsDir, aside)
+    await rename(fresh, libsDir)
+    await rm(aside, { recursive: true, force: true })
+  }
+}
+
+/** Puts the jars of pom.xml into `libsDir`, by Maven unless they are complete. Several processes may do so at once. */
 export const ensureJars = async (libsDir: string, log: (line: string) => void): Promise<void> => {
   if (await intact(libsDir)) return
   log('Fetching Apache Kafka with Maven (43 MB, once) …')
@@ -91,11 +107,7 @@ export const ensureJars = async (libsDir: string, log: (line: string) => void): 
   try {
     await mkdir(dirname(libsDir), { recursive: true })
     await resolveInto(fresh)
-    await writeFile(join(fresh, MANIFEST), JSON.stringify(await manifestOf(fresh)))
-    await rm(libsDir, { recursive: true, force: true })
-    await rename(fresh, libsDir)
-  } catch (error) {
-    if (!(await intact(libsDir))) throw error
+    await installJars(fresh, libsDir)
   } finally {
     await rm(fresh, { recursive: true, force: true })
   }
