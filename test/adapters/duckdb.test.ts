@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
@@ -10,6 +10,7 @@ import type { Columns, ColumnType } from '../../projections/projection.ts'
 import { csv } from '../../src/adapters/files/csv.ts'
 import { parquet } from '../../src/adapters/files/parquet.ts'
 import type { FileFormat } from '../../src/ports.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** The types that DuckDB would need for the columns of the csv file. */
 const ANALYSTS_TYPES: Readonly<Record<ColumnType, string>> = {
@@ -52,7 +53,7 @@ describe('DuckDB', function () {
   })
   after(async () => {
     connection.closeSync()
-    await rm(directory, { recursive: true, force: true })
+    await removeFolder(directory)
   })
 
   const written = async (name: string, format: FileFormat, columns: Columns, rows: readonly object[]) => {

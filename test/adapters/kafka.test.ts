@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +22,7 @@ import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusFixtures.ts'
 import { subscriberBusContract } from '../contracts/subscriberBus.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OWN_SEGMENT_MS = '3600000'
@@ -213,7 +214,7 @@ const disturbed = (): void => {
   })
   after(async () => {
     await kafka?.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const restore = async (): Promise<void> => {

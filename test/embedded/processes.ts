@@ -1,10 +1,12 @@
 /** Processes for the tests of this folder: started, observed, and always ended. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+
+export { removeFolder } from '../support/folders.ts'
 
 export const POSTGRES = join(import.meta.dirname, '../../src/embedded/postgres.ts')
 
@@ -58,7 +60,6 @@ export const endPrograms = async (): Promise<void> => {
 }
 
 export const temporaryFolder = async (): Promise<string> => await mkdtemp(join(tmpdir(), 'ledger-test-'))
-export const removeFolder = async (path: string): Promise<void> => await rm(path, { recursive: true, force: true })
 
 /** The pids of living processes (not zombies) whose command line contains `text`. */
 export const pidsOf = async (text: string): Promise<readonly number[]> => {

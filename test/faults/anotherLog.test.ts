@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { compose, type Service } from '../../src/compose.ts'
@@ -12,6 +11,7 @@ import { until } from '../embedded/processes.ts'
 import { run } from '../scripts/cli.ts'
 import { patientFetch } from '../support/client.ts'
 import { temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
@@ -74,7 +74,7 @@ describe('a service on the tables of another log', function () {
     await service?.close()
     await second.stop()
     await first.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('does not start; the error names both logs and the command that rebuilds the tables', async () => {

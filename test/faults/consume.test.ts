@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -10,6 +10,7 @@ import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../su
 import { eventually, inParallel, pay } from '../support/client.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** `ledger consume` and manifests on a real broker, as an analyst uses them. */
 
@@ -57,7 +58,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
   after(async () => {
     await service.end('SIGTERM')
     await kafka.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
   beforeEach(() => {
     copies += 1

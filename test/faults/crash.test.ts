@@ -1,9 +1,9 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { CRASH_POINTS, type CrashPoint } from '../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { eventually, newKey, pay } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const AMOUNT = 900
 /** Payment recovery waits for the grace period of the request, then completes its payment. */
@@ -27,7 +27,7 @@ describe('a process that is killed during a payment', function () {
     await running?.end('SIGKILL')
     running = undefined
   })
-  after(() => rm(dataDir, { recursive: true, force: true }))
+  after(() => removeFolder(dataDir))
 
   const start = async (env: Record<string, string> = {}): Promise<Client> => {
     running = await startProcess(dataDir, env)

@@ -1,10 +1,11 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const CLIENTS = 8
 const AMOUNT = 10
@@ -34,7 +35,7 @@ describe('while eight clients pay', function () {
   })
   after(async () => {
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const send = async (intent: Intent): Promise<Answer> => {

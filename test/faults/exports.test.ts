@@ -1,10 +1,10 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, clientOf, newKey } from '../support/client.ts'
 import { fetched, foldedUpTo } from '../support/exports.ts'
 import { openStage, type Stage } from '../support/exportsUnderFire.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const TENANT = 'exports'
 
@@ -17,7 +17,7 @@ describe('an export that was accepted', function () {
   })
   after(async () => {
     await running?.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('is written by the next process after kill -9 right after the 202; once, even if it is requested again', async () => {

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { paymentEntity } from '../../src/commands/entities.ts'
@@ -11,6 +10,7 @@ import { startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { recordedAs } from '../projections/histories.ts'
 import { id, paymentInitiated } from '../streams/samples.ts'
 import { temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 describe('a log without its secret of ids', function () {
   this.timeout(60_000)
@@ -22,7 +22,7 @@ describe('a log without its secret of ids', function () {
   })
   after(async () => {
     await node.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('is not served: the service names the missing stream, and appends nothing', async () => {

@@ -1,7 +1,7 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { approvedInvoice, clientOf, newKey } from '../support/client.ts'
 import { startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 describe('while the event store hangs', function () {
   this.timeout(60_000)
@@ -28,7 +28,7 @@ describe('while the event store hangs', function () {
       }
     } finally {
       await service.end('SIGTERM')
-      await rm(dataDir, { recursive: true, force: true })
+      await removeFolder(dataDir)
     }
   })
 
@@ -59,7 +59,7 @@ describe('while the event store hangs', function () {
       expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ state: 'paid', amount_paid: 900 })
     } finally {
       await service.end('SIGTERM')
-      await rm(dataDir, { recursive: true, force: true })
+      await removeFolder(dataDir)
     }
   })
 })

@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import kafkajs from 'kafkajs'
@@ -7,6 +7,7 @@ import { anOrder, type Client as Caller, clientOf, eventually } from '../support
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { run } from '../scripts/cli.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const TOPIC = 'ledger.order.v1'
 const WEEK_MS = String(7 * 24 * 60 * 60 * 1000)
@@ -56,7 +57,7 @@ describeWithOwnBroker('a fact that the broker does not take', function () {
   after(async () => {
     await service.end('SIGTERM')
     await kafka.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('is parked with its key while others are delivered; after the repair a replay delivers the key in order', async () => {

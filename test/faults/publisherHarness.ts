@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { publishedBy } from '../../projections/facts/projection.ts'
@@ -14,6 +14,7 @@ import { type Client, clientOf, eventually } from '../support/client.ts'
 import { readTopic, type TopicMessage } from '../support/kafka.ts'
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /**
  * The harness of publisher.test.ts: a broker, a service without the role publisher, and publishers in processes of their own
@@ -230,7 +231,7 @@ export const openPublisherHarness = async (): Promise<PublisherHarness> => {
       await Promise.all([store.close(), database.close()])
       await Promise.all([api.end('SIGTERM'), broker.cut()])
       await broker.proxy.close()
-      await rm(folder, { recursive: true, force: true })
+      await removeFolder(folder)
     },
   }
 }

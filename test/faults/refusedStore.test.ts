@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { status } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { readAddresses } from '../../src/addresses.ts'
@@ -14,6 +13,7 @@ import { run } from '../scripts/cli.ts'
 import { patientFetch } from '../support/client.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
 import { temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
@@ -44,7 +44,7 @@ describe('a service whose event store refuses it', function () {
     await (await starting.catch(() => undefined))?.close()
     await refusing.stop()
     await node?.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const post = async (): Promise<{ status: number; code: string }> => {

@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay }
 import { eventually } from '../support/client.ts'
 import { sentIn } from '../support/factContract.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const STOPPED_MAX_MS = 15_000
 /** Well below the grace period of running requests. */
@@ -38,7 +39,7 @@ describe('the service as a process', function () {
   afterEach(async () => {
     for (const service of started.splice(0)) await service.end('SIGKILL')
   })
-  after(() => rm(dataDir, { recursive: true, force: true }))
+  after(() => removeFolder(dataDir))
 
   const start = async (env: Record<string, string> = {}): Promise<ServiceProcess> => {
     const service = await startProcess(dataDir, env)

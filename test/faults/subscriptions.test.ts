@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -10,6 +10,7 @@ import { anOrder, type Client, clientOf, eventually, newKey } from '../support/c
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { FACTS_PER_SALE, sell } from './publisherTraffic.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** Subscriptions on a real broker with an authorizer. */
 
@@ -111,7 +112,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
   after(async () => {
     await service?.end('SIGTERM')
     await kafka?.stop()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('have exactly the facts of their tenant and types, byte for byte as on the topics of the publisher', async () => {

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
@@ -6,6 +5,7 @@ import { checkResponse } from '../support/contract.ts'
 import { isOverloaded, newKey, patiently, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** Random requests: those that openapi.json describes, and slightly invalid ones. */
 
@@ -30,7 +30,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
   })
   after(async () => {
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   /** Texts that mean something here: ids in every state, tags, keys, cursors. */

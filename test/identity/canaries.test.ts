@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import type { Database } from '../../src/ports.ts'
 import { aPayment, approvedInvoice, clientOf, eventually } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { send, type Wire } from '../support/wire.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /**
  * Secrets where callers send secrets, correctly or by mistake: none of them may be found in a log, a trace, a metric,
@@ -134,7 +135,7 @@ describe('secrets', function () {
   after(async () => {
     await service.end('SIGTERM')
     collector.server.close()
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const plantAll = async (): Promise<void> => {

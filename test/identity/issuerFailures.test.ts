@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import { addClient } from '../../src/embedded/issuer/clients.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** A database whose tables are there, and which then answers nothing but this error. */
 const failingWith = (error: Error): Database => {
@@ -41,7 +42,7 @@ describe('identity: the issuer when its database fails', () => {
   afterEach(async () => {
     server.closeAllConnections()
     await new Promise(resolve => server.close(resolve))
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const redeem = async (error: Error) => {

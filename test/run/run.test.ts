@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { eventually } from '../support/client.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
+import { removeFolder } from '../support/folders.ts'
 
 /** The runner, on files of its own. */
 
@@ -46,7 +47,7 @@ describe('the runner of the tests', function () {
     folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))
     for (const [name, text] of Object.entries(FILES)) await writeFile(join(folder, name), text)
   })
-  after(() => rm(folder, { recursive: true, force: true }))
+  after(() => removeFolder(folder))
 
   const start = (args: readonly string[]): { child: ChildProcess; output: () => string; ended: Promise<Ended> } => {
     const child = spawn(process.execPath, [main, '--workers', '2', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })

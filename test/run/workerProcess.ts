@@ -56,7 +56,7 @@ const openOutput = () => {
   }
   const close = (): void => {
     closeSync(fd)
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
   return { fd, takeNew, close }
 }

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -11,6 +11,7 @@ import { clientOf } from '../support/client.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { type Ended, run, start } from './cli.ts'
 import { sources } from './demo/sources.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const LIMIT = 40
 const sums = sumsOf(planOf(sources.slice(0, LIMIT)))
@@ -33,7 +34,7 @@ describe('npm run demo', function () {
   after(async () => {
     const running = await readAddresses(dataDir)
     if (running !== undefined) await endService(running)
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const demo = (...args: string[]): Promise<Ended> =>

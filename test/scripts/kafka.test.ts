@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { kafkaKind, readTopic } from '../support/kafka.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const MAIN = fileURLToPath(new URL('../../scripts/kafka/main.ts', import.meta.url))
 const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
@@ -88,7 +89,7 @@ describe('npm run kafka', function () {
       broker.process.kill('SIGTERM')
       await ended(broker)
     }
-    await rm(folder, { recursive: true, force: true })
+    await removeFolder(folder)
   })
 
   it('reports missing Java with instructions', async () => {

@@ -1,9 +1,9 @@
-import { rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { anOrder, clientOf } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { removeFolder } from '../support/folders.ts'
 
 const ROUNDS = 5
 const REQUESTS = 600
@@ -25,7 +25,7 @@ describe('a caller over its rate limit', function () {
   after(async () => {
     agent.destroy()
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   const ask = (method: string, path: string, token: string): Promise<number> =>

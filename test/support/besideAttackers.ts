@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './attackerProcess.ts'
 import { anOrder, newKey } from './client.ts'
 import { expiredToken } from './forgedToken.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
+import { removeFolder } from './folders.ts'
 
 /**
  * Measures a normal client beside two attackers, with and without attacks in alternation, so that both samples have the
@@ -125,7 +125,7 @@ export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turn
   } finally {
     for (const attacker of attackers) attacker.kill()
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   }
 }
 

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { Client as PostgresClient } from 'pg'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
@@ -9,6 +8,7 @@ import { askFor, fetched, foldedUpTo, manyPayments } from './exports.ts'
 import { inFormat } from './files.ts'
 import { residentMib } from './memory.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
+import { removeFolder } from './folders.ts'
 
 /**
  * Exports of many payments by a worker in its own process, so that it can be killed alone and its memory measured
@@ -104,7 +104,7 @@ export const openStage = async (count: number): Promise<Stage> => {
       await sql.end()
       await worker.end('SIGTERM')
       await main.end('SIGTERM')
-      for (const directory of [dataDir, workerDir]) await rm(directory, { recursive: true, force: true })
+      for (const directory of [dataDir, workerDir]) await removeFolder(directory)
     },
   }
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -10,6 +10,7 @@ import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } fro
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { checkMessage } from './factContract.ts'
+import { removeFolder } from './folders.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
@@ -60,7 +61,7 @@ const stops: (() => Promise<void>)[] = []
 
 const startReal = async (): Promise<KafkaForTests> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
-  stops.push(() => rm(dataDir, { recursive: true, force: true }))
+  stops.push(() => removeFolder(dataDir))
   const kafka = await startKafka({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
   return kafka

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { rm } from 'node:fs/promises'
 import { Client } from 'pg'
 import { type Child, startChild } from '../../src/embedded/child.ts'
 import { temporaryFolder } from '../embedded/processes.ts'
+import { removeFolder } from './folders.ts'
 
 /** The Postgres that all files of a process share; each has its own database. It must not be stopped or killed. */
 
@@ -42,5 +42,5 @@ export const closeSharedPostgres = async (): Promise<void> => {
   const started = await shared?.catch(() => undefined)
   if (started === undefined) return
   await started.child.stop()
-  await rm(started.folder, { recursive: true, force: true })
+  await removeFolder(started.folder)
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -9,6 +9,7 @@ import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
+import { removeFolder } from './folders.ts'
 
 /** The whole service for tests, with real dependencies, in its own directory. */
 
@@ -56,7 +57,7 @@ export const closeSharedService = async (): Promise<void> => {
   if (service === undefined) return
   const how = await service.end('SIGTERM')
   if (how !== 0) throw new Error(`The shared service did not end in order (${how}):\n${service.output()}`)
-  await rm(service.dataDir, { recursive: true, force: true })
+  await removeFolder(service.dataDir)
 }
 
 const QUIET_MS = 300

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import { generateApi } from 'swagger-typescript-api'
 import { clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
+import { removeFolder } from '../../support/folders.ts'
 
 /**
  * A client generated from openapi.json by swagger-typescript-api: of the maintained generators the one with a TypeScript of its
@@ -73,7 +74,7 @@ describe('a TypeScript client that is generated from openapi.json', function () 
     await writeFile(join(directory, 'program.json'), JSON.stringify(PROGRAM))
     await copyFile(inRepository('test/support/generatedClient/program.txt'), join(directory, 'program.ts'))
   })
-  after(() => rm(directory, { recursive: true, force: true }))
+  after(() => removeFolder(directory))
 
   it('compiles with strict options, and so does a program without casts', async () => {
     expect(await compiled(directory, 'client.json')).to.equal('')

@@ -1,8 +1,8 @@
-import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { readConfig } from '../../../src/config.ts'
 import { anOrder, type Client, clientOf } from '../../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service.ts'
+import { removeFolder } from '../../support/folders.ts'
 
 const drafted = async (client: Client, amount: number) => {
   const order = await client.post('/orders', anOrder(amount))
@@ -20,7 +20,7 @@ describe('approval by four eyes', function () {
   })
   after(async () => {
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   it('needs another than the creator from the amount on, and may be the creator’s below it', async () => {

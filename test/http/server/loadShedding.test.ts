@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -13,6 +12,7 @@ import {
   writtenSince,
 } from '../../support/service.ts'
 import { send } from '../../support/wire.ts'
+import { removeFolder } from '../../support/folders.ts'
 
 /** More than the service can do: whoever is turned away is told at once, and nothing of theirs was done. */
 
@@ -78,7 +78,7 @@ describe('an overloaded service', function () {
   after(async () => {
     await store.close()
     await service.end('SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
+    await removeFolder(dataDir)
   })
 
   /** One POST, without the patience that the client of the tests has. */

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import type { Addresses } from '../../../src/addresses.ts'
 import { sharedService, temporaryDirectory } from '../../support/service.ts'
 import { type Ended, run } from '../cli.ts'
+import { removeFolder } from '../../support/folders.ts'
 
 /** Fixtures for the tests of the command line: data directories, servers, and the parsed output. */
 
@@ -48,7 +49,7 @@ export const tidyUp = async (): Promise<void> => {
     server.closeAllConnections()
     server.close()
   }
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true })
+  for (const folder of folders.splice(0)) await removeFolder(folder)
 }
 
 type Diagnosis = {
