@@ -78,13 +78,14 @@ export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint
 /** Audit records of denials are not business data. */
 const BOOKS = Object.keys(aggregates).filter(category => category !== 'access')
 
-/** Business events after this position: a rejected request must not write any. */
-export const writtenSince = async (store: EventStore, position: bigint): Promise<string[]> => {
+/** Business events after this position, of this tenant when one is named: a rejected request must not write any. */
+export const writtenSince = async (store: EventStore, position: bigint, tenant?: string): Promise<string[]> => {
   const types: string[] = []
   const enough = new AbortController()
   for await (const item of store.subscribe({ after: position, categories: BOOKS, signal: enough.signal })) {
     if (item.kind === 'caught_up') break
-    if (item.kind === 'event') types.push(item.event.type)
+    if (item.kind !== 'event') continue
+    if (tenant === undefined || item.event.metadata['tenant'] === tenant) types.push(item.event.type)
   }
   enough.abort()
   return types
