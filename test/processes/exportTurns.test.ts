@@ -66,6 +66,51 @@ describe('exports of several tenants', function () {
   })
 })
 
+describe('an export', function () {
+  this.timeout(60_000)
+  const LOOKS = 3
+  let postgres: TestPostgres
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+
+  it('begins once its read model has everything that was written before the request', async () => {
+    const database = await postgres.ledgerDatabase()
+    const log = createMemoryLog()
+    const world = createHeldWorld()
+    const ledger = createLedger(log.open(), world)
+    let looks = 0
+    const watched: Database = {
+      ...database,
+      sql: (text, values) => {
+        if (text.includes('from checkpoints')) looks += 1
+        return database.sql(text, values)
+      },
+    }
+    const { name } = sources[requestExport.resource]
+    await acquireCheckpoint(database.sql, name, EPOCH)
+    const driven = await drive(exportsFeed({ database: watched, ledger, formats: {} as never, log: silent }), log)
+    await handle(ledger, operationEntity, id('op', 1), { command: requestExport, context: context(), isNew: true })
+    await moveCheckpoint(database.sql, [name], log.head() - 1n, EPOCH)
+    const hasBegun = (): boolean => log.events.some(({ type }) => type === 'OperationStarted')
+    await driven.processNew()
+    looks = 0
+    await until(async () => {
+      await world.pass(AT_ONCE_MS)
+      return looks >= LOOKS || hasBegun()
+    })
+    expect(hasBegun()).to.equal(false)
+    await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
+    await until(async () => {
+      await world.pass(AT_ONCE_MS)
+      return hasBegun()
+    })
+    await driven.stop()
+  })
+})
+
 describe('an export whose attempt a replaced worker has superseded', function () {
   this.timeout(60_000)
   const RETRY_MS = 1_000
