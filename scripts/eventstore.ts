@@ -44,10 +44,10 @@ try {
   const end = toldToEnd()
   const directory = await openDataDirectory(dataDir)
   const wanted = { dataDir, database: false, eventStore: true, eventStorePort: port, log: say, onExit: fail }
-  const parts = await startEmbeddedServices(wanted)
-  process.stdout.write(`${parts.eventStoreUrl}\nready\n`)
+  const services = await startEmbeddedServices(wanted)
+  process.stdout.write(`${services.eventStoreUrl}\nready\n`)
   await end
-  await parts.stop()
+  await services.stop()
   await directory.release()
   process.exit(0)
 } catch (error) {

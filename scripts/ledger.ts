@@ -36,8 +36,8 @@ const ledger = new Command('ledger')
   .addHelpText(
     'after',
     '\nEvery command reads the same settings as the service: LEDGER_DATA_DIR (.data) names the one that is meant, and\n' +
-      'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS, OIDC_ISSUER the real parts. All take --json. Exit code 1: something\n' +
-      'was found, or the command could not be carried out; the reason is a sentence on stderr.\n' +
+      'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS, OIDC_ISSUER the real services. All take --json. Exit code 1: something\n' +
+      'was found, or the command could not be executed; the reason is a sentence on stderr.\n' +
       '\nWith npm:  npm run -s ledger -- doctor',
   )
   .showSuggestionAfterError()

@@ -146,7 +146,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
   if (production && missing.length > 0)
     throw new StartupError(
       `NODE_ENV is production and ${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} not set: ` +
-        'production never falls back to the embedded parts.',
+        'production never falls back to the embedded services.',
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
     throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')

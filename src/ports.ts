@@ -191,13 +191,13 @@ export type RateCounter = { readonly count: (key: string, limit: RateLimit) => P
  * when it may have been done.
  */
 export class Unavailable extends Error {
-  readonly part: 'event store' | 'database' | 'fact bus'
+  readonly dependency: 'event store' | 'database' | 'fact bus'
   readonly effect: 'none' | 'unknown'
 
-  constructor(part: Unavailable['part'], effect: Unavailable['effect'], cause: unknown) {
-    super(`The ${part} did not answer; effect: ${effect}.`, { cause })
+  constructor(dependency: Unavailable['dependency'], effect: Unavailable['effect'], cause: unknown) {
+    super(`The ${dependency} did not answer; effect: ${effect}.`, { cause })
     this.name = 'Unavailable'
-    this.part = part
+    this.dependency = dependency
     this.effect = effect
   }
 }

@@ -132,7 +132,7 @@ const run: Measure['run'] = async (harness, { seconds }) => {
 export const payments: Measure = {
   name: 'payments',
   description:
-    'POST /payments at 1, 16 and 64 connections, the whole service with embedded parts in processes of their own, against ' +
+    'POST /payments at 1, 16 and 64 connections, the whole service with embedded services in processes of their own, against ' +
     'bare Express that verifies a JWT and echoes a validated body; its p99 against that of one append; and the same ' +
     'against durable single-row inserts.',
   run,

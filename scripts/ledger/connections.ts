@@ -13,7 +13,7 @@ export type Connections = {
   readonly addresses: KnownAddresses
 }
 
-export type KnownAddresses = { readonly [Part in Exclude<keyof Addresses, 'pids'>]: string | null }
+export type KnownAddresses = { readonly [Name in Exclude<keyof Addresses, 'pids'>]: string | null }
 
 const configuredAddresses = (config: Config): KnownAddresses => ({
   // A service with external dependencies only writes no address file; then it is at PORT.

@@ -40,10 +40,10 @@ const examineStores = async ({ running, addresses }: Connections): Promise<Exami
     const checks = [stored.check, kept]
     if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
     const isEmbedded = running?.pids['eventstore'] !== undefined
-    const parts = { store, database, hasKafka: kafka !== null, isEmbedded }
+    const examination = { store, database, hasKafka: kafka !== null, isEmbedded }
     const [examined, log, parked, errors] = await Promise.all([
-      examineFeeds(parts, stored.head),
-      compareLogs(parts),
+      examineFeeds(examination, stored.head),
+      compareLogs(examination),
       checkParked(database),
       checkErrors(database),
     ])
@@ -70,12 +70,12 @@ const examine = async (): Promise<Diagnosis> => {
   const { config, addresses } = connections
   const { machine, checks } = await examineMachine(config.dataDir)
   const nothingThere = Object.values(addresses).every(address => address === null)
-  const parts = nothingThere
+  const dependencies = nothingThere
     ? { checks: [finding('service', 'It does not run.', howToStart(config.dataDir))], feeds: [] }
     : await examineDependencies(connections)
-  const all = [...checks, ...parts.checks]
+  const all = [...checks, ...dependencies.checks]
   const isWell = all.every(({ status }) => status !== 'finding')
-  return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: parts.feeds }
+  return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: dependencies.feeds }
 }
 
 const WORDS: Readonly<Record<Check['status'], string>> = { ok: 'ok', not_used: '-', finding: 'FINDING' }
@@ -89,7 +89,7 @@ const printTable = ({ checks }: Diagnosis): void => {
 }
 
 export const doctorCommand = new Command('doctor')
-  .description('Looks at every part of the ledger and says what is wrong, and the way out of it.')
+  .description('Checks every dependency and feed, says what is wrong, and how to mend it.')
   .option('--json', 'one JSON document: {ok, addresses, node, data_directory, checks, feeds}', false)
   .addHelpText(
     'after',

@@ -40,10 +40,10 @@ const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-manifest' })
   try {
     const { sql } = database
-    const parts = { ledger: createLedger(store, realWorld()), sql, projectedUpTo: () => positionOf(sql, FACTS) }
-    await untilCaughtUp(parts)
+    const dependencies = { ledger: createLedger(store, realWorld()), sql, projectedUpTo: () => positionOf(sql, FACTS) }
+    await untilCaughtUp(dependencies)
     const lines: Line[] = []
-    for (const topic of topics) lines.push({ topic, ...(await sealManifest(parts, topic, AUTHORITY)) })
+    for (const topic of topics) lines.push({ topic, ...(await sealManifest(dependencies, topic, AUTHORITY)) })
     return lines
   } finally {
     await Promise.all([store.close(), database.close()])

@@ -24,9 +24,9 @@ const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
   releasers.add(() => directory.release())
   const failed = (reason: Error): void => printNotice(reason.message)
   const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
-  const parts = await startEmbeddedServices(wanted)
-  releasers.add(parts.stop)
-  return parts.databaseUrl ?? ''
+  const services = await startEmbeddedServices(wanted)
+  releasers.add(services.stop)
+  return services.databaseUrl ?? ''
 }
 
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {

@@ -80,12 +80,12 @@ const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void>
   await store.append(streamOf(aggregate, SECRET_ID), [newEventOf(aggregate.codec, decided)], 'no_stream')
 }
 
-const openSecret = async (parts: IdSecretDependencies): Promise<Uint8Array> => {
-  const there = await readSecret(parts)
+const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Array> => {
+  const there = await readSecret(dependencies)
   if (there) return there
-  if (!(await hasClaims(parts))) await makeSecret(parts)
+  if (!(await hasClaims(dependencies))) await makeSecret(dependencies)
   // There are claims: another process may have made the secret since, and used it.
-  const made = await readSecret(parts)
+  const made = await readSecret(dependencies)
   if (made === undefined) throw new IdSecretLost()
   return made
 }
@@ -94,10 +94,10 @@ const openSecret = async (parts: IdSecretDependencies): Promise<Uint8Array> => {
  * Reads the secret at the first call, or creates it in a log without results of keys. A failed call is repeated by the
  * next.
  */
-export const createIdSecret = (parts: IdSecretDependencies): (() => Promise<Uint8Array>) => {
+export const createIdSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
   let opening: Promise<Uint8Array> | undefined
   return () => {
-    opening ??= openSecret(parts).catch((error: unknown) => {
+    opening ??= openSecret(dependencies).catch((error: unknown) => {
       opening = undefined
       throw error
     })

@@ -85,11 +85,11 @@ const checkRows = async (
  * the next comparison: a log that was restored under a running service may have grown beyond its former end before it is
  * looked at again, and then the newest rows are of events that it has.
  */
-export const checkLog = async (parts: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
-  const [of, log] = [await logOf(parts.database.sql), (await logIn(parts.store)) ?? 'none, for it is new']
+export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
+  const [of, log] = [await logOf(dependencies.database.sql), (await logIn(dependencies.store)) ?? 'none, for it is new']
   if (of !== undefined && of !== log)
     throw new AnotherLog(`The tables in Postgres are of the log ${of}; the log of the event store is ${log}.`)
-  return checkRows(parts, log, seen)
+  return checkRows(dependencies, log, seen)
 }
 
 /** As checkLog; also stores the log's identity beside tables that have none yet. Throws IdSecretLost too. */

@@ -64,12 +64,12 @@ const endOf = async (
   return beyond === undefined ? to : beyond.position - 1n
 }
 
-const attempt = async (parts: SealDependencies, topic: string, authority: string) => {
-  const { ledger, sql, projectedUpTo: reached } = parts
+const attempt = async (dependencies: SealDependencies, topic: string, authority: string) => {
+  const { ledger, sql, projectedUpTo: reached } = dependencies
   const id = manifestIdOf(topic)
   const { state } = await ledger.aggregates.load(manifestEntity, id)
   const from = nextPosition(state)
-  const to = await endOf(parts, topic, from)
+  const to = await endOf(dependencies, topic, from)
   if (to < from) return { sealed: undefined, to: from - 1n }
   const [proof] = await proveFacts(sql, { topics: [topic], from, to })
   // During a rebuild the checkpoint has gone back, and the count is incomplete.
@@ -86,9 +86,13 @@ const attempt = async (parts: SealDependencies, topic: string, authority: string
  * Seals the facts of a topic since its last manifest. The loser of a race counts again, from the end of the winner's
  * manifest.
  */
-export const sealManifest = async (parts: SealDependencies, topic: string, authority: string): Promise<Sealing> => {
+export const sealManifest = async (
+  dependencies: SealDependencies,
+  topic: string,
+  authority: string,
+): Promise<Sealing> => {
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
-    const sealing = await attempt(parts, topic, authority)
+    const sealing = await attempt(dependencies, topic, authority)
     if (sealing !== undefined) return sealing
   }
   throw new Error(`Others were first ${ATTEMPTS_MAX} times at a manifest of ${topic}.`)

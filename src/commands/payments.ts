@@ -189,8 +189,8 @@ const reserve = async (
   const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
   if (!asked.ok || asked.state.status === 'none')
     throw new Error(`The invoice of ${payment_id} is not there, though it was before the claim.`)
-  const part = asked.state.payments.get(payment_id)
-  return part?.status === 'refused' ? { code: part.code, held_by: null } : undefined
+  const allocation = asked.state.payments.get(payment_id)
+  return allocation?.status === 'refused' ? { code: allocation.code, held_by: null } : undefined
 }
 
 const refuse = async (

@@ -24,7 +24,7 @@ export const DRAIN_MS = REQUEST_DEADLINE_MS
 
 /**
  * Unfinished work is finished within this time after everything answers again, whether or not the process that began it
- * is still there (quality.md, I9). Its parts: a successor takes over and reads what is open, the request keeps its grace,
+ * is still there (quality.md, I9). It is the sum of these times: a successor takes over and reads what is open, the request keeps its grace,
  * recovery looks at what is due, and makes the appends that are left.
  */
 export const HEALED_MS = 10_000
@@ -33,7 +33,7 @@ export const RECOVERY_TICK_MS = 250
 export const FINISHING_MS = 2_000
 
 /**
- * Recovery takes over work that a request has begun and not ended. A request whose parts answer ends long before; until
+ * Recovery takes over work that a request has begun and not ended. A request whose dependencies answer ends long before; until
  * its grace is over the two would only race for the same streams, which does no harm: every step is idempotent.
  */
 export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2

@@ -39,8 +39,8 @@ const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
 /** A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. */
-const isUnhealthy = ({ state, part }: FeedState): boolean =>
-  state === 'stopped' || (state === 'stalled' && part !== 'fact bus')
+const isUnhealthy = ({ state, dependency }: FeedState): boolean =>
+  state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus')
 
 export const healthOf = async ({ database, ledger, feeds }: HealthDependencies): Promise<HealthReport> => {
   const [event_store, postgres] = await Promise.all([

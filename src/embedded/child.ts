@@ -11,12 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartupError, systemCode } from '../startupError.ts'
 
-export {
-  type ServiceOptions as PartOptions,
-  type RunningService as RunningPart,
-  runAsChild as runPart,
-} from './childMain.ts'
-
 export type ChildOptions = {
   /** The name in messages, such as `postgres`. */
   readonly name: string

@@ -13,7 +13,7 @@ export type FeedState = {
   /** The reason why it makes no progress, for the operator. */
   readonly error?: string
   /** The dependency that does not answer, where that is the reason. */
-  readonly part?: Unavailable['part']
+  readonly dependency?: Unavailable['dependency']
 }
 
 export const STALLED_AFTER_MS = 30_000
@@ -30,14 +30,14 @@ export type Progress = {
   readonly reportWhenStalled: (signal: AbortSignal) => Promise<void>
 }
 
-type Failure = Pick<FeedState, 'error' | 'part'> & { readonly stopped: boolean }
+type Failure = Pick<FeedState, 'error' | 'dependency'> & { readonly stopped: boolean }
 
 /** With the message of the cause: that of Unavailable only names the dependency. */
 const failureOf = (error: unknown, stopped: boolean): Failure => {
   const message = error instanceof Error ? error.message : String(error)
   if (!(error instanceof Unavailable)) return { error: message, stopped }
   const cause = error.cause instanceof Error ? ` ${error.cause.message}` : ''
-  return { error: `${message}${cause}`, part: error.part, stopped }
+  return { error: `${message}${cause}`, dependency: error.dependency, stopped }
 }
 
 export const createProgress = (name: string, world: World, report: (state: FeedState) => void): Progress => {
@@ -50,10 +50,10 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
 
   const reportFailure = (): void => {
     isReportedStalled = isStalled()
-    const { stopped, part, error = 'Nothing has failed; something hangs.' } = failure ?? { stopped: false }
+    const { stopped, dependency, error = 'Nothing has failed; something hangs.' } = failure ?? { stopped: false }
     const state = stopped ? 'stopped' : isReportedStalled ? 'stalled' : 'waiting'
     const since = isReportedStalled ? `It has not got on for ${STALLED_AFTER_MS / 1_000} s. ` : ''
-    report({ name, state, position, error: `${since}${error}`, ...(part !== undefined && { part }) })
+    report({ name, state, position, error: `${since}${error}`, ...(dependency !== undefined && { dependency }) })
   }
 
   return {

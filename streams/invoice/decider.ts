@@ -135,18 +135,18 @@ const payInvoice = (pay: PayInvoice, invoice: InvoiceState): Decision => {
 
 const settlePayment = ({ payment_id }: SettlePayment, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
-  const part = invoice.payments.get(payment_id)
-  if (part?.status === 'applied') return []
-  if (part?.status !== 'reserved') return reject('payment_state_conflict')
-  return applied(invoice, payment_id, part.amount)
+  const allocation = invoice.payments.get(payment_id)
+  if (allocation?.status === 'applied') return []
+  if (allocation?.status !== 'reserved') return reject('payment_state_conflict')
+  return applied(invoice, payment_id, allocation.amount)
 }
 
 const releasePayment = ({ payment_id }: ReleasePayment, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
-  const part = invoice.payments.get(payment_id)
-  if (part === undefined || part.status === 'released' || part.status === 'refused') return []
-  if (part.status === 'applied') return reject('payment_state_conflict')
-  return [{ type: 'PaymentReleased', data: { payment_id, amount: part.amount } }]
+  const allocation = invoice.payments.get(payment_id)
+  if (allocation === undefined || allocation.status === 'released' || allocation.status === 'refused') return []
+  if (allocation.status === 'applied') return reject('payment_state_conflict')
+  return [{ type: 'PaymentReleased', data: { payment_id, amount: allocation.amount } }]
 }
 
 const applyRefund = ({ type: _, ...refund }: ApplyRefund, invoice: InvoiceState): Decision => {
@@ -173,9 +173,9 @@ const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
   }
 }
 
-const withPart = (invoice: Raised, id: PaymentId, part: Allocation): Raised => ({
+const withAllocation = (invoice: Raised, id: PaymentId, allocation: Allocation): Raised => ({
   ...invoice,
-  payments: invoice.payments.with(id, part),
+  payments: invoice.payments.with(id, allocation),
 })
 
 type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
@@ -183,7 +183,7 @@ type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
 const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
   const from = invoice.payments.get(payment_id)?.status
   return {
-    ...withPart(invoice, payment_id, { amount, status: to }),
+    ...withAllocation(invoice, payment_id, { amount, status: to }),
     pending: invoice.pending + (to === 'reserved' ? amount : 0n) - (from === 'reserved' ? amount : 0n),
     paid: invoice.paid + (to === 'applied' ? amount : 0n),
     status: to === 'applied' ? 'partially_paid' : invoice.status,
@@ -200,7 +200,7 @@ const evolveRaised = (invoice: Raised, event: Exclude<InvoiceEvent, { type: 'Inv
       return moved(invoice, event.data, 'reserved')
     case 'PaymentRefused': {
       const { payment_id, amount, code } = event.data
-      return withPart(invoice, payment_id, { amount, status: 'refused', code })
+      return withAllocation(invoice, payment_id, { amount, status: 'refused', code })
     }
     case 'PaymentReleased':
       return moved(invoice, event.data, 'released')

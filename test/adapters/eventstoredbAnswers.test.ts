@@ -23,7 +23,7 @@ const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
   )
 
 const expectUnavailable = (failure: unknown, effect: 'none' | 'unknown'): void => {
-  expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect })
+  expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect })
 }
 
 describe('EventStoreDB adapter: responses to an append', function () {

@@ -40,7 +40,7 @@ describe('EventStoreDB adapter without an answer of the store', function () {
       await failureOf(nobody.head()),
     ]
     for (const failure of failures)
-      expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect: 'none' })
+      expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect: 'none' })
     await nobody.close()
   })
 

@@ -78,7 +78,7 @@ describe('EventStoreDB adapter, when the store', function () {
       store = openEventStore({ connectionString: address(refusing.port) })
       const failures = [await failureOf(store.head()), await failureOf(all(store.readStream(newStream())))]
       for (const failure of failures) {
-        expect(failure).to.be.instanceOf(Unavailable).and.to.include({ part: 'event store', effect: 'none' })
+        expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect: 'none' })
         expect((failure as Unavailable).cause)
           .to.be.instanceOf(StoreRefused)
           .and.to.include({ refused })

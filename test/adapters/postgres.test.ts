@@ -17,7 +17,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
 
 const unavailable = (error: unknown, effect: 'none' | 'unknown'): void => {
   expect(error).to.be.instanceOf(Unavailable)
-  expect(error).to.include({ part: 'database', effect })
+  expect(error).to.include({ dependency: 'database', effect })
 }
 
 describe('Postgres adapter', function () {

@@ -66,7 +66,7 @@ export const rejectionOf = async (attempt: Promise<unknown>): Promise<Error> => 
 
 export const expectUnavailable = (error: Error, effect: Unavailable['effect']): void => {
   expect(error).to.be.instanceOf(Unavailable)
-  expect(error).to.include({ part: 'fact bus', effect })
+  expect(error).to.include({ dependency: 'fact bus', effect })
 }
 
 /** The values of each key in the order of the topic. Fails for a key in several partitions. */

@@ -71,9 +71,9 @@ describe('a reader of the facts, while the projector parks and replays events,',
   /** The operator's replay of the parked events, after the cause is repaired. */
   const replay = async (key: string): Promise<void> => {
     const stop = new AbortController()
-    const parts = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
     await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
-    const running = runFeeds('arrivals', [projector()], parts, stop.signal)
+    const running = runFeeds('arrivals', [projector()], dependencies, stop.signal)
     await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
     stop.abort()
     await running

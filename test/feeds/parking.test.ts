@@ -56,9 +56,9 @@ describe('parking by the publisher', function () {
   const start = ({ bus }: Bus): void => {
     stop = new AbortController()
     reports = createReports()
-    const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
-    const publisher = publisherOf({ ...parts, bus })
-    running = runFeeds('parking', [publisher], parts, stop.signal)
+    const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
+    const publisher = publisherOf({ ...dependencies, bus })
+    running = runFeeds('parking', [publisher], dependencies, stop.signal)
   }
   const end = async (): Promise<void> => {
     stop.abort()
@@ -115,8 +115,8 @@ describe('parking by the publisher', function () {
 
   it('keeps a fact of its key in a later batch that could be delivered by then', async () => {
     const { bus, acknowledged, tooLarge } = createBus()
-    const parts = { database, bus, find: () => Promise.resolve(undefined), fence: () => Promise.resolve() }
-    const delivery = await openDeliveryWithParking('later', { ...parts, world: createVirtualWorld() })
+    const dependencies = { database, bus, find: () => Promise.resolve(undefined), fence: () => Promise.resolve() }
+    const delivery = await openDeliveryWithParking('later', { ...dependencies, world: createVirtualWorld() })
     const commit = () => Promise.resolve()
     tooLarge.add('k1')
     await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k2')], commit)
@@ -141,8 +141,8 @@ describe('parking by the publisher', function () {
       },
     }
     const find = ({ position, key }: ParkedEvent) => Promise.resolve(outgoing(Number(position), key))
-    const parts = { database, bus, find, fence: () => Promise.resolve(), world: realWorld() }
-    const delivery = await openDeliveryWithParking('later', parts)
+    const dependencies = { database, bus, find, fence: () => Promise.resolve(), world: realWorld() }
+    const delivery = await openDeliveryWithParking('later', dependencies)
     await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k1')], () => Promise.resolve())
     await requestParked(database.sql, { delivery: 'later', key: 'k1' }, 'replay')
     running = delivery.serve(stop.signal)

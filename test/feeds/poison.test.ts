@@ -21,9 +21,9 @@ describe('an event that a read model cannot write', function () {
 
   const start = (models: readonly ReadModel[] = readModels): void => {
     stop = new AbortController()
-    const parts = { store: log.open(), database, world: realWorld(), report: createReports().report }
-    const projector = projectorOf(parts, models, name => leftBehind.push(name))
-    running = runFeeds('poison', [projector], parts, stop.signal)
+    const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    const projector = projectorOf(dependencies, models, name => leftBehind.push(name))
+    running = runFeeds('poison', [projector], dependencies, stop.signal)
   }
   const caughtUp = async (): Promise<void> => {
     const head = log.events.at(-1)?.position ?? 0n

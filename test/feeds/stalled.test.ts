@@ -92,7 +92,7 @@ describe('a feed that makes no progress', () => {
     await pass(1_000)
     source.give({ kind: 'interrupted', error: new Error('The store is gone.') })
     await pass(1_000)
-    expect(newest()).to.include({ state: 'waiting', position: 7n, part: 'event store' })
+    expect(newest()).to.include({ state: 'waiting', position: 7n, dependency: 'event store' })
     expect(newest()?.error).to.include('The store is gone.')
     await pass(STALLED_AFTER_MS)
     source.give({ kind: 'interrupted', error: new Error('The store is gone.') })

@@ -57,8 +57,8 @@ describe('running feeds', function () {
 
   const publisher = (bus: FactBus): Feed => publisherOf({ database, bus, store: log.open(), world: realWorld() })
   const run = (feeds: readonly Feed[], on = database, name = 'tests'): Promise<void> => {
-    const parts = { store: log.open(), database: on, world: realWorld(), report: reports.report }
-    const ended = runFeeds(name, feeds, parts, stop.signal)
+    const dependencies = { store: log.open(), database: on, world: realWorld(), report: reports.report }
+    const ended = runFeeds(name, feeds, dependencies, stop.signal)
     running.push(ended)
     return ended
   }
@@ -118,8 +118,8 @@ describe('running feeds', function () {
       const mine = stop
       stop = new AbortController()
       const seen = createReports()
-      const parts = { store: log.open(), database, world: realWorld(), report: seen.report }
-      running.push(runFeeds('tests', [projector()], parts, stop.signal))
+      const dependencies = { store: log.open(), database, world: realWorld(), report: seen.report }
+      running.push(runFeeds('tests', [projector()], dependencies, stop.signal))
       await new Promise(resolve => setTimeout(resolve, 200))
       expect(seen.states.map(({ state }) => state)).to.deep.equal(['waiting'])
       mine.abort()

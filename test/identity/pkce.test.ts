@@ -5,7 +5,7 @@ import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
 import { decide, type Fields, newPkce } from './browser.ts'
 import { CALLBACK, type Delegation, openDelegation } from './delegation.ts'
 
-/** The authorization code with PKCE, abused: every case over real HTTP, against the service with all its parts. */
+/** The authorization code with PKCE, abused: every case over real HTTP, against the whole service. */
 
 type Changes = Readonly<Record<string, string | undefined>>
 

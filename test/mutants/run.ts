@@ -21,8 +21,8 @@ export type Where = {
 }
 
 const MS_PER_SECOND = 1_000
-/** The parts of a service notice that their parent has gone, and end in good order. */
-const PARTS_END_MAX_MS = 10_000
+/** The child processes of a service notice that their parent has gone, and end in good order. */
+const CHILDREN_END_MAX_MS = 10_000
 const POLL_MS = 50
 
 const killGroup = ({ pid }: ChildProcess): void => {
@@ -43,9 +43,9 @@ const killPid = (pid: number): void => {
 
 const leftIn = (scratch: string): Promise<readonly number[]> => pidsOf(scratch).catch(() => [])
 
-/** Embedded parts are processes of groups of their own, and so are not reached by killing the group of their parent. */
-const endParts = async (scratch: string): Promise<void> => {
-  const deadlineMs = performance.now() + PARTS_END_MAX_MS
+/** The embedded services have process groups of their own, and so are not reached by killing the group of their parent. */
+const endChildren = async (scratch: string): Promise<void> => {
+  const deadlineMs = performance.now() + CHILDREN_END_MAX_MS
   while ((await leftIn(scratch)).length > 0 && performance.now() < deadlineMs) await sleep(POLL_MS)
   for (const pid of await leftIn(scratch)) killPid(pid)
 }
@@ -96,7 +96,7 @@ export const run = async (command: readonly string[], where: Where): Promise<Ran
   const seconds = (performance.now() - beganMs) / MS_PER_SECOND
   clearTimeout(late)
   where.signal.removeEventListener('abort', abort)
-  await endParts(where.scratch)
+  await endChildren(where.scratch)
   await closed
   where.signal.throwIfAborted()
   return { code, isLate, output: output(), seconds }

@@ -47,8 +47,8 @@ describe('the event intake of a process', function () {
   const start = (feed = watch()): void => {
     stop = new AbortController()
     reports = createReports()
-    const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
-    running = runFeeds('tests', [feed], parts, stop.signal)
+    const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
+    running = runFeeds('tests', [feed], dependencies, stop.signal)
   }
   const end = async (): Promise<void> => {
     stop.abort()

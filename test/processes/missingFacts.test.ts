@@ -138,11 +138,11 @@ describe('a proof of facts, while the projector has some parked,', function () {
 
   it('of an export ends before them, and for other tables at the checkpoint', async () => {
     const formats = { csv: jsonl, jsonl, parquet: jsonl }
-    const parts = { database, ledger: createTestLedger(log), formats, log: silent }
+    const dependencies = { database, ledger: createTestLedger(log), formats, log: silent }
     const exported = async (resource: 'invoices' | 'orders', tenant: string) => {
       const terms = { resource, format: 'jsonl' as const, filters: {}, expires_at: '2999-01-01T00:00:00Z' }
       const asked = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
-      return (await makeFile(parts, asked, new AbortController().signal)).to_position
+      return (await makeFile(dependencies, asked, new AbortController().signal)).to_position
     }
     expect(await exported('invoices', 'acme')).to.equal((held[0]?.position ?? 0n) - 1n)
     expect(await exported('orders', 'acme')).to.equal(head())

@@ -57,11 +57,11 @@ describe('a process manager whose run fails', function () {
       handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
     const reports = createReports()
     const stop = new AbortController()
-    const parts = { store: log.open(), database, world: realWorld(), report: reports.report }
+    const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
     const running = runFeeds(
       'tests',
       [feedOf(process, { database, ledger, onFailure: () => undefined })],
-      parts,
+      dependencies,
       stop.signal,
     )
 

@@ -87,7 +87,7 @@ describe('the delivery of subscriptions', function () {
     statements = 0
     const counted: Database = { ...database, sql: (text, values) => ((statements += 1), database.sql(text, values)) }
     const world = realWorld()
-    const parts = { store: log.open(), database, world, report: reports.report }
+    const dependencies = { store: log.open(), database, world, report: reports.report }
     const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
     const feed = subscriptionsFeed({
       database: counted,
@@ -96,10 +96,10 @@ describe('the delivery of subscriptions', function () {
       isStillAllowed: async () => allowance,
       log: quiet,
     })
-    const projector = projectorOf({ database, store: parts.store, world }, readModels, () => undefined)
+    const projector = projectorOf({ database, store: dependencies.store, world }, readModels, () => undefined)
     running = Promise.all([
-      runFeeds('projector', [projector], parts, stop.signal),
-      runFeeds('subscriptions', [feed], parts, stop.signal),
+      runFeeds('projector', [projector], dependencies, stop.signal),
+      runFeeds('subscriptions', [feed], dependencies, stop.signal),
     ])
   })
   afterEach(async () => {

@@ -22,7 +22,7 @@ export type SimulatedDatabase = {
   readonly end: () => void
 }
 
-export type DatabaseParts = {
+export type DatabaseDependencies = {
   readonly random: Random
   readonly network: Network
   readonly engine: Engine
@@ -125,7 +125,7 @@ const createSession = (engine: Engine) => {
   }
 }
 
-export const createDatabase = ({ random, network, engine }: DatabaseParts): SimulatedDatabase => {
+export const createDatabase = ({ random, network, engine }: DatabaseDependencies): SimulatedDatabase => {
   const session = createSession(engine)
   const leases = new Map<string, Lease>()
   const turns = new Set<AbortController>()

@@ -36,7 +36,7 @@ export type SimulatedLog = {
   readonly dropSubscriptions: () => void
 }
 
-export type LogParts = {
+export type LogDependencies = {
   readonly timeline: Timeline
   readonly random: Random
   readonly network: Network
@@ -65,7 +65,7 @@ class AppendTooLarge extends Error {
   readonly type = 'maximum-append-size-exceeded'
 }
 
-export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: LogParts): SimulatedLog => {
+export const createLog = ({ timeline, random, network, epochMs = EPOCH_MS }: LogDependencies): SimulatedLog => {
   const log: StoredEvent[] = []
   const streams = new Map<string, StoredEvent[]>()
   const indexOfPosition = new Map<bigint, number>()

@@ -13,7 +13,7 @@ export type SimulatedBroker = {
   readonly tooLarge: Set<string>
 }
 
-export type BrokerParts = { readonly random: Random; readonly network: Network }
+export type BrokerDependencies = { readonly random: Random; readonly network: Network }
 
 /** An answer is lost with its connection, which the client notices within seconds. */
 const PUBLISH_DEADLINE_MS = 4_000
@@ -28,7 +28,7 @@ const compare = (wanted: TopicSettings, there: TopicSettings): void => {
   if (differences.length > 0) throw new Error(differences.join('; '))
 }
 
-export const createBroker = ({ random, network }: BrokerParts): SimulatedBroker => {
+export const createBroker = ({ random, network }: BrokerDependencies): SimulatedBroker => {
   const topics = new Map<string, FactMessage[]>()
   const settings = new Map<string, TopicSettings>()
   const tooLarge = new Set<string>()

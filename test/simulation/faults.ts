@@ -1,7 +1,7 @@
 import { tellStanding } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { STRUCK, timedFaults } from './timedFaults.ts'
-import { type Fault, type FaultParts, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
+import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
 const WRONG: readonly Condition[] = ['away', 'hanging', 'slow']
@@ -18,18 +18,18 @@ const crash: Fault = ({ service, random }) => {
   return true
 }
 
-const pause: Fault = parts => {
-  const { service, random } = parts
+const pause: Fault = context => {
+  const { service, random } = context
   const instances = service.instances()
   if (instances.length === 0) return false
   const sleep = { forMs: random.next() * PAUSE_MAX_MS, sessionMs: random.next() * SESSION_END_MAX_MS }
-  stop(parts, random.pick(instances).machine, sleep)
+  stop(context, random.pick(instances).machine, sleep)
   return true
 }
 
-const outage: Fault = parts => {
-  const { random } = parts
-  putOut(parts, { server: random.pick(SERVERS), condition: random.pick(WRONG), forMs: random.next() * OUTAGE_MAX_MS })
+const outage: Fault = context => {
+  const { random } = context
+  putOut(context, { server: random.pick(SERVERS), condition: random.pick(WRONG), forMs: random.next() * OUTAGE_MAX_MS })
   return true
 }
 
@@ -92,15 +92,15 @@ const SUSPENDED_MAX_MS = 2_500
 const suspension: Fault = ({ service, timeline, history, random }) => {
   const tenant = random.pick(TENANTS)
   history.note(`an operator suspends ${tenant}`)
-  const parts = { timeline, random, tenant }
+  const context = { timeline, random, tenant }
   const reinstate = (): void => {
     history.note(`an operator reinstates ${tenant}`)
-    void tellStanding(service.log, parts, 'ReinstateTenant')
+    void tellStanding(service.log, context, 'ReinstateTenant')
   }
   const forMs = random.next() * SUSPENDED_MAX_MS
   service.trouble(forMs)
   // One word after the other: said at the same time, the first could be the last that the log has.
-  void tellStanding(service.log, parts, 'SuspendTenant').then(() => {
+  void tellStanding(service.log, context, 'SuspendTenant').then(() => {
     timeline.after(forMs, reinstate)
   })
   return true
@@ -123,7 +123,7 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
 }
 
 /** Everything works again, whatever was wrong: from here on the service has ten seconds to finish what was begun. */
-export const heal = ({ service, history }: Pick<FaultParts, 'service' | 'history'>): void => {
+export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'history'>): void => {
   history.note('everything is healed')
   for (const server of SERVERS) {
     service.network.setCondition(server, 'up')

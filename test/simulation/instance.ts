@@ -34,7 +34,7 @@ export type Instance = {
   readonly stopping: AbortController
 }
 
-export type InstanceParts = {
+export type InstanceDependencies = {
   readonly machine: Machine
   readonly store: EventStore
   readonly database: Database
@@ -53,7 +53,7 @@ const PEPPER = 'the pepper of the API keys of a simulated service'
 const FREE = { requests: 1_000_000, windowSeconds: 60 }
 const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
 
-const servicesOf = ({ machine, store, database }: InstanceParts, stopping: AbortSignal): Services => {
+const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping: AbortSignal): Services => {
   const ledger = createLedger(store, machine.world)
   return {
     ledger,
@@ -98,7 +98,7 @@ const LOG_LOOK_MS = 3_000
 
 /** As `npm start` does it: feeds begin once the log is known to be that of the tables, and it is looked at again and again. */
 const whileLogIsOurs = async (
-  { machine, database, log }: InstanceParts,
+  { machine, database, log }: InstanceDependencies,
   ledger: Ledger,
   begin: () => Promise<void>,
   onRefused: () => void,
@@ -130,16 +130,16 @@ const whileLogIsOurs = async (
 /** Said by a process that finds the log of another ledger, or another state of its own, and ends. */
 export const OTHER_LOG = 'the log is another one'
 
-export const startInstance = (parts: InstanceParts): Instance => {
-  const { machine, store, database, bus, log } = parts
+export const startInstance = (dependencies: InstanceDependencies): Instance => {
+  const { machine, store, database, bus, log } = dependencies
   const stopping = new AbortController()
-  const services = servicesOf(parts, stopping.signal)
+  const services = servicesOf(dependencies, stopping.signal)
   const { ledger } = services
   let states: FeedStates = new Map()
   const begin = async (): Promise<void> => {
     states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, factBase: '' }, noReleasers, () => bus)
   }
-  void whileLogIsOurs(parts, ledger, begin, parts.onRefused)
-  const boundary = createBoundary(services, parts.authenticate)
+  void whileLogIsOurs(dependencies, ledger, begin, dependencies.onRefused)
+  const boundary = createBoundary(services, dependencies.authenticate)
   return { machine, boundary, feedStates: () => states, stopping }
 }

@@ -26,9 +26,9 @@ export const EPOCH_MS = Date.parse('2026-03-01T08:00:00.000Z')
 const DRIFT_MAX = 0.0005
 const UPTIME_MAX_MS = 1_000_000_000
 
-export type MachineParts = { readonly timeline: Timeline; readonly random: Random }
+export type MachineDependencies = { readonly timeline: Timeline; readonly random: Random }
 
-export const createMachine = (name: string, { timeline, random }: MachineParts): Machine => {
+export const createMachine = (name: string, { timeline, random }: MachineDependencies): Machine => {
   const rate = 1 + (random.next() * 2 - 1) * DRIFT_MAX
   const bootMs = random.integer(0, UPTIME_MAX_MS)
   let offsetMs = 0

@@ -7,7 +7,7 @@ import type { Timeline } from './timeline.ts'
  * The way between a process and a server. A request takes a drawn time to arrive, is carried out there in one moment, and
  * its answer takes a drawn time back; either may be lost, and a process may end in between.
  */
-export type ServerName = Unavailable['part']
+export type ServerName = Unavailable['dependency']
 
 /**
  * `away`: connections are refused. `hanging`: requests arrive and are carried out, if at all, when the fault is over.
@@ -38,7 +38,7 @@ export type Network = {
   readonly lost: () => number
 }
 
-export type NetworkParts = { readonly timeline: Timeline; readonly random: Random }
+export type NetworkDependencies = { readonly timeline: Timeline; readonly random: Random }
 
 const USUAL_MAX_MS = 3
 const SLOW_FACTOR = 100
@@ -64,7 +64,7 @@ const outcomeOf = async <T>(
   }
 }
 
-export const createNetwork = ({ timeline, random }: NetworkParts): Network => {
+export const createNetwork = ({ timeline, random }: NetworkDependencies): Network => {
   const conditions = new Map<ServerName, Condition>()
   const losses = new Map<ServerName, number>()
   let lost = 0

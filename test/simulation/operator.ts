@@ -6,7 +6,7 @@ import { resetTables } from '../../src/commands/tablesReset.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
 import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
-import { createMachine, type Machine, type MachineParts } from './machine.ts'
+import { createMachine, type Machine, type MachineDependencies } from './machine.ts'
 import { POISON_TYPE } from './poison.ts'
 
 /** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
@@ -17,8 +17,8 @@ export type Operator = {
   readonly discarded: Set<string>
 }
 
-export const createOperator = (database: SimulatedDatabase, parts: MachineParts): Operator => {
-  const machine = createMachine('operator', parts)
+export const createOperator = (database: SimulatedDatabase, dependencies: MachineDependencies): Operator => {
+  const machine = createMachine('operator', dependencies)
   return { machine, database: database.open(machine), discarded: new Set() }
 }
 
@@ -63,15 +63,15 @@ export const tendParked = async (operator: Operator, isOver: () => boolean): Pro
 /** Says the word of the operator about a tenant, again until the event store has it. */
 export const tellStanding = async (
   log: SimulatedLog,
-  parts: MachineParts & { readonly tenant: string },
+  dependencies: MachineDependencies & { readonly tenant: string },
   type: 'SuspendTenant' | 'ReinstateTenant',
 ): Promise<void> => {
-  const machine = createMachine('operator', parts)
+  const machine = createMachine('operator', dependencies)
   const ledger = createLedger(log.open(machine), machine.world)
-  const run = Buffer.from(parts.random.bytes(8)).toString('hex')
+  const run = Buffer.from(dependencies.random.bytes(8)).toString('hex')
   const command: TenantCommand = { type, reason: 'drawn' }
   const context = {
-    tenant: parts.tenant,
+    tenant: dependencies.tenant,
     subject: 'operator',
     client: 'operator',
     authority: 'operator',

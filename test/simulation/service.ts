@@ -51,7 +51,7 @@ export type Running = Instance & {
   readonly ended: Promise<void>
 }
 
-export type ServiceParts = {
+export type ServiceDependencies = {
   readonly timeline: Timeline
   readonly random: Random
   readonly engine: Engine
@@ -74,8 +74,8 @@ const messageOf = (fields: object): string => {
   return `${rest} ${reason}`
 }
 
-export const startService = (parts: ServiceParts): Service => {
-  const { timeline, random, engine, history, instanceCount } = parts
+export const startService = (dependencies: ServiceDependencies): Service => {
+  const { timeline, random, engine, history, instanceCount } = dependencies
   const network = createNetwork({ timeline, random: random.fork('network') })
   const log = createLog({ timeline, random: random.fork('log'), network })
   const database = createDatabase({ random: random.fork('database'), network, engine })

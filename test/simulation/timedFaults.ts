@@ -5,7 +5,7 @@ import type { Moment } from './moments.ts'
 import { replayParked } from './operator.ts'
 import { REFUSING_TABLES } from './refusals.ts'
 import type { Service } from './service.ts'
-import { type Fault, type FaultParts, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
+import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
 
 /** Faults that strike at a moment of the service's work, or that only together lead to where a defect may be. */
 
@@ -29,12 +29,12 @@ const hasBegun =
     moment.kind === 'appended' && moment.events.some(event => BEGINNINGS[command]?.(event))
 
 /** The event store is away as soon as one part of a command is durable, and before the next one is sent. */
-const outageBetweenAppends: Fault = parts => {
-  const { service, history, random } = parts
+const outageBetweenAppends: Fault = context => {
+  const { service, history, random } = context
   const command = random.pick(DRAWN)
   service.moments.next(hasBegun(command), () => {
     history.count(betweenAppends('outage', command))
-    putOut(parts, { server: 'event store', condition: 'away', forMs: random.next() * AWAY_MAX_MS })
+    putOut(context, { server: 'event store', condition: 'away', forMs: random.next() * AWAY_MAX_MS })
   })
   return true
 }
@@ -52,8 +52,8 @@ const REFUSED_MAX_MS = 4_000
 const NOTICED_MAX_MS = 1_500
 
 /** A table does not take the rows of one key. The cause is mended after some time, and an operator asks for what waits. */
-const refusedRow: Fault = parts => {
-  const { service, timeline, history, random } = parts
+const refusedRow: Fault = context => {
+  const { service, timeline, history, random } = context
   const table = random.chance(0.7) ? facts.name : random.pick(REFUSING_TABLES)
   history.note(`${table} refuses the next row, and those of its key`)
   service.refusals.refuseNext(table)
@@ -62,7 +62,7 @@ const refusedRow: Fault = parts => {
     history.note('the tables take every row again')
     service.refusals.mend()
   })
-  timeline.after(mendedMs + random.next() * NOTICED_MAX_MS, () => void operatorReplays(parts))
+  timeline.after(mendedMs + random.next() * NOTICED_MAX_MS, () => void operatorReplays(context))
   return true
 }
 
@@ -74,22 +74,22 @@ const SESSION_MAX_MS = 300
 const OPERATOR_MIN_MS = 1_200
 const OPERATOR_MAX_MS = 2_200
 
-const between = ({ random }: FaultParts, leastMs: number, mostMs: number): number =>
+const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
   leastMs + random.next() * (mostMs - leastMs)
 
 /**
  * A projector is stopped while it sifts a batch with poison in it, and loses its lock; another one takes over, and the
  * poison is dealt with before the first one wakes.
  */
-const stoppedWithPoison: Fault = parts => {
-  const { service, timeline, history, random } = parts
-  if (random.chance(0.5)) unknownEvent(parts)
+const stoppedWithPoison: Fault = context => {
+  const { service, timeline, history, random } = context
+  if (random.chance(0.5)) unknownEvent(context)
   else service.refusals.refuseNext(facts.name)
   const strike = (machine: Machine): void => {
     history.count(STOPPED)
-    const forMs = between(parts, SLEEP_MIN_MS, SLEEP_MAX_MS)
-    stop(parts, machine, { forMs, sessionMs: random.next() * SESSION_MAX_MS })
-    timeline.after(between(parts, OPERATOR_MIN_MS, OPERATOR_MAX_MS), () => {
+    const forMs = between(context, SLEEP_MIN_MS, SLEEP_MAX_MS)
+    stop(context, machine, { forMs, sessionMs: random.next() * SESSION_MAX_MS })
+    timeline.after(between(context, OPERATOR_MIN_MS, OPERATOR_MAX_MS), () => {
       service.refusals.mend()
       history.note('an operator deals with what waits')
       void replayParked(service.operator, 'discard')

@@ -9,18 +9,18 @@ import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
 /** One thing that goes wrong, and is right again after some time; `heal` makes everything right at once. */
-export type FaultParts = {
+export type FaultContext = {
   readonly service: Service
   readonly timeline: Timeline
   readonly history: History
   readonly random: Random
 }
 /** Says whether there was anything that it could strike, or can yet. */
-export type Fault = (parts: FaultParts) => boolean
+export type Fault = (context: FaultContext) => boolean
 
 /** Stops the process for some time. Its session, and the locks that it has with it, may end while it sleeps. */
 export const stop = (
-  { service, timeline, history }: FaultParts,
+  { service, timeline, history }: FaultContext,
   machine: Machine,
   { forMs, sessionMs }: Sleep,
 ): void => {
@@ -41,7 +41,7 @@ export type Sleep = { readonly forMs: number; readonly sessionMs: number }
 
 /** The server is in this condition for so long. */
 export const putOut = (
-  { service, timeline, history }: FaultParts,
+  { service, timeline, history }: FaultContext,
   { server, condition, forMs }: { readonly server: ServerName; readonly condition: Condition; readonly forMs: number },
 ): void => {
   history.note(`the ${server} is ${condition} for ${Math.round(forMs)} ms`)
@@ -58,7 +58,7 @@ export const putOut = (
 
 /** Poison: an event of a type that this build does not know, in a stream of its own, as a newer build would write it. */
 const CATEGORIES = { order: 'ord', invoice: 'inv', payment: 'pay', operation: 'op' } as const
-export const unknownEvent = ({ service, history, random }: FaultParts): true => {
+export const unknownEvent = ({ service, history, random }: FaultContext): true => {
   const category = random.pick(Object.keys(CATEGORIES) as (keyof typeof CATEGORIES)[])
   const hex = Buffer.from(random.bytes(16)).toString('hex')
   const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
@@ -70,7 +70,7 @@ export const unknownEvent = ({ service, history, random }: FaultParts): true => 
 }
 
 /** The operator has what waits sent on, whether its cause is mended or not, and discards what no build will read. */
-export const operatorReplays = ({ service, history, random }: FaultParts): true => {
+export const operatorReplays = ({ service, history, random }: FaultContext): true => {
   history.note('an operator asks for what waits')
   void replayParked(service.operator, random.pick(['leave', 'discard']))
   return true

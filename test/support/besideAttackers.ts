@@ -129,6 +129,6 @@ export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turn
   }
 }
 
-export const quantile = (times: readonly number[], part: number): number =>
-  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))] ?? 0
+export const quantile = (times: readonly number[], fraction: number): number =>
+  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * fraction))] ?? 0
 export const median = (values: readonly number[]): number => quantile(values, 0.5)

@@ -134,8 +134,8 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
   }
 }
 
-const failing = (part: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
-  Promise.reject(new Unavailable(part, effect, new Error('planted')))
+const failing = (dependency: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
+  Promise.reject(new Unavailable(dependency, effect, new Error('planted')))
 
 const failingRead = (): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: failing('event store', 'none') }),

@@ -112,10 +112,10 @@ const readFeeds = async (
 const toleratedOf = (name: string, { isEmbedded }: FeedExamination): number =>
   isEmbedded || DECLARED.has(name) ? 0 : UNREPORTED_EVENTS_MAX
 
-const isBehind = ({ name, position, behind, error }: FeedReport, parts: FeedExamination): boolean =>
-  position === null || error !== undefined || behind > toleratedOf(name, parts)
+const isBehind = ({ name, position, behind, error }: FeedReport, examination: FeedExamination): boolean =>
+  position === null || error !== undefined || behind > toleratedOf(name, examination)
 
-const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
+const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
   const { name, position, behind, error } = feed
   const check = `feed ${name}`
   const wayOut =
@@ -124,7 +124,7 @@ const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
   if (position === null) return finding(check, 'It has never run here.', wayOut)
   if (error !== undefined)
     return finding(check, `The store does not let a reader go on from ${position}: ${error}`, wayOut)
-  if (!isBehind(feed, parts))
+  if (!isBehind(feed, examination))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`
   return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, wayOut)
@@ -132,14 +132,14 @@ const checkOf = (feed: FeedReport, parts: FeedExamination): Check => {
 
 /** Every expected or existing feed. Feeds that are behind get up to GRACE_MS to reach `head`. */
 export const examineFeeds = async (
-  parts: FeedExamination,
+  examination: FeedExamination,
   head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
   const givenUpAtMs = performance.now() + GRACE_MS
-  let feeds = await readFeeds(parts, head)
-  while (feeds.some(feed => isBehind(feed, parts)) && performance.now() < givenUpAtMs) {
+  let feeds = await readFeeds(examination, head)
+  while (feeds.some(feed => isBehind(feed, examination)) && performance.now() < givenUpAtMs) {
     await sleep(POLL_MS)
-    feeds = await readFeeds(parts, head)
+    feeds = await readFeeds(examination, head)
   }
-  return { feeds, checks: feeds.map(feed => checkOf(feed, parts)) }
+  return { feeds, checks: feeds.map(feed => checkOf(feed, examination)) }
 }

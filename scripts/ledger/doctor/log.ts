@@ -6,14 +6,14 @@ import { type Check, finding, notUsed, ok } from './finding.ts'
 const CHECK = 'log'
 
 /** Checks whether the tables in Postgres belong to the log in the event store. */
-export const compareLogs = async (parts: Compared): Promise<Check> => {
-  const [found] = await parts.database.sql<{ there: boolean }>(
+export const compareLogs = async (compared: Compared): Promise<Check> => {
+  const [found] = await compared.database.sql<{ there: boolean }>(
     `select to_regclass('log_identity') is not null as there`,
   )
   if (found?.there !== true) return notUsed(CHECK, 'no service has run on this database')
   try {
-    await checkLog(parts)
-    return ok(CHECK, `${(await logIn(parts.store)) ?? 'new'}, and the tables in Postgres are of it`)
+    await checkLog(compared)
+    return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres are of it`)
   } catch (error) {
     if (!(error instanceof AnotherLog)) throw error
     return finding(CHECK, error.message, 'Do what it says; until then no service serves them.')

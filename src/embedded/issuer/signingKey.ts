@@ -75,7 +75,7 @@ export const openKeyRing = (dataDir: string, onError: (error: unknown) => void):
 /** The present signing key. Throws a StartupError if it cannot be read. */
 export const loadSigningKey = async (dataDir: string): Promise<SigningKey> => (await loadKeyRing(dataDir)).signing
 
-export const publicPart = ({ d: _, ...open }: SigningKey): PublicKey => open
+export const publicKeyOf = ({ d: _, ...open }: SigningKey): PublicKey => open
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 
@@ -84,7 +84,7 @@ const retiringAt = ({ retiring }: KeyRing, seconds: number): KeyRing['retiring']
 
 /** The signing key, and retired keys whose tokens may still be valid. */
 export const publishedKeys = (ring: KeyRing): readonly PublicKey[] => [
-  publicPart(ring.signing),
+  publicKeyOf(ring.signing),
   ...retiringAt(ring, nowSeconds()).map(({ key }) => key),
 ]
 
@@ -98,7 +98,7 @@ export const rotateSigningKey = async (dataDir: string, { now }: { readonly now:
   let rotated: KeyRing = { signing, retiring: [] }
   await editPrivate(issuerFolder(dataDir), FILE_NAME, generate, async content => {
     const ring = parse(content)
-    const last = { key: publicPart(ring.signing), until: nowSeconds() + RETIRING_SECONDS }
+    const last = { key: publicKeyOf(ring.signing), until: nowSeconds() + RETIRING_SECONDS }
     rotated = { signing, retiring: now ? [] : [last, ...retiringAt(ring, nowSeconds())] }
     return textOf(rotated)
   })

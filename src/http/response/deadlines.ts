@@ -56,5 +56,5 @@ export const withoutEffect = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 }
 
-const unanswered = ({ part }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
-  new Problem(code, { detail: `The ${part} did not answer in time.` })
+const unanswered = ({ dependency }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
+  new Problem(code, { detail: `The ${dependency} did not answer in time.` })

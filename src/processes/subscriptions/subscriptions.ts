@@ -60,11 +60,11 @@ const outOfDate = async (
   return new Set(newest.keys())
 }
 
-const isBrokerDown = (error: unknown): boolean => error instanceof Unavailable && error.part === 'fact bus'
+const isBrokerDown = (error: unknown): boolean => error instanceof Unavailable && error.dependency === 'fact bus'
 
 /** Whether the failure concerns one subscription: an unavailable database and a newer epoch concern all of them. */
 const concernsOne = (error: unknown): boolean =>
-  !(error instanceof Replaced) && !(error instanceof Unavailable && error.part === 'database')
+  !(error instanceof Replaced) && !(error instanceof Unavailable && error.dependency === 'database')
 
 /** Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at once. */
 const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: Rounds, deliveries: Deliveries) => {

@@ -65,8 +65,8 @@ describe('GET /readyz', function () {
     const told: unknown[] = []
     for (const feed of [
       stalled,
-      { ...stalled, part: 'event store' as const },
-      { ...stalled, part: 'fact bus' as const },
+      { ...stalled, dependency: 'event store' as const },
+      { ...stalled, dependency: 'fact bus' as const },
     ]) {
       const variant = await reportOf(feed)
       const { status, body } = await clientOf(variant.api).get('/readyz')

@@ -19,7 +19,7 @@ export type Client = {
 
 export type Request = Omit<Sent, 'correlationId'>
 
-export type ClientParts = {
+export type ClientDependencies = {
   readonly service: Service
   readonly timeline: Timeline
   readonly history: History
@@ -36,7 +36,7 @@ const BACKOFF_MAX_MS = 3_000
 const isRepeatable = ({ operation, headers }: Request): boolean =>
   headers?.['idempotency-key'] !== undefined || /^(read|list)_/.test(operation)
 
-export const createClient = ({ service, timeline, history, random, action }: ClientParts): Client => {
+export const createClient = ({ service, timeline, history, random, action }: ClientDependencies): Client => {
   let attempts = 0
   let connected: Promise<void> = Promise.resolve()
   const sleep = (timeMs: number): Promise<void> => new Promise(resolve => void timeline.after(timeMs, resolve))

@@ -21,12 +21,12 @@ export type ConsentView = {
 const listOf = (sentences: readonly string[], kind: string): Html =>
   html`<ul class="${kind}">${sentences.map(sentence => html`<li>${sentence}</li>`)}</ul>`
 
-const grantedPart = ({ granted, identifies }: ConsentView): Html => {
+const grantedSection = ({ granted, identifies }: ConsentView): Html => {
   const sentences = granted.map(scope => SENTENCES[scope])
   return html`<h2>It will be able to</h2>${listOf(identifies ? ['Know your user name', ...sentences] : sentences, 'rights')}`
 }
 
-const withheldPart = ({ withheld }: ConsentView): Html =>
+const withheldSection = ({ withheld }: ConsentView): Html =>
   withheld.length === 0
     ? nothing
     : html`<h2>Asked for as well, but you may not do this yourself</h2>${listOf(
@@ -54,8 +54,8 @@ export const consentPage = (view: ConsentView): Page => {
 <dt>Tenant</dt><dd>${tenant}</dd>
 <dt>Goes back to</dt><dd>${new URL(goesTo).host}</dd>
 </dl>
-${canGrant ? grantedPart(view) : nothing}
-${withheldPart(view)}
+${canGrant ? grantedSection(view) : nothing}
+${withheldSection(view)}
 <form method="post" action="${action}/consent">
 <input type="hidden" name="csrf" value="${csrf}">
 <div class="buttons">

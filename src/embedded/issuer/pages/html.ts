@@ -11,18 +11,18 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replaceAll(/[&<>"']/g, character => ESCAPES[character] ?? '')
 
-type Part = string | Html | readonly Html[]
+type Interpolated = string | Html | readonly Html[]
 
-const markupOf = (part: Part): string => {
-  if (typeof part === 'string') return escaped(part)
-  return 'markup' in part ? part.markup : part.map(({ markup }) => markup).join('')
+const markupOf = (value: Interpolated): string => {
+  if (typeof value === 'string') return escaped(value)
+  return 'markup' in value ? value.markup : value.map(({ markup }) => markup).join('')
 }
 
 /**
  * A template of markup. Values are escaped, both between tags and within quotes; nested markup is inserted unchanged.
  */
-export const html = (pieces: TemplateStringsArray, ...parts: readonly Part[]): Html => ({
-  markup: pieces.map((piece, index) => `${piece}${markupOf(parts[index] ?? '')}`).join(''),
+export const html = (pieces: TemplateStringsArray, ...values: readonly Interpolated[]): Html => ({
+  markup: pieces.map((piece, index) => `${piece}${markupOf(values[index] ?? '')}`).join(''),
 })
 
 export const nothing: Html = { markup: '' }

@@ -84,7 +84,7 @@ const afterAppend = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof Unavailable ? new Unavailable(error.part, 'unknown', error) : error
+    throw error instanceof Unavailable ? new Unavailable(error.dependency, 'unknown', error) : error
   }
 }
 
