@@ -10,7 +10,7 @@ import { Unavailable } from '../../ports.ts'
 import { type ExportDependencies, makeFile, untilReflected } from './file.ts'
 import { sources } from './sources.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
-import { createTenantFairness } from './tenantFairness.ts'
+import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
 import { contextOf } from '../processManager.ts'
 
@@ -139,7 +139,7 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
   const tasks = createOpenTasks<Request>(dependencies.ledger.world)
   // An attempt may be under way for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
-  const fairness = createTenantFairness<Job>(({ work }) => work.metadata.tenant)
+  const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant)
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {
@@ -162,7 +162,7 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
     startDue: stop => {
       while (running.size < AT_ONCE_MAX) {
         const due = tasks.due().filter(job => !running.has(job))
-        const next = fairness.next(due, [...running.keys()])
+        const next = scheduler.next(due, [...running.keys()])
         if (next === undefined) return
         running.set(next, run(next, stop))
       }

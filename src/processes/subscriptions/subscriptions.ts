@@ -7,12 +7,12 @@ import { type StoredEvent, Unavailable } from '../../ports.ts'
 import { announceDeadLetters } from './deadLetterTopics.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
-import { createTenantRoundRobin, type RoundRobin } from './roundRobin.ts'
+import { createTenantRoundRobin, type RoundRobin } from '../fairScheduling.ts'
 import { NAME } from './permissionMonitor.ts'
 
 /**
  * The feed that delivers facts to the topics of customers' subscriptions. One loop serves all of them: each round reads in
- * one query which subscriptions have work, and reconciles each with its row, fairly by tenant (roundRobin.ts).
+ * one query which subscriptions have work, and reconciles each with its row, fairly by tenant (fairScheduling.ts).
  *
  *   deliveries.ts          reconciles a subscription with its row: topics, rights, delivery
  *   delivery.ts            sends the facts of one subscription, batch by batch

@@ -1,5 +1,5 @@
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
-import { createRoundRobin } from './roundRobin.ts'
+import { createRoundRobin } from '../fairScheduling.ts'
 
 /**
  * Runs the work on topics and rights beside the deliveries, because a broker takes seconds for it: one at a time for a
