@@ -1,4 +1,4 @@
-import type { Annotations } from '../streams/claim.ts'
+import type { Annotations } from '../streams/idempotencyRecord.ts'
 import type { AnyEvent } from '../streams/decider.ts'
 import type { Recorded } from '../streams/envelope.ts'
 

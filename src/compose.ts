@@ -2,14 +2,14 @@ import { appendFile, chmod } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { type Addresses, publishAddresses } from './addresses.ts'
+import { type Addresses, publishAddresses } from './addressesFile.ts'
 import { openEventStore } from './adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from './adapters/postgres/database.ts'
 import { APPEND_DEADLINE_MS } from './commands/timeBudgets.ts'
-import { createLedger, type Ledger } from './commands/handle.ts'
+import { createLedger, type Ledger } from './commands/commandHandler.ts'
 import { IdSecretLost } from './commands/idSecret.ts'
 import { AnotherLog, adoptLog, checkLog, type SeenFact } from './commands/logIdentity.ts'
-import { rememberFactBase } from './compose/factBase.ts'
+import { rememberSchemaBaseUrl } from './compose/schemaBaseUrl.ts'
 import { type FeedStates, startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
 import type { Config } from './config.ts'
@@ -19,8 +19,8 @@ import { StartupError } from './startupError.ts'
 import { createLedgerTables } from './feeds/ledgerTables.ts'
 import { TAIL_POOL_MAX } from './http/endpoints.ts'
 import { type Database, type Log, Unavailable } from './ports.ts'
-import { createReleasers, type Releasers } from './releasers.ts'
-import { realWorld } from './world.ts'
+import { createCleanupStack, type CleanupStack } from './cleanupStack.ts'
+import { realWorld } from './clockAndRandomness.ts'
 
 /** Wires the service: opens the adapters, starts the feeds of its roles and the HTTP server, and closes them in reverse order. */
 
@@ -50,12 +50,12 @@ const LOG_MODE = 0o600
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
   let log: Log | undefined
-  const releasers = createReleasers(error => log?.error({ error }, 'a resource did not close'))
+  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
   try {
     const onLog = (opened: Log): void => void (log = opened)
-    return await start(config, releasers, { ...starting, onLog })
+    return await start(config, cleanup, { ...starting, onLog })
   } catch (error) {
-    await releasers.release()
+    await cleanup.run()
     throw error
   }
 }
@@ -129,10 +129,10 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
   }
 }
 
-const openPools = (connectionString: string, releasers: Releasers) => {
+const openPools = (connectionString: string, cleanup: CleanupStack) => {
   const open = (applicationName: string, poolMax: number): Database => {
     const database = openDatabase({ connectionString, poolMax, applicationName })
-    releasers.add(() => database.close())
+    cleanup.defer(() => database.close())
     return database
   }
   return {
@@ -143,7 +143,7 @@ const openPools = (connectionString: string, releasers: Releasers) => {
 }
 
 /** Opens the event store and Postgres; each is embedded where no address is set. */
-const openDependencies = async (config: Config, releasers: Releasers, log: Log, onExit: (reason: Error) => void) => {
+const openDependencies = async (config: Config, cleanup: CleanupStack, log: Log, onExit: (reason: Error) => void) => {
   const embedded = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
@@ -151,12 +151,12 @@ const openDependencies = async (config: Config, releasers: Releasers, log: Log, 
     log: line => log.info({ line }, 'embedded part'),
     onExit,
   })
-  releasers.add(embedded.stop)
+  cleanup.defer(embedded.stop)
   const databaseUrl = config.databaseUrl ?? embedded.databaseUrl ?? ''
   const eventStoreUrl = config.eventStoreUrl ?? embedded.eventStoreUrl ?? ''
-  const pools = openPools(databaseUrl, releasers)
+  const pools = openPools(databaseUrl, cleanup)
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
-  releasers.add(() => store.close())
+  cleanup.defer(() => store.close())
   await createLedgerTables(pools.database)
   const ledger = createLedger(store, realWorld(config.crashAt))
   return { ...pools, ledger, databaseUrl, eventStoreUrl, pids: embedded.pids }
@@ -166,13 +166,13 @@ type ServiceDependencies = Awaited<ReturnType<typeof openDependencies>> & { read
 type Feeds = { readonly values: () => ReturnType<FeedStates['values']> }
 
 /** Starts the HTTP server, and publishes the addresses. */
-const serve = async (config: Config, dependencies: ServiceDependencies, feeds: Feeds, releasers: Releasers) => {
+const serve = async (config: Config, dependencies: ServiceDependencies, feeds: Feeds, cleanup: CleanupStack) => {
   const { database, databaseUrl, eventStoreUrl, pids } = dependencies
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const publicUrl = config.publicUrl ?? `http://localhost:${port}`
-  const factBase = await rememberFactBase(database, { publicUrl, isSet: config.publicUrl !== undefined })
+  const schemaBaseUrl = await rememberSchemaBaseUrl(database, { publicUrl, isSet: config.publicUrl !== undefined })
   const issuer = config.issuer ?? `http://localhost:${port}/oauth`
-  await startHttp(config, { ...dependencies, port, issuer, publicUrl, factBase, feeds }, releasers)
+  await startHttp(config, { ...dependencies, port, issuer, publicUrl, schemaBaseUrl, feeds }, cleanup)
   const addresses: Addresses = {
     api: `http://localhost:${port}`,
     event_store: eventStoreUrl,
@@ -181,40 +181,40 @@ const serve = async (config: Config, dependencies: ServiceDependencies, feeds: F
     issuer,
     pids: { service: process.pid, ...pids },
   }
-  if (isEmbedded(config)) releasers.add(await publishAddresses(config.dataDir, addresses))
-  return { addresses, factBase }
+  if (isEmbedded(config)) cleanup.defer(await publishAddresses(config.dataDir, addresses))
+  return { addresses, schemaBaseUrl }
 }
 
-const start = async (config: Config, releasers: Releasers, starting: Watched): Promise<Service> => {
+const start = async (config: Config, cleanup: CleanupStack, starting: Watched): Promise<Service> => {
   if (isEmbedded(config)) {
     const directory = await openDataDirectory(config.dataDir)
-    releasers.add(() => directory.release())
+    cleanup.defer(() => directory.release())
   }
   const { log, place, flush } = await openLog(config)
-  releasers.add(flush)
+  cleanup.defer(flush)
   starting.onLog(log)
   const failed = Promise.withResolvers<Error>()
-  const dependencies = { ...(await openDependencies(config, releasers, log, failed.resolve)), log }
+  const dependencies = { ...(await openDependencies(config, cleanup, log, failed.resolve)), log }
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
   await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
   // Feeds start when the identity of the log is checked, and end after the requests that wait for them.
   let states: FeedStates = new Map()
-  const feedReleasers = createReleasers(error => log.error({ error }, 'a feed did not end'))
-  releasers.add(feedReleasers.release)
-  const { addresses, factBase } = await serve(config, dependencies, { values: () => states.values() }, releasers)
+  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
+  cleanup.defer(feedCleanup.run)
+  const { addresses, schemaBaseUrl } = await serve(config, dependencies, { values: () => states.values() }, cleanup)
   await untilAnswered(check, log, starting)
   states = await startFeeds(
     config,
-    { database: feedsDatabase, store: ledger.store, ledger, log, factBase },
-    feedReleasers,
+    { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl },
+    feedCleanup,
   )
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')
     failed.resolve(reason)
   }
-  feedReleasers.add(watchLog(ledger, database, refuse))
-  return { addresses, logs: place, failed: failed.promise, close: releasers.release }
+  feedCleanup.defer(watchLog(ledger, database, refuse))
+  return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
 }
 
 type OpenedLog = { readonly log: Log; readonly place: string; readonly flush: () => Promise<void> }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AnyEvent } from './decider.ts'
 import type { Recorded } from './envelope.ts'
-import { positionMember, textMember, timeMember } from './factSchemas.ts'
+import { positionMember, textMember, timeMember } from './factMembers.ts'
 
 /** Published facts. Their meaning is part of the contract, so that a changed meaning is a new version. */
 export const FACT_TYPES = [
@@ -83,7 +83,7 @@ export type CloudEvent = {
   readonly subject: string
   readonly time: string
   readonly datacontenttype: 'application/json'
-  /** A path here; `withFactBase` makes it an absolute URI before it is published. */
+  /** A path here; `withSchemaBaseUrl` makes it an absolute URI before it is published. */
   readonly dataschema: string
   readonly partitionkey: string
   readonly sequence: string
@@ -129,7 +129,7 @@ export const cloudEventSchema = z.object({
 } satisfies Record<keyof CloudEvent, z.ZodType>)
 
 /** The fact as it is published by a service at `base`: CloudEvents 1.0 requires an absolute URI as `dataschema`. */
-export const withFactBase = (event: CloudEvent, base: string): CloudEvent => ({
+export const withSchemaBaseUrl = (event: CloudEvent, base: string): CloudEvent => ({
   ...event,
   dataschema: `${base}${event.dataschema}`,
 })

@@ -1,5 +1,5 @@
 import type { ApiKeyEvent, KeyQuota } from '../../streams/apiKey/index.ts'
-import type { Annotations } from '../../streams/claim.ts'
+import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
 /** Nothing of a secret is stored here, not even its hash, because a list does not need it. */

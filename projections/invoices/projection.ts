@@ -1,4 +1,4 @@
-import type { Annotations } from '../../streams/claim.ts'
+import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { InvoiceEvent, InvoiceStatus } from '../../streams/invoice/index.ts'
 import { PersistentSet } from '../../streams/persistentMap.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'

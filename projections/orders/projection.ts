@@ -1,4 +1,4 @@
-import type { Annotations } from '../../streams/claim.ts'
+import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 

@@ -1,4 +1,4 @@
-import type { Annotations } from '../../streams/claim.ts'
+import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 

@@ -1,4 +1,4 @@
-import { appending } from './appending.ts'
+import { appendLoad } from './appendLoad.ts'
 import { compareSides, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
 import { singleInserts } from './pgbench.ts'
 
@@ -11,7 +11,7 @@ const GOAL = { atLeast: 0.4 }
 const run: Measure['run'] = async (harness, { seconds }) => {
   const { databaseUrl, eventStoreUrl } = await harness.stores()
   const inserts = await singleInserts(databaseUrl, harness.file('insert.sql'))
-  const { side, close } = appending(eventStoreUrl, LANES)
+  const { side, close } = appendLoad(eventStoreUrl, LANES)
   try {
     await side(WARM_SECONDS)
     harness.log(`appends, ${LANES} in flight`)

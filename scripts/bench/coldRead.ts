@@ -6,8 +6,8 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity } from '../../src/commands/entities.ts'
-import { createLedger } from '../../src/commands/handle.ts'
-import { realWorld } from '../../src/world.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import { isId } from '../../streams/ids.ts'
 

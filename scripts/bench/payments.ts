@@ -1,6 +1,6 @@
-import { appending } from './appending.ts'
-import { type Caller, callerOf, PARTS_PER_INVOICE, payingRequests, paymentRequest, waitForFeeds } from './caller.ts'
-import { load } from './load.ts'
+import { appendLoad } from './appendLoad.ts'
+import { type Caller, callerOf, PARTS_PER_INVOICE, payingRequests, paymentRequest, waitForFeeds } from './apiClient.ts'
+import { load } from './loadGenerator.ts'
 import {
   compareSides,
   latencyNote,
@@ -80,7 +80,7 @@ const againstExpress = async (
 
 const tail = async ({ harness, service }: Bench, ours: Sample, seconds: number): Promise<Row> => {
   harness.log('bare appends')
-  const { side, close } = appending(service.addresses.event_store, LATENCY_CONNECTIONS)
+  const { side, close } = appendLoad(service.addresses.event_store, LATENCY_CONNECTIONS)
   try {
     await side(1)
     const appends = await side(seconds)

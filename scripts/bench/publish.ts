@@ -1,11 +1,11 @@
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { Database, FactBus, FactMessage } from '../../src/ports.ts'
-import { noDeadLetters, openTables, runUntilCaughtUp } from './feeding.ts'
+import { noDeadLetters, openTables, runUntilCaughtUp } from './feedRuns.ts'
 import type { StoreAddresses } from './harness.ts'
-import { historyOn } from './history.ts'
+import { historyOn } from './paymentLog.ts'
 import { type Measure, rowOf } from './measure.ts'
 
 /** Benchmark: the publisher against kafkajs alone. */

@@ -1,5 +1,5 @@
-import { callerOf, PARTS_PER_INVOICE, paymentRequest, waitForFeeds } from './caller.ts'
-import { load, requestOf } from './load.ts'
+import { callerOf, PARTS_PER_INVOICE, paymentRequest, waitForFeeds } from './apiClient.ts'
+import { load, requestOf } from './loadGenerator.ts'
 import { compareSides, latencyNote, type Measure, perSecond, rowOf, type Side } from './measure.ts'
 import type { RunningService } from './harness.ts'
 

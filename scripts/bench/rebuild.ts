@@ -2,9 +2,9 @@ import { journals, projections } from '../../projections/index.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
-import { noDeadLetters, openTables, runUntilCaughtUp } from './feeding.ts'
-import { historyOn } from './history.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { noDeadLetters, openTables, runUntilCaughtUp } from './feedRuns.ts'
+import { historyOn } from './paymentLog.ts'
 import { type Measure, rowOf } from './measure.ts'
 
 /** Benchmark: a rebuild of the read models against COPY of the same rows. */

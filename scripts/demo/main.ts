@@ -3,8 +3,8 @@ import { constants } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
 import { type Config, readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { callersOf, TENANT } from './callers.ts'
-import { DemoFailure } from './failure.ts'
+import { identitiesOf, TENANT } from './identities.ts'
+import { DemoFailure } from './demoFailure.ts'
 import { runDemo } from './run.ts'
 import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
 import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
@@ -71,7 +71,7 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
   try {
     printAddresses(service, config)
     const runFromMs = performance.now()
-    const results = await runDemo(callersOf(config, service.addresses, signal), plan)
+    const results = await runDemo(identitiesOf(config, service.addresses, signal), plan)
     const wrong = printResults(results)
     for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
     printLine(`took ${seconds(runFromMs)}, ${seconds(startedAtMs)} with the start`)

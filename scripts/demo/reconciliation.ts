@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { aligned } from '../ledger/table.ts'
-import { type Call, expectBody, type Request } from './caller.ts'
-import type { Fact } from './facts.ts'
+import { type Call, expectBody, type Request } from './apiClient.ts'
+import type { Fact } from './factReader.ts'
 import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums } from './plan.ts'
-import type { InvoiceRun } from './runner.ts'
+import type { InvoiceRun } from './planExecution.ts'
 
 /** Reconciliation of the same sums from three sources: the plan, the lists of the API, and the published facts. */
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists } from './reconciliation.ts'
-import type { Call } from './caller.ts'
-import { createFactReader, type FactReader, missingFacts } from './facts.ts'
-import { DemoFailure } from './failure.ts'
+import type { Call } from './apiClient.ts'
+import { createFactReader, type FactReader, missingFacts } from './factReader.ts'
+import { DemoFailure } from './demoFailure.ts'
 import { type PlannedInvoice, sumsOf } from './plan.ts'
-import { type Callers, type InvoiceRun, runPlan, type Retries } from './runner.ts'
+import { type Identities, type InvoiceRun, runPlan, type Retries } from './planExecution.ts'
 import { type Progress, startProgress } from './progress.ts'
 
 /** One run of the demo: the plan is executed, its facts are awaited, and the sums are reconciled. */
@@ -74,7 +74,7 @@ const reconcile = async (
 /**
  * Runs the whole demo against a running service. Throws a DemoFailure for a rejection or a fact that does not arrive.
  */
-export const runDemo = async (callers: Callers, plan: readonly PlannedInvoice[]): Promise<DemoResult> => {
+export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice[]): Promise<DemoResult> => {
   const reader = createFactReader(callers.clerk)
   await reader.readToEnd()
   const factsBefore = reader.facts.length

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import type { Config } from '../../src/config.ts'
 import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
-import { DemoFailure } from './failure.ts'
+import { DemoFailure } from './demoFailure.ts'
 
 /** The service of the demo: the running one, or a new child process. */
 

@@ -1,4 +1,4 @@
-import { type Addresses, readAddresses } from '../../src/addresses.ts'
+import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
 

@@ -10,7 +10,7 @@ import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
 import { progressOf, printConsumed, printVerified } from './consume/output.ts'
 import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
-import { TOKEN_SETTING } from './givenToken.ts'
+import { TOKEN_SETTING } from './tokenOption.ts'
 import { findConnections, howToStart } from './connections.ts'
 
 /** An example subscriber: stores every fact once, survives a kill at any moment, and can prove that it is complete. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { recordAccess } from '../../src/commands/access.ts'
+import { recordAccess } from '../../src/commands/recordAccess.ts'
 import { StartupError } from '../../src/startupError.ts'
 import {
   type ParkedEvent,
@@ -12,7 +12,7 @@ import {
   requestParked,
 } from '../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../src/ports.ts'
-import { operatorContext, withLedger } from './operator.ts'
+import { operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'

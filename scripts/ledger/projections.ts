@@ -4,7 +4,7 @@ import { resetTables } from '../../src/commands/tablesReset.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { createReleasers, type Releasers } from '../../src/releasers.ts'
+import { createCleanupStack, type CleanupStack } from '../../src/cleanupStack.ts'
 import { print, printJson, printNotice } from './print.ts'
 import { findConnections } from './connections.ts'
 
@@ -16,30 +16,30 @@ const LEASE_MAX_MS = 5_000
 const RUNNING = 'A service runs on this database. End every instance of it first.'
 
 /** Starts the embedded Postgres if needed, since a service that refuses its log does not run. */
-const databaseUrlOf = async (releasers: Releasers): Promise<string> => {
+const databaseUrlOf = async (cleanup: CleanupStack): Promise<string> => {
   const { config, running } = await findConnections()
   if (running !== undefined) throw new StartupError(RUNNING)
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const directory = await openDataDirectory(config.dataDir)
-  releasers.add(() => directory.release())
+  cleanup.defer(() => directory.release())
   const failed = (reason: Error): void => printNotice(reason.message)
   const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
   const services = await startEmbeddedServices(wanted)
-  releasers.add(services.stop)
+  cleanup.defer(services.stop)
   return services.databaseUrl ?? ''
 }
 
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
     throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
-  const releasers = createReleasers(error => printNotice(String(error)))
+  const cleanup = createCleanupStack(error => printNotice(String(error)))
   try {
-    const connectionString = await databaseUrlOf(releasers)
+    const connectionString = await databaseUrlOf(cleanup)
     const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })
-    releasers.add(() => database.close())
+    cleanup.defer(() => database.close())
     if (!(await resetTables(database, AbortSignal.timeout(LEASE_MAX_MS)))) throw new StartupError(RUNNING)
   } finally {
-    await releasers.release()
+    await cleanup.run()
   }
   if (json) printJson({ reset: true })
   else print('The next start makes the read models, checkpoints and parked events anew from the log that it finds.')

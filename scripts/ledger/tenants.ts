@@ -3,7 +3,7 @@ import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { isScope, TENANT_PATTERN } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
-import { operatorContext, withLedger } from './operator.ts'
+import { operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { findConnections, howToStart } from './connections.ts'
 

@@ -1,6 +1,6 @@
 import type { DenyAccess } from '../../streams/access/index.ts'
-import { recordAccess } from './access.ts'
-import type { Context, Ledger } from './handle.ts'
+import { recordAccess } from './recordAccess.ts'
+import type { Context, Ledger } from './commandHandler.ts'
 
 /**
  * Audit records of refusals, aggregated per caller, so that a caller who is refused again and again cannot fill the

@@ -1,10 +1,10 @@
-import type { Claim } from '../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix, KeyBindingId } from '../../streams/ids.ts'
 import { withPrefix } from '../../streams/ids.ts'
 import { keyBindingEntity } from './entities.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { differingPointers } from './identifiers.ts'
 
 /** Idempotency keys: the claim that a key leaves in the log, conflicts of a reused key, and bindings on streams of their own. */
@@ -16,9 +16,9 @@ export type KeyConflict =
   | { readonly kind: 'key_expired'; readonly id: string }
 
 /** The claim that the first event of a stream carries; undefined where the stream began without a key. */
-export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefined => {
+export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): IdempotencyRecord | undefined => {
   const data = history[0]?.event.data
-  return data && 'claim' in data ? ((data.claim as Claim | null) ?? undefined) : undefined
+  return data && 'claim' in data ? ((data.claim as IdempotencyRecord | null) ?? undefined) : undefined
 }
 
 /**
@@ -28,8 +28,8 @@ export const claimIn = (history: readonly Recorded<AnyEvent>[]): Claim | undefin
 export const keyConflict = (
   { world, noteEffect }: Ledger,
   id: string,
-  claim: Claim,
-  recorded: Claim | undefined,
+  claim: IdempotencyRecord,
+  recorded: IdempotencyRecord | undefined,
 ): KeyConflict | undefined => {
   if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
     return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
@@ -38,7 +38,7 @@ export const keyConflict = (
 }
 
 /** The key of a request: `derived` is the id that was derived from it, `about` the resource that its answer names. */
-export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string; readonly claim: Claim }
+export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string; readonly claim: IdempotencyRecord }
 
 const bindingOf = ({ derived }: BoundKey): KeyBindingId => withPrefix('bnd', derived)
 

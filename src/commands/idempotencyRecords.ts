@@ -11,7 +11,7 @@ import {
 } from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { claimIn } from './idempotency.ts'
+import { idempotencyRecordIn } from './idempotency.ts'
 import {
   apiKeyEntity,
   invoiceEntity,
@@ -22,7 +22,7 @@ import {
   refundEntity,
   subscriptionEntity,
 } from './entities.ts'
-import type { Ledger } from './handle.ts'
+import type { Ledger } from './commandHandler.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
 import { replayIdOf, subscriptionIdOf } from './subscriptions.ts'
 
@@ -55,7 +55,7 @@ type Verdict = 'in_progress' | 'succeeded' | 'rejected'
 /** Reads only: asking about an unfinished payment does not drive it on. */
 export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, key: ScopedKey): Promise<KeyOutcome> => {
   const { history, href, verdict } = await find[operation](ledger, key)
-  const claim = claimIn(history)
+  const claim = idempotencyRecordIn(history)
   if (claim === undefined) return { status: 'never_seen' }
   const expired = Date.parse(claim.expires_at) <= ledger.world.now()
   return { status: expired ? 'expired' : verdict, href, expiresAt: claim.expires_at }

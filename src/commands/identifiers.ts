@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { Claim } from '../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
 import type { JsonObject, World } from '../ports.ts'
 
@@ -61,11 +61,15 @@ export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: S
 }
 
 /** The claim that the first event of a stream stores. `request` is the validated request without server-made values. */
-export const claimOf = ({ scope, key }: Omit<ScopedKey, 'secret'>, request: JsonObject, expiresAt: string): Claim => ({
+export const newIdempotencyRecord = (
+  { scope, key }: Omit<ScopedKey, 'secret'>,
+  request: JsonObject,
+  expiresAt: string,
+): IdempotencyRecord => ({
   key_hash: sha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])).toString('hex'),
   caller: { subject: scope.subject, client: scope.client },
   fingerprint: sha256(canonicalJson(request)).toString('hex'),
-  request: request as Claim['request'],
+  request: request as IdempotencyRecord['request'],
   expires_at: expiresAt,
 })
 

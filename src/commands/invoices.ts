@@ -1,11 +1,11 @@
 import type { InvoiceRow } from '../../projections/invoices/projection.ts'
-import type { Annotations, Claim } from '../../streams/claim.ts'
+import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
-import { type Created, replay, rowUntil } from './creation.ts'
+import { type Created, replay, rowUntil } from './idempotentCreation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { bindKey, boundKeyConflict } from './idempotency.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
@@ -15,7 +15,7 @@ export type NewInvoice = {
   /** RFC 3339 full-date. */
   readonly due_date: string
   readonly metadata: Annotations
-  readonly claim: Claim | null
+  readonly claim: IdempotencyRecord | null
 }
 
 /**
@@ -55,7 +55,11 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
  * Another attempt of this request has raised the invoice, and it was voided before this one came to the order. The answer
  * is that of the attempt that raised it.
  */
-const voidedSince = async (ledger: Ledger, id: InvoiceId, claim: Claim | null): Promise<Created<InvoiceRow>> => {
+const voidedSince = async (
+  ledger: Ledger,
+  id: InvoiceId,
+  claim: IdempotencyRecord | null,
+): Promise<Created<InvoiceRow>> => {
   const replayed = claim && (await replay(ledger, invoiceEntity, id, claim))
   if (replayed) return replayed
   const first = rowUntil(invoiceEntity, await ledger.aggregates.history(invoiceEntity, id), () => true)

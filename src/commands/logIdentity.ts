@@ -2,7 +2,7 @@ import { journals, projections } from '../../projections/index.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
-import type { Ledger } from './handle.ts'
+import type { Ledger } from './commandHandler.ts'
 import { SECRET_STREAM } from './idSecret.ts'
 import { adoptReadersPlaces, keepReadersPlaces } from './readerPositions.ts'
 

@@ -6,7 +6,7 @@ import { manifest, type Manifest, nextPosition } from '../../streams/manifest/in
 import { type Sql, Unavailable } from '../ports.ts'
 import { manifestEntity } from './entities.ts'
 import { MISSING_MAX, missingIn, proveFacts } from './factCounts.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { derivedId } from './identifiers.ts'
 import { recordedOf } from './storedEvents.ts'
 

@@ -3,7 +3,7 @@ import type { PaymentId } from '../../streams/ids.ts'
 import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentTerms } from '../../streams/payment/index.ts'
 import { invoiceEntity, referenceEntity } from './entities.ts'
-import type { Ledger } from './handle.ts'
+import type { Ledger } from './commandHandler.ts'
 import { derivedId } from './identifiers.ts'
 
 export type PaymentRefusalCode =

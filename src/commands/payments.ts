@@ -1,16 +1,16 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
-import type { Annotations, Claim } from '../../streams/claim.ts'
+import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { isRejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
-import { type Created, rowUntil } from './creation.ts'
-import { claimIn, keyConflict } from './idempotency.ts'
+import { type Created, rowUntil } from './idempotentCreation.ts'
+import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 
 /**
@@ -29,7 +29,7 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
   readonly metadata: Annotations
-  readonly claim: Claim
+  readonly claim: IdempotencyRecord
   /** The caller waits this long for the outcome, counted from the call of `pay`. */
   readonly waitMs: number
 }
@@ -107,7 +107,7 @@ const replayOrResume = async (
 ): Promise<Answer | undefined> => {
   const history = await ledger.aggregates.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
-  const conflict = keyConflict(ledger, payment.id, payment.claim, claimIn(history))
+  const conflict = keyConflict(ledger, payment.id, payment.claim, idempotencyRecordIn(history))
   if (conflict) return conflict
   const begun = rowUntil(paymentEntity, history, () => true)
   if (begun === undefined) return undefined

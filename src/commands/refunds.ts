@@ -1,21 +1,21 @@
 import { fold } from '../../projections/projection.ts'
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { payments } from '../../projections/payments/projection.ts'
-import type { Claim } from '../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import type { Created } from './creation.ts'
-import { claimIn, keyConflict } from './idempotency.ts'
+import type { Created } from './idempotentCreation.ts'
+import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
  * A refund goes the way of a payment: claim (its own stream, which binds the key), decision (the payment's stream, where
  * all refunds of a payment meet), consequence (the invoice's amounts). The answer is made from the payment's stream.
  */
-export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: Claim }
+export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: IdempotencyRecord }
 
 type Answer = Created<PaymentRow>
 
@@ -76,7 +76,7 @@ const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context
   const history = await ledger.aggregates.history(refundEntity, asked.id)
   const first = history[0]
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, asked.payment_id, asked.claim, claimIn(history))
+  const conflict = keyConflict(ledger, asked.payment_id, asked.claim, idempotencyRecordIn(history))
   if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)

@@ -2,7 +2,7 @@ import { reject } from '../../streams/decider.ts'
 import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentCommand, PaymentTerms } from '../../streams/payment/index.ts'
 import { invoiceEntity, type KindOf, paymentEntity } from './entities.ts'
-import { type Context, type Handled, handle, type Ledger } from './handle.ts'
+import { type Context, type Handled, handle, type Ledger } from './commandHandler.ts'
 
 type Settled = Handled<KindOf<typeof paymentEntity>>
 type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>

@@ -1,7 +1,7 @@
 import { CROCKFORD, type OperationId, type SubscriptionId, withPrefix } from '../../streams/ids.ts'
 import type { World } from '../ports.ts'
 import { idOfKey, randomId, type ScopedKey } from './identifiers.ts'
-import type { Ledger } from './handle.ts'
+import type { Ledger } from './commandHandler.ts'
 import { createTenantStatuses, type TenantStatuses } from './tenantStatus.ts'
 
 /**

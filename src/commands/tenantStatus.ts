@@ -3,7 +3,7 @@ import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { Unavailable } from '../ports.ts'
 import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import { tenantEntity } from './entities.ts'
-import { type Context, handle, type Ledger } from './handle.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { derivedId } from './identifiers.ts'
 
 /**

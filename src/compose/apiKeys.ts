@@ -1,8 +1,8 @@
 import { apiKeyEntity } from '../commands/entities.ts'
-import type { Ledger } from '../commands/handle.ts'
+import type { Ledger } from '../commands/commandHandler.ts'
 import type { Config } from '../config.ts'
 import { loadApiKeyPepper } from '../embedded/apiKeyPepper.ts'
-import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeys.ts'
+import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../identity/apiKeySecrets.ts'
 
 /** Opens the secrets of API keys. Undefined in production without a pepper: then requests about keys are refused. */

@@ -2,7 +2,7 @@ import { csv } from '../adapters/files/csv.ts'
 import { jsonl } from '../adapters/files/jsonl.ts'
 import { openFactBus } from '../adapters/kafka/factBus.ts'
 import { parquet } from '../adapters/files/parquet.ts'
-import type { Ledger } from '../commands/handle.ts'
+import type { Ledger } from '../commands/commandHandler.ts'
 import { watchedAllowance } from '../commands/subscriptions.ts'
 import type { Config, KafkaConfig } from '../config.ts'
 import { projectorOf } from '../feeds/projector.ts'
@@ -16,8 +16,8 @@ import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
 import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptions.ts'
-import type { Releasers } from '../releasers.ts'
-import { withFactBase } from './factBase.ts'
+import type { CleanupStack } from '../cleanupStack.ts'
+import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
 /** The services that feeds, processes and requests share. */
 export type CoreServices = {
@@ -26,7 +26,7 @@ export type CoreServices = {
   readonly ledger: Ledger
   readonly log: Log
   /** The base URL of the `dataschema` of every fact. */
-  readonly factBase: string
+  readonly schemaBaseUrl: string
 }
 export type FeedStates = ReadonlyMap<string, FeedState>
 
@@ -55,21 +55,21 @@ type Run = (name: string, feeds: readonly Feed[]) => void
 export const startFeeds = async (
   config: FeedSettings,
   services: CoreServices,
-  releasers: Pick<Releasers, 'add'>,
+  cleanup: Pick<CleanupStack, 'defer'>,
   openBus: OpenBus = openKafka,
 ): Promise<FeedStates> => {
   const { database, store, ledger, log } = services
   const { world } = ledger
   const { states, report } = createFeedStates(services)
   const buses = openBuses(config, services, openBus)
-  releasers.add(async () => {
+  cleanup.defer(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
   })
   const stop = new AbortController()
   const running: Promise<void>[] = []
   const run: Run = (name, feeds) =>
     void running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
-  releasers.add(async () => {
+  cleanup.defer(async () => {
     stop.abort()
     await Promise.all(running)
   })
@@ -99,9 +99,9 @@ const runProcesses = ({ manifestEveryMs }: FeedSettings, { database, ledger, log
 }
 
 /** One connection for the publisher and one for the subscriptions; undefined without the role or without a broker. */
-const openBuses = ({ roles, kafka }: FeedSettings, { log, factBase }: CoreServices, openBus: OpenBus) => {
+const openBuses = ({ roles, kafka }: FeedSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
   if (!roles.includes('publisher') || kafka === undefined) return undefined
-  const open = (): SubscriberBus => withFactBase(openBus(kafka, log), factBase)
+  const open = (): SubscriberBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
   return { analysts: open(), subscribers: open() }
 }
 

@@ -1,4 +1,4 @@
-import type { Ledger } from '../commands/handle.ts'
+import type { Ledger } from '../commands/commandHandler.ts'
 import type { FeedState } from '../feeds/subscriptionLoop.ts'
 import type { HealthReport } from '../http/endpoints.ts'
 import type { Database } from '../ports.ts'

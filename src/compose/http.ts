@@ -11,7 +11,7 @@ import {
   createAddressOf,
   createApp,
   createAuthentication,
-  createBoundary,
+  createRequestPipeline,
   createCursors,
   createLimits,
   createPace,
@@ -24,11 +24,11 @@ import {
   routes,
   type Services,
 } from '../http/endpoints.ts'
-import type { ApiKeyVerifier } from '../identity/apiKeys.ts'
+import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
-import { openTokenVerifier } from '../identity/tokens.ts'
+import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database } from '../ports.ts'
-import type { Releasers } from '../releasers.ts'
+import type { CleanupStack } from '../cleanupStack.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
@@ -40,7 +40,7 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   readonly port: number
   readonly issuer: string
   readonly publicUrl: string
-  readonly factBase: string
+  readonly schemaBaseUrl: string
   readonly feeds: Pick<FeedStates, 'values'>
 }
 
@@ -50,7 +50,7 @@ const BODY_DEADLINE_MS = 30_000
 export const startHttp = async (
   config: Config,
   dependencies: HttpDependencies,
-  releasers: Releasers,
+  cleanup: CleanupStack,
 ): Promise<void> => {
   const { port, publicUrl, database, ledger, log } = dependencies
   const { audience } = config
@@ -65,24 +65,24 @@ export const startHttp = async (
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
   const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
-  releasers.add(denials.close)
+  cleanup.defer(denials.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
   const services = await createServices(config, dependencies, opened)
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
-  const authenticate = isApi ? await openAuthentication(dependencies, known, releasers) : nobody
+  const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : nobody
   const app = createApp({
     addressOf,
     pace: services.pace,
     routes: isApi ? routes : healthRoutes,
-    boundary: createBoundary(services, authenticate),
+    pipeline: createRequestPipeline(services, authenticate),
     log,
     publicUrl,
     loadShedding: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
   const server = await listen(app, { host: config.host, port })
-  releasers.add(() => {
+  cleanup.defer(() => {
     stopping.abort()
     return server.close(DRAIN_MS)
   })
@@ -92,7 +92,7 @@ type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly
 
 const createServices = async (
   config: Config,
-  { publicUrl, factBase, issuer, database, streams, ledger, log, feeds }: HttpDependencies,
+  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, log, feeds }: HttpDependencies,
   { embedded, ...opened }: Opened,
 ): Promise<Services> => ({
   ...opened,
@@ -115,7 +115,7 @@ const createServices = async (
   bodyDeadlineMs: BODY_DEADLINE_MS,
   needsFourEyes: config.needsFourEyes,
   publicUrl,
-  factBase,
+  schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
   health: cachedFor(
     () => healthOf({ database, ledger, feeds }),
@@ -143,7 +143,7 @@ type Known = {
 const openAuthentication = async (
   { issuer, log }: HttpDependencies,
   { audience, revocations, embedded, apiKeys }: Known,
-  releasers: Releasers,
+  cleanup: CleanupStack,
 ): Promise<Authenticate> => {
   const verifier = await openTokenVerifier({
     issuer,
@@ -152,7 +152,7 @@ const openAuthentication = async (
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
     onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
   })
-  releasers.add(async () => verifier.close())
+  cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => log.info(refused, 'credential refused')
   return createAuthentication({ tokens: verifier, apiKeys, onRefused })
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Child, startChild } from './child.ts'
+import { type Child, startChild } from './childSupervisor.ts'
 
 /** The embedded services, which let `npm start` run without other software. Each is a child process. */
 export type EmbeddedServices = {
@@ -22,7 +22,7 @@ export type RequestedServices = {
 }
 
 const modules = {
-  postgres: new URL('./postgres.ts', import.meta.url),
+  postgres: new URL('./postgres/postgres.ts', import.meta.url),
   eventstore: new URL('./eventstore/main.ts', import.meta.url),
 }
 

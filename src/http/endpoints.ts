@@ -52,7 +52,7 @@ export const routes: readonly AnyRoute[] = [...resources, contractRoute(resource
 export { type AddressOf, createAddressOf } from './server/clientAddress.ts'
 export { createApp } from './server/app.ts'
 export { createAuthentication, refuseEveryone as nobody, type OnRefused } from './access/authentication.ts'
-export { createBoundary } from './boundary.ts'
+export { createRequestPipeline } from './requestPipeline.ts'
 export type { Authenticate } from './access/accessControl.ts'
 export { createCursors } from './request/cursor.ts'
 export { createRateLimits as createLimits } from './access/rateLimits.ts'

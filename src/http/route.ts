@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
-import type { Context, Ledger } from '../commands/handle.ts'
+import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Denials } from '../commands/denials.ts'
 import type { TenantStatuses } from '../commands/tenantStatus.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
@@ -57,7 +57,7 @@ export type Services = {
   /** The service's public address: the resource of RFC 8707 and RFC 9728. */
   readonly publicUrl: string
   /** The base address of the `dataschema` of every fact; it never changes. */
-  readonly factBase: string
+  readonly schemaBaseUrl: string
   /** `metadata` of the embedded issuer; undefined for an external one. */
   readonly issuer: {
     readonly url: string
@@ -189,7 +189,7 @@ export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited
   readonly audited?: AuditedResource<Readonly<Record<string, unknown>>>
 }
 
-/** Infers the types of a declaration and erases them: the boundary calls each handler with the values that it checked. */
+/** Infers the types of a declaration and erases them: the request pipeline calls each handler with the values that it checked. */
 export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = undefined>(
   declaration: Route<P, Q, B, K>,
 ): AnyRoute => declaration as never

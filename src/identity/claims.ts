@@ -1,6 +1,6 @@
 import type { JsonMembers } from './compactToken.ts'
 import { isScope, type Principal, TENANT_PATTERN } from './principal.ts'
-import type { TokenFault } from './refusals.ts'
+import type { TokenFault } from './credentialRefusals.ts'
 
 /** The claims of access tokens (RFC 9068) and their limits. */
 

@@ -1,4 +1,4 @@
-import type { TokenFault } from './refusals.ts'
+import type { TokenFault } from './credentialRefusals.ts'
 
 /** The compact serialization of tokens (RFC 7515), parsed without trusting it. */
 

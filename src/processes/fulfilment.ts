@@ -5,7 +5,7 @@ import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OrderCommand, OrderEvent } from '../../streams/order/index.ts'
 import { REQUEST_GRACE_MS } from '../commands/timeBudgets.ts'
 import { orderEntity } from '../commands/entities.ts'
-import { handle, type Ledger } from '../commands/handle.ts'
+import { handle, type Ledger } from '../commands/commandHandler.ts'
 import { raiseFromTerms } from '../commands/invoices.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 

@@ -1,6 +1,6 @@
 import { firstFact } from '../../projections/facts/queries.ts'
 import { MANIFEST_TOPICS } from '../../projections/topicSettings.ts'
-import type { Ledger } from '../commands/handle.ts'
+import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
 import { moveCheckpoint, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'

@@ -1,7 +1,7 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import { RECOVERY_TICK_MS } from '../commands/timeBudgets.ts'
-import { Contended, type Context, type Ledger } from '../commands/handle.ts'
+import { Contended, type Context, type Ledger } from '../commands/commandHandler.ts'
 import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'

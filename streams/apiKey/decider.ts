@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
@@ -21,14 +21,14 @@ export type IssueApiKey = KeyTerms &
     at: string
     name: string
     metadata: Annotations
-    claim: Claim | null
+    claim: IdempotencyRecord | null
   }
 /** The old secret stays valid for this long beside the new one. */
 export type RotateApiKey = MintedSecret & {
   type: 'RotateApiKey'
   at: string
   overlap_seconds: number
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type RevokeApiKey = { type: 'RevokeApiKey' }
 export type ApiKeyCommand = IssueApiKey | RotateApiKey | RevokeApiKey

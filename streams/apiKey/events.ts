@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 
 const quota = z.object({ requests: z.int(), window_seconds: z.int() })
@@ -28,10 +28,10 @@ export const apiKeyEvents = {
     lifetime_days: z.int(),
     ...secret,
     metadata: annotationsSchema,
-    claim: claimSchema.nullable(),
+    claim: idempotencyRecordSchema.nullable(),
   }),
   /** The previous secret stays valid until `previous_until`; any older one ends now. */
-  ApiKeyRotated: z.object({ ...secret, previous_until: z.string(), claim: claimSchema.nullable() }),
+  ApiKeyRotated: z.object({ ...secret, previous_until: z.string(), claim: idempotencyRecordSchema.nullable() }),
   ApiKeyRevoked: z.object({}),
 }
 export type ApiKeyEvent = EventOf<typeof apiKeyEvents>

@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
@@ -11,7 +11,7 @@ export type RaiseInvoice = {
   amount_due: bigint
   due_date: string
   metadata: Annotations
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string }
 export type VoidInvoice = { type: 'VoidInvoice'; reason: string | null }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
@@ -13,7 +13,7 @@ export const invoiceEvents = {
     ...subject,
     due_date: z.string(),
     metadata: annotationsSchema,
-    claim: claimSchema.nullable(),
+    claim: idempotencyRecordSchema.nullable(),
   }),
   InvoiceApproved: z.object({ ...subject, due_date: z.string(), approved_by: z.string() }),
   InvoiceVoided: z.object({ ...subject, reason: z.string().nullable() }),

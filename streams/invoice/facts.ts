@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { amountMember, dateMember, idMember, moneyMembers, orNull, textMember, timeMember } from '../factSchemas.ts'
+import { amountMember, dateMember, idMember, moneyMembers, orNull, textMember, timeMember } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import type { InvoiceEvent } from './events.ts'

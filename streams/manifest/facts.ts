@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countMember, positionMember, textMember } from '../factSchemas.ts'
+import { countMember, positionMember, textMember } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import type { ManifestEvent } from './events.ts'
 

@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ExportFormat, ExportResource, OperationEvent } from './events.ts'
 
@@ -19,7 +19,11 @@ export type FileSummary = {
   readonly to_position: bigint
 }
 
-export type RequestExport = ExportTerms & { type: 'RequestExport'; metadata: Annotations; claim: Claim | null }
+export type RequestExport = ExportTerms & {
+  type: 'RequestExport'
+  metadata: Annotations
+  claim: IdempotencyRecord | null
+}
 export type StartAttempt = { type: 'StartAttempt'; run: string }
 export type FailAttempt = { type: 'FailAttempt'; run: string; code: string }
 export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
@@ -20,7 +20,7 @@ const request = {
 
 export const operationEvents = {
   /** Accepted: the export is made, whatever happens to the caller. */
-  ExportRequested: z.object({ ...request, metadata: annotationsSchema, claim: claimSchema.nullable() }),
+  ExportRequested: z.object({ ...request, metadata: annotationsSchema, claim: idempotencyRecordSchema.nullable() }),
   /** `run` identifies the worker's attempt; an earlier attempt that wakes up again is no longer valid. */
   OperationStarted: z.object({ attempt: z.int(), run: z.string() }),
   /** The attempt failed with the problem `code`, and another one follows. */

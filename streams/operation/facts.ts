@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countMember, idMember, positionMember, textMember, timeMember } from '../factSchemas.ts'
+import { countMember, idMember, positionMember, textMember, timeMember } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import type { OperationEvent } from './events.ts'
 

@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
@@ -11,7 +11,7 @@ export type CreateOrder = {
   currency: string
   lines: readonly Line[]
   metadata: Annotations
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type ChangeOrder = {
   type: 'ChangeOrder'
@@ -25,7 +25,7 @@ export type InvoiceOrder = {
   invoice_id: InvoiceId
   due_date: string
   metadata: Annotations
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type ReopenOrder = { type: 'ReopenOrder'; invoice_id: InvoiceId }
 export type CompleteOrder = { type: 'CompleteOrder'; invoice_id: InvoiceId }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
@@ -19,7 +19,7 @@ const invoiceTermsSchema = z.object({
   currency: z.string(),
   due_date: z.string(),
   metadata: annotationsSchema,
-  claim: claimSchema.nullable(),
+  claim: idempotencyRecordSchema.nullable(),
 })
 
 export const orderEvents = {
@@ -30,7 +30,7 @@ export const orderEvents = {
     lines: z.array(lineSchema),
     total_amount: minorUnits,
     metadata: annotationsSchema,
-    claim: claimSchema.nullable(),
+    claim: idempotencyRecordSchema.nullable(),
   }),
   /** Only what changed is present; `null` is a value, absence means unchanged. */
   OrderChanged: z.object({

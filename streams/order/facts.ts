@@ -1,4 +1,4 @@
-import { amountMember, idMember, moneyMembers, orNull } from '../factSchemas.ts'
+import { amountMember, idMember, moneyMembers, orNull } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId, OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap } from '../persistentMap.ts'
@@ -13,7 +13,11 @@ export type PaymentTerms = {
   readonly settlement: 'immediate' | 'deferred'
 }
 
-export type InitiatePayment = PaymentTerms & { type: 'InitiatePayment'; metadata: Annotations; claim: Claim }
+export type InitiatePayment = PaymentTerms & {
+  type: 'InitiatePayment'
+  metadata: Annotations
+  claim: IdempotencyRecord
+}
 /** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
 export type RefusalCode = 'payment_not_allowed' | 'payment_exceeds_due' | 'payment_reference_conflict'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
@@ -15,7 +15,7 @@ const terms = {
 
 export const paymentEvents = {
   /** The claim of the payment: caller, key and terms. No money has moved yet. */
-  PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: claimSchema }),
+  PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: idempotencyRecordSchema }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),
   PaymentSucceeded: z.object(terms),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { amountMember, idMember, moneyMembers, orNull, textMember } from '../factSchemas.ts'
+import { amountMember, idMember, moneyMembers, orNull, textMember } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import type { PaymentTerms } from './decider.ts'

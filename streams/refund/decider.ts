@@ -1,10 +1,10 @@
-import type { Claim } from '../claim.ts'
+import type { IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { PaymentId } from '../ids.ts'
 import type { RefundEvent } from './events.ts'
 
 export type RefundTerms = { readonly payment_id: PaymentId; readonly amount: bigint | null; readonly reason: string }
-export type InitiateRefund = RefundTerms & { type: 'InitiateRefund'; claim: Claim }
+export type InitiateRefund = RefundTerms & { type: 'InitiateRefund'; claim: IdempotencyRecord }
 export type RefundCommand = InitiateRefund
 
 export type RefundCode = 'concurrent_modification'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { claimSchema } from '../claim.ts'
+import { idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
@@ -11,7 +11,7 @@ export const refundEvents = {
     /** Null: the whole rest. */
     amount: minorUnits.nullable(),
     reason: z.string(),
-    claim: claimSchema,
+    claim: idempotencyRecordSchema,
   }),
 }
 export type RefundEvent = EventOf<typeof refundEvents>

@@ -1,4 +1,4 @@
-import type { Annotations, Claim } from '../claim.ts'
+import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
@@ -12,7 +12,7 @@ export type CreateSubscription = DeliveryStart & {
   principal: string | null
   scopes: readonly string[]
   metadata: Annotations
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type PauseSubscription = { type: 'PauseSubscription' }
 export type ResumeSubscription = { type: 'ResumeSubscription' }
@@ -20,7 +20,7 @@ export type ResumeSubscription = { type: 'ResumeSubscription' }
 export type ReplaySubscription = DeliveryStart & {
   type: 'ReplaySubscription'
   to_position: bigint
-  claim: Claim | null
+  claim: IdempotencyRecord | null
 }
 export type CompleteReplay = { type: 'CompleteReplay'; replay: number }
 export type StopSubscription = { type: 'StopSubscription'; reason: string }

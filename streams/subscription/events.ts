@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { annotationsSchema, claimSchema } from '../claim.ts'
+import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
@@ -20,7 +20,7 @@ export const subscriptionEvents = {
     /** The scopes of its creator, which the creator must keep for facts to be delivered. */
     scopes: z.array(z.string()),
     metadata: annotationsSchema,
-    claim: claimSchema.nullable(),
+    claim: idempotencyRecordSchema.nullable(),
   }),
   SubscriptionPaused: z.object({}),
   SubscriptionResumed: z.object({}),
@@ -29,7 +29,7 @@ export const subscriptionEvents = {
     replay: z.int(),
     ...start,
     to_position: positionSchema,
-    claim: claimSchema.nullable(),
+    claim: idempotencyRecordSchema.nullable(),
   }),
   /** Everything up to `to_position` is delivered again, or parked. */
   SubscriptionReplayCompleted: z.object({ replay: z.int() }),

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { event, events, idsOf } from '../contracts/eventStoreFixtures.ts'
-import { until } from '../embedded/processes.ts'
+import { until } from '../embedded/childProcesses.ts'
 import {
   type ScriptedStore,
   answerTo,

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
-import { endPrograms, runProgram } from '../embedded/processes.ts'
+import { endPrograms, runProgram } from '../embedded/childProcesses.ts'
 
 const APPEND_ONCE = fileURLToPath(new URL('./appendOnce.ts', import.meta.url))
 const HOUR_MS = 3_600_000

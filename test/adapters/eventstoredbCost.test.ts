@@ -7,8 +7,8 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
-import { until } from '../embedded/processes.ts'
-import { costOf } from '../support/cost.ts'
+import { until } from '../embedded/childProcesses.ts'
+import { costOf } from '../support/linearCost.ts'
 
 const EVENTS = 20_000
 const PER_APPEND = 500

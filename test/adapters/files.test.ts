@@ -6,7 +6,7 @@ import { jsonl } from '../../src/adapters/files/jsonl.ts'
 import { parquet } from '../../src/adapters/files/parquet.ts'
 import type { FileFormat } from '../../src/ports.ts'
 import type { ExportFormat } from '../../streams/operation/index.ts'
-import { parseCsv, type Read, rowsOfFile } from '../support/files.ts'
+import { parseCsv, type Read, rowsOfFile } from '../support/exportFileReaders.ts'
 
 const formats: Readonly<Record<ExportFormat, FileFormat>> = { csv, jsonl, parquet }
 const columns = {

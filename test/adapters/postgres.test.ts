@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Client } from 'pg'
 import { fence, openDatabase, Replaced } from '../../src/adapters/postgres/database.ts'
-import { type Child, startChild } from '../../src/embedded/child.ts'
+import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/processes.ts'
+import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/childProcesses.ts'
 
 const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(

@@ -5,9 +5,9 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { DatabaseError } from 'pg'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { type Child, startChild } from '../../src/embedded/child.ts'
+import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, temporaryFolder } from '../embedded/processes.ts'
+import { endPrograms, POSTGRES, removeFolder, temporaryFolder } from '../embedded/childProcesses.ts'
 
 const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(

@@ -42,8 +42,8 @@ const importRules: readonly ImportRule[] = [
   { layer: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
   { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
-  { layer: 'the world', files: /^src\/world\.ts$/, may: [PORTS, NODE] },
-  { layer: 'the releasers', files: /^src\/releasers\.ts$/, may: [PORTS] },
+  { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, NODE] },
+  { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
   { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
   { layer: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
@@ -52,7 +52,7 @@ const importRules: readonly ImportRule[] = [
     files: /^src\/config\.ts$/,
     may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', NODE],
   },
-  { layer: 'the addresses', files: /^src\/addresses\.ts$/, may: ['zod', NODE] },
+  { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
   {
@@ -154,7 +154,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addresses|ports|startupError|world|releasers|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
+      'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
       'src/feeds/(checkpoints|parkedEvents)\\.ts|scripts/.+|(?!src/|test/).+',
       RECORDED,
     ],

@@ -106,7 +106,7 @@ const noIgnoredResults: Rule = ({ path, text }) =>
     : []
 
 /** The reader of the environment, telemetry (which starts before it), and the launcher of Postgres (which passes PATH on). */
-const ENVIRONMENT_READERS = new Set(['src/config.ts', 'src/telemetry.ts', 'src/embedded/postgresCluster.ts'])
+const ENVIRONMENT_READERS = new Set(['src/config.ts', 'src/telemetry.ts', 'src/embedded/postgres/cluster.ts'])
 const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)
     ? []

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { newPkce } from '../identity/browser.ts'
-import { type Delegation, openDelegation } from '../identity/delegation.ts'
+import { type Delegation, openDelegation } from '../identity/oauthFlows.ts'
 import { chromiumPath, openChromium, sayWithoutChromium } from '../support/chromium.ts'
 
 /** A user, a browser and an application on the real service, without stubs. */

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { createDenials, type Denial } from '../../src/commands/denials.ts'
-import { createLedger } from '../../src/commands/handle.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { id } from '../streams/samples.ts'
-import { context } from './kit.ts'
+import { context } from './fixtures.ts'
 
 describe('refusals of one caller', () => {
   /** A world whose windows end when the test says so. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity, paymentEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { idOfKey } from '../../src/commands/identifiers.ts'
 import { IdSecretLost } from '../../src/commands/idSecret.ts'
 import { outcomeOfKey } from '../../src/commands/idempotencyRecords.ts'
@@ -9,7 +9,7 @@ import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { createOrder, id, initiatePayment } from '../streams/samples.ts'
-import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 
 const secretStreamIn = (log: MemoryLog): string =>
   log.events.find(({ type }) => type === 'SecretMade')?.stream ?? 'none yet'

@@ -3,14 +3,14 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import {
   canonicalJson,
-  claimOf,
+  newIdempotencyRecord,
   derivedId,
   differingPointers,
   eventIdOf,
   idOfKey,
   randomId,
 } from '../../src/commands/identifiers.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 
 const RANDOM_IDS = 10_000
 const UUID_V8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -145,8 +145,8 @@ describe('ids of commands', () => {
 })
 
 describe('the claim on a key', () => {
-  const claim = (request: Parameters<typeof claimOf>[1], key = 'secret-key') =>
-    claimOf({ scope, key }, request, '2026-12-31T00:00:00.000Z')
+  const claim = (request: Parameters<typeof newIdempotencyRecord>[1], key = 'secret-key') =>
+    newIdempotencyRecord({ scope, key }, request, '2026-12-31T00:00:00.000Z')
 
   it('has the fingerprint of the request, whatever the order of its members', () => {
     const one = claim({ amount: 10, metadata: { b: '1', a: '2' } })

@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity, referenceEntity } from '../../src/commands/entities.ts'
-import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { derivedId } from '../../src/commands/identifiers.ts'
 import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
-import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
 /** In any order of steps and with any crash, each payment reaches one end, and all streams agree on it. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
-import { claimOf, idOfKey } from '../../src/commands/identifiers.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
 import { bindKey } from '../../src/commands/idempotency.ts'
 import { outcomeOfKey } from '../../src/commands/idempotencyRecords.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
@@ -11,7 +11,7 @@ import type { OrderCommand } from '../../streams/order/index.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
-import { context, typesIn } from './kit.ts'
+import { context, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
 const SEEDS = 200
@@ -23,7 +23,7 @@ const newInvoice = (key: string, order: number): NewInvoice => ({
   order_id: id('ord', order),
   due_date: '2026-03-01',
   metadata: {},
-  claim: claimOf({ scope, key }, { order_id: id('ord', order), metadata: {} }, '2026-02-01T00:00:00.000Z'),
+  claim: newIdempotencyRecord({ scope, key }, { order_id: id('ord', order), metadata: {} }, '2026-02-01T00:00:00.000Z'),
 })
 
 const INVOICE = newInvoice('k', 1).id

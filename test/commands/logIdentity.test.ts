@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { AnotherLog, adoptLog, checkLog } from '../../src/commands/logIdentity.ts'
-import { createLedger } from '../../src/commands/handle.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import { feedAll, fillLog, startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 

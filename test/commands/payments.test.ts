@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { settle } from '../../src/commands/settlements.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
-import { approveInvoice, context, newPayment, typesIn } from './kit.ts'
+import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -1,4 +1,4 @@
-import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { Unavailable, type World } from '../../src/ports.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, randomOf } from '../support/virtualWorld.ts'

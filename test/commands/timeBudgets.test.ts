@@ -13,12 +13,12 @@ import {
   waitMaxMs,
 } from '../../src/commands/timeBudgets.ts'
 import { leaseDefaults } from '../../src/adapters/postgres/lease.ts'
-import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { pay } from '../../src/commands/payments.ts'
 import { UNAVAILABLE_RETRY_MS } from '../../src/feeds/subscriptionLoop.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
-import { approveInvoice, context, newPayment } from './kit.ts'
+import { approveInvoice, context, newPayment } from './fixtures.ts'
 import { createTimedWorld, type TimedWorld } from './timedWorld.ts'
 
 describe('the time that a request may take', () => {

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { directoryRefusal, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './processes.ts'
+import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
 import { sharedService } from '../support/service.ts'
 
 const MODULE = pathToFileURL(join(import.meta.dirname, '../../src/embedded/dataDirectory.ts')).href

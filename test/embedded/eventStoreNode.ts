@@ -2,11 +2,11 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Child, startChild } from '../../src/embedded/child.ts'
+import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { newDatabase } from '../support/postgres.ts'
-import { removeFolder, temporaryFolder } from './processes.ts'
+import { removeFolder, temporaryFolder } from './childProcesses.ts'
 
-const POSTGRES = new URL('../../src/embedded/postgres.ts', import.meta.url)
+const POSTGRES = new URL('../../src/embedded/postgres/postgres.ts', import.meta.url)
 export const NODE = new URL('../../src/embedded/eventstore/main.ts', import.meta.url)
 
 export type TestNode = {

@@ -6,8 +6,8 @@ import {
 } from '@eventstore/db-client'
 import { expect } from 'chai'
 import { NODE, type TestNode } from './eventStoreNode.ts'
-import { type Failure, type Raw, collect, failureOf, made, newStream, startRaw } from './eventStoreRaw.ts'
-import { endPrograms, runProgram, until } from './processes.ts'
+import { type Failure, type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
+import { endPrograms, runProgram, until } from './childProcesses.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** With credentials the client uses the plain `Append` call. */

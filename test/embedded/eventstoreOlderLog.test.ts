@@ -1,7 +1,7 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import { expect } from 'chai'
 import pg from 'pg'
-import { type Raw, collect, made, newStream, startRaw } from './eventStoreRaw.ts'
+import { type Raw, collect, made, newStream, startRaw } from './rawEventStoreClient.ts'
 
 describe('embedded event store on a log of an older build', function () {
   this.timeout(30_000)

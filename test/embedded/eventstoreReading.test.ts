@@ -10,8 +10,8 @@ import {
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
 import { eventMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
-import { type Raw, collect, failureOf, made, newStream, startRaw } from './eventStoreRaw.ts'
-import { until } from './processes.ts'
+import { type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
+import { until } from './childProcesses.ts'
 
 describe('embedded event store: reading and subscribing', function () {
   this.timeout(30_000)

@@ -14,7 +14,7 @@ import {
 } from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
 import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
-import { until } from './processes.ts'
+import { until } from './childProcesses.ts'
 
 const KIB = 1024
 /** The node's limit per reader, one more batch, and the default window of 64 KiB of a connection. */

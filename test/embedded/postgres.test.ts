@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { Client } from 'pg'
-import { startFailure } from '../../src/embedded/postgresCluster.ts'
+import { startFailure } from '../../src/embedded/postgres/cluster.ts'
 import {
   endPrograms,
   pidsOf,
@@ -15,7 +15,7 @@ import {
   runProgram,
   temporaryFolder,
   until,
-} from './processes.ts'
+} from './childProcesses.ts'
 
 const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
   const client = new Client({ connectionString: address })

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, clientOf, newKey } from '../support/client.ts'
-import { fetched, foldedUpTo } from '../support/exports.ts'
-import { openStage, type Stage } from '../support/exportsUnderFire.ts'
+import { fetched, foldedUpTo } from '../support/exportSteps.ts'
+import { openExportWorker, type ExportWorker } from '../support/exportWorker.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 
@@ -46,11 +46,11 @@ describe('an export that was accepted', function () {
 
 describe('an export of 5,000 payments', function () {
   this.timeout(90_000)
-  let stage: Stage
+  let worker: ExportWorker
   before(async () => {
-    stage = await openStage(5_000)
+    worker = await openExportWorker(5_000)
   })
-  after(() => stage?.close())
+  after(() => worker?.close())
 
-  it('is one correct file after its worker was killed twice', () => stage.killedInTheMiddle('jsonl', 2))
+  it('is one correct file after its worker was killed twice', () => worker.killedInTheMiddle('jsonl', 2))
 })

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../support/client.ts'
 import { eventually } from '../support/client.ts'
-import { sentIn } from '../support/factContract.ts'
+import { sentIn } from '../support/factSchemaCheck.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 

@@ -7,7 +7,7 @@ import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels, rowsOf } from '../../src/feeds/readModels.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, Sql } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { beginRun, feedAll, fillLog, rowsIn, startTestPostgres, type TestPostgres } from './fixtures.ts'
 

@@ -7,7 +7,7 @@ import { openDeliveryWithParking, type Outgoing } from '../../src/feeds/delivery
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './fixtures.ts'

@@ -6,7 +6,7 @@ import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import {
   beginRun,

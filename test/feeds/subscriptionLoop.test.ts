@@ -8,7 +8,7 @@ import { type Feed, type FeedState, runFeeds } from '../../src/feeds/subscriptio
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import {
   createReports,

@@ -4,7 +4,7 @@ import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
-import { realWorld } from '../../src/world.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { beginRun, fillLog, startTestPostgres, type TestPostgres } from './fixtures.ts'
 

@@ -9,9 +9,9 @@ import { decode } from '../../src/feeds/decode.ts'
 import { messageOf } from '../../src/feeds/publisher.ts'
 import { schemaDocuments } from '../../src/http/contract/factSchemas.ts'
 import type { FactMessage, Json, JsonObject } from '../../src/ports.ts'
-import { type CloudEvent, withFactBase } from '../../streams/facts.ts'
+import { type CloudEvent, withSchemaBaseUrl } from '../../streams/facts.ts'
 import { categories, goldensOf, stored } from '../golden/goldens.ts'
-import { checkMessage, consumersComplaint, eventIn } from '../support/factContract.ts'
+import { checkMessage, consumersComplaint, eventIn } from '../support/factSchemaCheck.ts'
 
 /**
  * The archive of a consumer: for each type and version a folder with published facts, one for each stored event of
@@ -42,7 +42,7 @@ const today: ReadonlyMap<string, string> = new Map(
       const announced = publishedBy(category, recorded)
       if (announced === undefined) return []
       const place = announced.dataschema.replace('/schemas/', '').replace(/json$/, '')
-      const event = withFactBase(announced, 'https://ledger.example')
+      const event = withSchemaBaseUrl(announced, 'https://ledger.example')
       const file = `${place.slice(0, -1)}/${path.slice(path.indexOf('/') + 1, -'.json'.length)}`
       return [
         [`${file}.event.json`, `${JSON.stringify(event)}\n`],

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
-import { checkResponse } from '../support/contract.ts'
+import { checkResponse } from '../support/openapiCheck.ts'
 import { isOverloaded, newKey, patiently, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'

@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import type { Database } from '../../src/ports.ts'
 import { aPayment, approvedInvoice, clientOf, eventually } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
-import { send, type Wire } from '../support/wire.ts'
+import { send, type Wire } from '../support/rawHttp.ts'
 import { removeFolder } from '../support/folders.ts'
 
 /**

@@ -7,7 +7,7 @@ import express from 'express'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
-import { openTokenVerifier } from '../../src/identity/tokens.ts'
+import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import { generateTestKey, signToken, TEST_AUDIENCE } from '../support/tokens.ts'
 
 /** The issuer as the service has it: mounted in Express at its own path, on a real socket. */

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import { StartupError } from '../../src/startupError.ts'
-import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokens.ts'
+import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { run } from '../scripts/cli.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { generateTestKey, startTestIssuer, TEST_AUDIENCE } from '../support/tokens.ts'

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import { decide, logIn } from './browser.ts'
-import { type Delegation, openDelegation } from './delegation.ts'
-import { type NativeApplication, startNativeApplication } from './loopback.ts'
+import { type Delegation, openDelegation } from './oauthFlows.ts'
+import { type NativeApplication, startNativeApplication } from './nativeApplication.ts'
 import { patientFetch } from '../support/client.ts'
 
 /** Client libraries that know nothing of this service, over real HTTP, with nothing but its base URL. */

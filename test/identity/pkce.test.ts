@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
 import { decide, type Fields, newPkce } from './browser.ts'
-import { CALLBACK, type Delegation, openDelegation } from './delegation.ts'
+import { CALLBACK, type Delegation, openDelegation } from './oauthFlows.ts'
 
 /** The authorization code with PKCE, abused: every case over real HTTP, against the whole service. */
 

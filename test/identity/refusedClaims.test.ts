@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { signToken, TEST_AUDIENCE } from '../support/tokens.ts'
-import { type Forge, NOW, openForge, refusesAll } from './forge.ts'
-import { tokenClaims } from './tokenClaims.ts'
+import { type Forge, NOW, openForge, refusesAll } from './forgedTokens.ts'
+import { tokenClaims } from './refusedTokenClaims.ts'
 
 const accepted: readonly (readonly [name: string, token: (forge: Forge) => string])[] = [
   ['a list that has our audience in it', f => f.good({ aud: ['https://other.test', TEST_AUDIENCE] })],

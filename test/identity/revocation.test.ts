@@ -9,10 +9,10 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { createRevocations, openRevocations, type Revocable, tokenName } from '../../src/identity/revocations.ts'
-import { openTokenVerifier } from '../../src/identity/tokens.ts'
+import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import type { Database } from '../../src/ports.ts'
 import { formOf } from './browser.ts'
-import { type Delegation, openDelegation } from './delegation.ts'
+import { type Delegation, openDelegation } from './oauthFlows.ts'
 
 const AUDIENCE = 'payment-ledger'
 

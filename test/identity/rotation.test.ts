@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { openTokenVerifier, type TokenVerifier } from '../../src/identity/tokens.ts'
+import { openTokenVerifier, type TokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import { claimsFor, generateTestKey, signToken, TEST_AUDIENCE, type TestKey } from '../support/tokens.ts'
 
 const ISSUER = 'https://issuer.test/oauth'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { addUser, removeUser, setPassword } from '../../src/embedded/issuer/users.ts'
 import { type Browser, decide, type Fields, formOf, logIn, type Seen } from './browser.ts'
-import { type Delegation, openDelegation } from './delegation.ts'
+import { type Delegation, openDelegation } from './oauthFlows.ts'
 
 const WRONG = 'That did not work. Check the user name and the password.'
 

@@ -40,7 +40,7 @@ export const createDistances = (folder: string): ((from: string) => Distances) =
 }
 
 /** A test that loads this starts processes, such as a Postgres of its own, and takes seconds to begin. */
-const STARTS_PROCESSES = 'src/embedded/child.ts'
+const STARTS_PROCESSES = 'src/embedded/childSupervisor.ts'
 
 export type TestFile = { readonly path: string; readonly loads: Distances }
 

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { pidsOf, until } from '../embedded/processes.ts'
+import { pidsOf, until } from '../embedded/childProcesses.ts'
 import { createDistances } from './affected.ts'
 import { ROOT } from './copy.ts'
 import { failedTestIn } from './mochaReport.ts'
@@ -25,7 +25,7 @@ describe('npm run mutants', () => {
 
   it('follows a program that a test starts by its path', () => {
     expect(
-      createDistances(ROOT)('test/adapters/eventstoredb.test.ts').has('src/embedded/eventstore/decide.ts'),
+      createDistances(ROOT)('test/adapters/eventstoredb.test.ts').has('src/embedded/eventstore/appendDecision.ts'),
     ).to.equal(true)
   })
 

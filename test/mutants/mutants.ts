@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a store that is gone after a durable event is told as no effect',
     issue: 'A7',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `  if (!appended.ok) return undefined
   noteEffect()`,
     replace: `  if (!appended.ok) return undefined`,
@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a lost race counts as success',
     issue: 'A21',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)`,
     replace: `      if (attempt === ATTEMPTS_MAX) return { ok: true, ...before }`,
   },
@@ -142,7 +142,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an append that lost its race is taken for one that won',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `  if (!appended.ok) return undefined
   noteEffect()`,
     replace: `  if (!appended.ok)
@@ -157,7 +157,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a GET by id shows the resource of another tenant',
-    file: 'src/http/resources/resource.ts',
+    file: 'src/http/resources/commonReplies.ts',
     find: `row.tenant_id !== call.principal.tenant || `,
     replace: ``,
   },
@@ -247,21 +247,21 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an answer without effect is given from the cache',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `        if (isCached) continue
 `,
     replace: ``,
   },
   {
     name: 'a GET by id answers from the cache',
-    file: 'src/http/resources/resource.ts',
+    file: 'src/http/resources/commonReplies.ts',
     find: `(await aggregates.load(entity, id)).row`,
     replace: `(aggregates.cached(entity, id) ?? (await aggregates.load(entity, id))).row`,
   },
   {
     name: 'a 412 names a version that may be the one that was sent',
     issue: 'A19',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `    if (loaded.revision !== before.revision) return loaded`,
     replace: `    return loaded`,
   },
@@ -322,7 +322,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an export does not wait for what was written before it',
-    file: 'src/processes/exports/file.ts',
+    file: 'src/processes/exports/writeFile.ts',
     find: `  while ((await positionOf(database.sql, name)) < position) {`,
     replace: `  while (position < 0n) {`,
   },
@@ -369,7 +369,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an append that the store has twice is told as a conflict',
-    file: 'src/embedded/eventstore/decide.ts',
+    file: 'src/embedded/eventstore/appendDecision.ts',
     find: `  return decideStale(revision, ids, stream)`,
     replace: `  return { kind: 'wrong_version', actual: stream.head }`,
   },

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pidsOf } from '../embedded/processes.ts'
+import { pidsOf } from '../embedded/childProcesses.ts'
 
 /** Runs a command in a copy of the tree and ends every process that it started. */
 

@@ -8,12 +8,12 @@ import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
-import { makeFile } from '../../src/processes/exports/file.ts'
-import { realWorld } from '../../src/world.ts'
+import { writeExportFile } from '../../src/processes/exports/writeFile.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
 import { createTestLedger, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { sharedService } from '../support/service.ts'
-import { caller, startVariant } from '../support/variants.ts'
+import { caller, startVariant } from '../support/serviceVariants.ts'
 
 const TOPIC = 'ledger.invoice.v1'
 const FACT_TYPES = ['InvoiceApproved', 'InvoicePaid', 'InvoiceVoided']
@@ -142,7 +142,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     const exported = async (resource: 'invoices' | 'orders', tenant: string) => {
       const terms = { resource, format: 'jsonl' as const, filters: {}, expires_at: '2999-01-01T00:00:00Z' }
       const asked = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
-      return (await makeFile(dependencies, asked, new AbortController().signal)).to_position
+      return (await writeExportFile(dependencies, asked, new AbortController().signal)).to_position
     }
     expect(await exported('invoices', 'acme')).to.equal((held[0]?.position ?? 0n) - 1n)
     expect(await exported('orders', 'acme')).to.equal(head())

@@ -1,5 +1,5 @@
 import Mocha from 'mocha'
-import { closeShared } from '../support/hooks.ts'
+import { closeShared } from '../support/mochaHooks.ts'
 import type { FileResult, Order, Report, RunOptions } from './messages.ts'
 import { FileReporter } from './reporter.ts'
 import { mochaOptions } from './settings.ts'

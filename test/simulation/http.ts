@@ -7,7 +7,7 @@ import type { AnyRoute, Streamed } from '../../src/http/route.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import type { Instance } from './instance.ts'
 
-/** A request as a client sends it, to the boundary of one instance without the socket between them. */
+/** A request as a client sends it, to the request pipeline of one instance, without a socket. */
 export type Sent = {
   readonly operation: string
   readonly caller: Caller
@@ -87,7 +87,7 @@ const answerOf = (status: number, headers: Readonly<Record<string, string>>, bod
 }
 
 /** Resolves with what the client is told. A process that ends meanwhile answers nothing: then it never resolves. */
-export const send = async ({ boundary }: Instance, sent: Sent): Promise<Answer> => {
+export const send = async ({ pipeline }: Instance, sent: Sent): Promise<Answer> => {
   const request = requestOf(sent)
   const locals: Record<string, unknown> = { correlationId: sent.correlationId }
   const response = Object.assign(new EventEmitter(), { locals, req: request, closed: false })
@@ -96,7 +96,7 @@ export const send = async ({ boundary }: Instance, sent: Sent): Promise<Answer> 
     response.emit('close')
   }
   try {
-    const { status, body, stream, headers = {} } = await boundary(request, response as never, routeOf(sent.operation))
+    const { status, body, stream, headers = {} } = await pipeline(request, response as never, routeOf(sent.operation))
     if (!stream) close()
     return { ...answerOf(status, headers, body), ...(stream && { stream }), close }
   } catch (error) {

@@ -1,11 +1,11 @@
-import { createLedger, type Ledger } from '../../src/commands/handle.ts'
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { adoptLog, checkLog, type SeenFact } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
 import {
   type Authenticate,
-  createBoundary,
+  createRequestPipeline,
   createCursors,
   createLimits,
   createPace,
@@ -13,7 +13,7 @@ import {
   createTail,
   type Services,
 } from '../../src/http/endpoints.ts'
-import type { Boundary } from '../../src/http/boundary.ts'
+import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {
   type Database,
@@ -28,7 +28,7 @@ import type { Machine } from './machine.ts'
 /** One process of the service with all roles, made of the system's own code; only its ports are simulated. */
 export type Instance = {
   readonly machine: Machine
-  readonly boundary: Boundary
+  readonly pipeline: RequestPipeline
   readonly feedStates: () => FeedStates
   /** Ends the requests that have no end of their own. The feeds go on, as they do in a process that drains. */
   readonly stopping: AbortController
@@ -78,7 +78,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     bodyDeadlineMs: MINUTE_MS,
     needsFourEyes: () => false,
     publicUrl: 'http://localhost:8080',
-    factBase: '',
+    schemaBaseUrl: '',
     issuer: { url: 'http://localhost/oauth', metadata: undefined },
     health: () => Promise.resolve({ ready: true, checks: {} }),
   }
@@ -91,7 +91,7 @@ const FEED_SETTINGS: FeedSettings = {
 }
 
 /** A process that ends here ends without warning: nothing is released. */
-const noReleasers = { add: () => undefined }
+const noCleanup = { defer: () => undefined }
 
 const RETRY_MS = 250
 const LOG_LOOK_MS = 3_000
@@ -137,9 +137,9 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   const { ledger } = services
   let states: FeedStates = new Map()
   const begin = async (): Promise<void> => {
-    states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, factBase: '' }, noReleasers, () => bus)
+    states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, schemaBaseUrl: '' }, noCleanup, () => bus)
   }
   void whileLogIsOurs(dependencies, ledger, begin, dependencies.onRefused)
-  const boundary = createBoundary(services, dependencies.authenticate)
-  return { machine, boundary, feedStates: () => states, stopping }
+  const pipeline = createRequestPipeline(services, dependencies.authenticate)
+  return { machine, pipeline, feedStates: () => states, stopping }
 }

@@ -1,4 +1,4 @@
-import { createLedger } from '../../src/commands/handle.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { type ParkedEvent, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'

@@ -1,27 +1,27 @@
 import { expect } from 'chai'
 import { EXPORT_FORMATS } from '../../streams/operation/index.ts'
-import { GROWTH_MAX_MIB, openStage, type Stage } from '../support/exportsUnderFire.ts'
+import { GROWTH_MAX_MIB, openExportWorker, type ExportWorker } from '../support/exportWorker.ts'
 
 const PAYMENTS = 100_000
 
 describe(`an export of ${PAYMENTS} payments`, function () {
   this.timeout(600_000)
-  let stage: Stage
+  let worker: ExportWorker
   before(async () => {
-    stage = await openStage(PAYMENTS)
+    worker = await openExportWorker(PAYMENTS)
     // V8's young generation grows with the allocation rate up to a limit, which happens once.
-    for (const format of EXPORT_FORMATS) await stage.growthOf(format)
+    for (const format of EXPORT_FORMATS) await worker.growthOf(format)
   })
-  after(() => stage?.close())
+  after(() => worker?.close())
 
   for (const format of EXPORT_FORMATS)
     it(`as ${format} equals the streams, with constant memory`, async () => {
-      const growth = await stage.growthOf(format)
+      const growth = await worker.growthOf(format)
       process.stdout.write(`    the worker grew by ${growth.toFixed(1)} MiB\n`)
       expect(growth).to.be.lessThan(GROWTH_MAX_MIB)
     })
 
   for (const format of EXPORT_FORMATS)
     it(`as ${format} is one valid file, though its worker is killed twice before the end`, () =>
-      stage.killedInTheMiddle(format, 2))
+      worker.killedInTheMiddle(format, 2))
 })

@@ -9,7 +9,7 @@ import type { ReferenceEvent } from '../../streams/reference/index.ts'
 import type { SubscriptionEvent } from '../../streams/subscription/index.ts'
 import type { TenantEvent } from '../../streams/tenant/index.ts'
 import { recordedAs } from '../projections/histories.ts'
-import { expectLinearCost } from '../support/cost.ts'
+import { expectLinearCost } from '../support/linearCost.ts'
 import {
   applied,
   apiKeyIssued,

@@ -1,7 +1,7 @@
 /** Fixtures for the specs of the streams: readable ids, and the first events of an order, an invoice and a payment. */
 
 import type { ApiKeyEvent, IssueApiKey, KeySecret, RotateApiKey } from '../../streams/apiKey/index.ts'
-import type { Claim } from '../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { InvoiceEvent, PayInvoice, RaiseInvoice } from '../../streams/invoice/index.ts'
 import type { CompleteExport, OperationEvent, RequestExport } from '../../streams/operation/index.ts'
@@ -12,7 +12,7 @@ import type { CreateSubscription, ReplaySubscription, SubscriptionEvent } from '
 /** The nth id of its kind. */
 export const id = <P extends IdPrefix>(prefix: P, n = 1): Id<P> => `${prefix}_${String(n).padStart(26, '0')}`
 
-export const claim: Claim = {
+export const claim: IdempotencyRecord = {
   key_hash: 'aa'.repeat(32),
   caller: { subject: 'clerk', client: 'shop' },
   fingerprint: 'bb'.repeat(32),

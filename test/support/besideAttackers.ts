@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './attackerProcess.ts'
 import { anOrder, newKey } from './client.ts'
-import { expiredToken } from './forgedToken.ts'
+import { expiredToken } from './expiredToken.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 import { removeFolder } from './folders.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkResponse } from './contract.ts'
+import { checkResponse } from './openapiCheck.ts'
 
 /** One response as tests see it. */
 export type Answer = {

@@ -9,7 +9,7 @@ import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
-import { checkMessage } from './factContract.ts'
+import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 
 export type KafkaForTests = {

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
-import { type Child, startChild } from '../../src/embedded/child.ts'
-import { temporaryFolder } from '../embedded/processes.ts'
+import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
+import { temporaryFolder } from '../embedded/childProcesses.ts'
 import { removeFolder } from './folders.ts'
 
 /** The Postgres that all files of a process share; each has its own database. It must not be stopped or killed. */
 
-const module = fileURLToPath(new URL('../../src/embedded/postgres.ts', import.meta.url))
+const module = fileURLToPath(new URL('../../src/embedded/postgres/postgres.ts', import.meta.url))
 
 type Shared = { readonly child: Child; readonly folder: string }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { StartupError, systemCode } from '../../../src/startupError.ts'
 import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
-import { factLines, keepWholeLines } from './lines.ts'
+import { factLines, keepWholeLines } from './jsonLines.ts'
 
 /**
  * The subscriber's copy: a folder with a JSON lines file for each topic, and a file with its progress.

@@ -4,7 +4,7 @@ import type { Api } from './api.ts'
 import { fileOf, type State } from './copy.ts'
 import { type Differences, differencesIn } from './differences.ts'
 import { type Digest, digestOf, type Entry, entryOf, factSchema, inOrder, isSame, type Range, within } from './fact.ts'
-import { factLines } from './lines.ts'
+import { factLines } from './jsonLines.ts'
 
 /** Verification of a copy: counts and hashes prove that it has every fact, or show which ones it lacks. */
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Decision, type Known, type StreamState, decideAppend, decideDelete } from './decide.ts'
+import { type Decision, type Known, type StreamState, decideAppend, decideDelete } from './appendDecision.ts'
 import {
   NO_REVISION,
   type ProposedEvent,
@@ -11,8 +11,8 @@ import {
   originalOf,
   ticksOf,
 } from './record.ts'
-import { type History, historyOf } from './history.ts'
-import { INSERT, SELECT_HEADS } from './schema.ts'
+import { type ResendLookup, resendLookupOf } from './resendLookup.ts'
+import { INSERT, SELECT_HEADS } from './statements.ts'
 import type { WriterSession } from './storage.ts'
 import { type HeadRow, type StreamEntry, type Streams, entryOf } from './streams.ts'
 import {
@@ -45,7 +45,7 @@ export const commitBatch = async (log: Committed, requests: readonly WriteReques
   let decided: DecidedBatch
   try {
     const entries = await entriesOf(log, requests)
-    const history = await historyOf(log.session, requests, entries)
+    const history = await resendLookupOf(log.session, requests, entries)
     decided = decideBatch(log.end, requests, { entries, history, firstStreamOf: id => log.streams.firstStreamOf(id) })
   } catch {
     return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
@@ -86,7 +86,7 @@ const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
 type DecidedBatch = { readonly records: StoredRecord[]; readonly written: Written[] }
 type Context = {
   readonly entries: ReadonlyMap<string, StreamEntry>
-  readonly history: History
+  readonly history: ResendLookup
   readonly firstStreamOf: (id: string) => string | undefined
 }
 
@@ -173,7 +173,7 @@ const openDraft = (entry: StreamEntry | undefined): Draft => ({
   added: [],
 })
 
-type Past = { readonly history: History; readonly firstStreamOf: (id: string) => string | undefined }
+type Past = { readonly history: ResendLookup; readonly firstStreamOf: (id: string) => string | undefined }
 
 const stateOf = (stream: string, draftOf: (stream: string) => Draft, { history, firstStreamOf }: Past): StreamState => {
   const draft = draftOf(stream)

@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { StartupError } from '../../startupError.ts'
-import { openEventStoreNode } from './node.ts'
+import { openEventStoreNode } from './server.ts'
 
 const PORT_MAX = 65_535
 const PORT_DEFAULT = '2113'

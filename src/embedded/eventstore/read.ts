@@ -1,6 +1,6 @@
 import type { Filter } from './filter.ts'
 import { NO_REVISION, type StoredRecord, TOMBSTONE_REVISION, sizeOf } from './record.ts'
-import { SELECT_HEADS } from './schema.ts'
+import { SELECT_HEADS } from './statements.ts'
 import type { Direction, Reader } from './storage.ts'
 import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryOf } from './streams.ts'
 import type { Tail } from './tail.ts'

@@ -5,7 +5,7 @@ import { tableStatements } from '../../schema/tables.ts'
 import { StartupError } from '../../startupError.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
-import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './schema.ts'
+import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './statements.ts'
 
 /** The Postgres connections of the embedded event store: one writer session with the lock, a pool of readers. */
 

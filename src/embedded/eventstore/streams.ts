@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { openFirstStreams } from './firstStreams.ts'
+import { openEventIdCache } from './eventIdCache.ts'
 import { NO_REVISION, isMetastream, originalOf, sizeOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
@@ -90,7 +90,7 @@ export const openStreams = (): Streams => {
     maxSize: CACHED_BYTES_MAX,
     sizeCalculation: sizeOfEntry,
   })
-  const firstStreams = openFirstStreams()
+  const firstStreams = openEventIdCache()
 
   /** The cache does not measure the same object again, so a changed entry is removed first. */
   const resize = (stream: string, entry: StreamEntry): void => {

@@ -1,4 +1,4 @@
-import { LOG_BEGINS } from './freshLog.ts'
+import { LOG_BEGINS } from './initialEvents.ts'
 import type { StoredRecord } from './record.ts'
 import { endOf, sizeOf } from './record.ts'
 

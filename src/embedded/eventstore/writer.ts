@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { commitBatch, type Commit } from './commit.ts'
-import { freshLog } from './freshLog.ts'
+import { initialEvents } from './initialEvents.ts'
 import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
 import { type Streams, openStreams } from './streams.ts'
 import { type Tail, openTail } from './tail.ts'
@@ -88,7 +88,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   }
 
   adopt(await openWriterSession(connectionString))
-  if (tail.head() === 0n) queue.push(...freshLog().map(request => ({ request, settle: () => undefined })))
+  if (tail.head() === 0n) queue.push(...initialEvents().map(request => ({ request, settle: () => undefined })))
   await drain()
   return {
     tail,

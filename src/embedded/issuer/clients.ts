@@ -3,7 +3,7 @@ import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
 import { StartupError } from '../../startupError.ts'
-import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
+import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
 /** The registered OAuth clients of the embedded issuer. */
 

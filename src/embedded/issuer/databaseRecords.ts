@@ -1,7 +1,7 @@
 import type { Database, Row } from '../../ports.ts'
 import { createTables } from '../../schema/tables.ts'
 import { fingerprintOf, type NewRecord, type Records } from './records.ts'
-import { seal, unseal } from './sealing.ts'
+import { seal, unseal } from './encryption.ts'
 
 /** The records port on Postgres. */
 

@@ -11,7 +11,7 @@ import {
   type ResourceServer,
 } from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
-import { grantName } from './adapters.ts'
+import { grantName } from './oidcAdapters.ts'
 import {
   CODE_LIFETIME_SECONDS,
   INTERACTION_LIFETIME_SECONDS,

@@ -8,7 +8,7 @@ import {
   PASSWORD_CHARACTERS_MIN,
   passwordHashSchema,
 } from './passwords.ts'
-import { createRegistry, scopesSchema, tenantSchema } from './registry.ts'
+import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
 /** A username is unique over all tenants, because it is the `sub` of the user's tokens. */
 export const USERNAME = /^[a-z0-9][a-z0-9._@-]{0,62}$/

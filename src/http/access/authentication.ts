@@ -1,8 +1,8 @@
 import type { Request as Incoming } from 'express'
-import type { ApiKeyVerifier } from '../../identity/apiKeys.ts'
+import type { ApiKeyVerifier } from '../../identity/apiKeyVerifier.ts'
 import type { Principal } from '../../identity/principal.ts'
-import type { KeyRefused, Refused } from '../../identity/refusals.ts'
-import type { TokenVerifier } from '../../identity/tokens.ts'
+import type { KeyRefused, Refused } from '../../identity/credentialRefusals.ts'
+import type { TokenVerifier } from '../../identity/tokenVerifier.ts'
 import type { Authenticate } from './accessControl.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 

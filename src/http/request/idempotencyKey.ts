@@ -1,11 +1,11 @@
-import type { Ledger } from '../../commands/handle.ts'
-import { claimOf, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
+import type { Ledger } from '../../commands/commandHandler.ts'
+import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
 import { bindKey } from '../../commands/idempotency.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
-import type { Claim } from '../../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { problemOfKeyConflict } from '../resources/resource.ts'
+import { problemOfKeyConflict } from '../resources/commonReplies.ts'
 import type { AnyRoute, Call } from '../route.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
@@ -47,13 +47,15 @@ export const idempotencyRecordOf = (
   key: ScopedKey,
   { ledger, idempotencyRetentionMs }: Retention,
   request: JsonObject,
-): Claim => claimOf(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
+): IdempotencyRecord =>
+  newIdempotencyRecord(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
 
 /** The idempotency record of this call; null when it has no key. */
 export const idempotencyRecordIfKeyed = (
   call: Pick<AnyCall, 'idempotency'> & Retention,
   request: JsonObject,
-): Claim | null => (call.idempotency === undefined ? null : idempotencyRecordOf(call.idempotency, call, request))
+): IdempotencyRecord | null =>
+  call.idempotency === undefined ? null : idempotencyRecordOf(call.idempotency, call, request)
 
 type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
@@ -63,7 +65,7 @@ type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
  */
 export const bindKeyOf = async (
   { idempotency, ledger, context }: Keyed,
-  claim: Claim | null,
+  claim: IdempotencyRecord | null,
   { about, path }: { readonly about: string; readonly path: string },
 ): Promise<void> => {
   if (idempotency === undefined || claim === null) return

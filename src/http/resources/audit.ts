@@ -14,7 +14,7 @@ import {
   paymentEntity,
   subscriptionEntity,
 } from '../../commands/entities.ts'
-import type { Context, Ledger } from '../../commands/handle.ts'
+import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { readPage } from './collection.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'

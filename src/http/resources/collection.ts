@@ -4,7 +4,7 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Sql } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
-import { PRIVATE_CACHING } from './resource.ts'
+import { PRIVATE_CACHING } from './commonReplies.ts'
 import type { Call, Reply } from '../route.ts'
 
 /** Lists that come from read models, and the wait until a read model has reached a position. */

@@ -5,7 +5,7 @@ import { refund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
-import { replyToCommand, replyToCreation } from './resource.ts'
+import { replyToCommand, replyToCreation } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 

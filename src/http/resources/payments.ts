@@ -10,7 +10,7 @@ import { readPage } from './collection.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { renderPaymentOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
-import { replyToCreation, readOne } from './resource.ts'
+import { replyToCreation, readOne } from './commonReplies.ts'
 import { type AnyRoute, type Preference, route } from '../route.ts'
 import {
   amountSchema,

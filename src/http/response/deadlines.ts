@@ -1,5 +1,5 @@
 import { REQUEST_DEADLINE_MS } from '../../commands/timeBudgets.ts'
-import { Contended } from '../../commands/handle.ts'
+import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from './problemCatalogue.ts'
 import type { AnyRoute, Reply } from '../route.ts'

@@ -5,7 +5,7 @@ import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
 import { addressAccount, capacityLeaseOf, type LoadShedding, loadShedding } from './loadShedding.ts'
 import { bodyArrived, sendContinueTo } from '../request/body.ts'
-import type { Boundary } from '../boundary.ts'
+import type { RequestPipeline } from '../requestPipeline.ts'
 import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf } from '../request/correlation.ts'
 import { framingFault } from './framing.ts'
@@ -20,7 +20,7 @@ import { normalizeUrl } from '../request/url.ts'
 
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
-  readonly boundary: Boundary
+  readonly pipeline: RequestPipeline
   readonly log: Log
   readonly loadShedding: Omit<LoadShedding, 'exempt' | 'pace'>
   readonly pace: Pace
@@ -56,7 +56,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
 }
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, boundary, log, loadShedding: shedding, issuer, pace }: AppDependencies): Express => {
+const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -72,7 +72,7 @@ const routerOf = ({ routes, boundary, log, loadShedding: shedding, issuer, pace 
   }
   if (issuer) app.use(issuer.path, paced('issuer'), bodyFirst, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
-    for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { boundary, log }))
+    for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { pipeline, log }))
     app.all(path, paced('open'), (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
@@ -120,10 +120,10 @@ const respond = async (
   req: Incoming,
   res: Outgoing,
   declared: AnyRoute,
-  { boundary, log }: Pick<AppDependencies, 'boundary' | 'log'>,
+  { pipeline, log }: Pick<AppDependencies, 'pipeline' | 'log'>,
 ): Promise<void> => {
   try {
-    await sendReply(req, res, await boundary(req, res, declared))
+    await sendReply(req, res, await pipeline(req, res, declared))
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')

@@ -4,10 +4,10 @@ import type { OperationId } from '../../../streams/ids.ts'
 import type { OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
-import { type Handled, handle } from '../../commands/handle.ts'
+import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
 import { Unavailable } from '../../ports.ts'
-import { type ExportDependencies, makeFile, untilReflected } from './file.ts'
+import { type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { sources } from './sources.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
@@ -76,7 +76,7 @@ const attemptOnce = async (
   const { attempt, terms } = started.state
   try {
     await deleteEarlier(dependencies.database.sql, { id, attempt })
-    const summary = await makeFile(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
+    const summary = await writeExportFile(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
     return hasEnded(await send({ type: 'CompleteExport', run, ...summary }))
   } catch (error) {
     if (signal.aborted || error instanceof Unavailable) throw error

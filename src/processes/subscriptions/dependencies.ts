@@ -1,5 +1,5 @@
 import type { IsStillAllowed } from '../../commands/subscriptions.ts'
-import type { Ledger } from '../../commands/handle.ts'
+import type { Ledger } from '../../commands/commandHandler.ts'
 import type { Database, Log, SubscriberBus } from '../../ports.ts'
 
 /** The dependencies of the delivery to subscriptions. */

@@ -1,7 +1,7 @@
 import type { SubscriptionId } from '../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../streams/subscription/index.ts'
 import { subscriptionEntity } from '../../commands/entities.ts'
-import { handle } from '../../commands/handle.ts'
+import { handle } from '../../commands/commandHandler.ts'
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'

@@ -5,7 +5,7 @@ import type { Feed } from '../../feeds/subscriptionLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
 import { type StoredEvent, Unavailable } from '../../ports.ts'
 import { announceDeadLetters } from './deadLetterTopics.ts'
-import { createDeliveries, type Deliveries } from './deliveries.ts'
+import { createDeliveries, type Deliveries } from './reconciliation.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { createTenantRoundRobin, type RoundRobin } from '../fairScheduling.ts'
 import { NAME } from './permissionMonitor.ts'
@@ -14,7 +14,7 @@ import { NAME } from './permissionMonitor.ts'
  * The feed that delivers facts to the topics of customers' subscriptions. One loop serves all of them: each round reads in
  * one query which subscriptions have work, and reconciles each with its row, fairly by tenant (fairScheduling.ts).
  *
- *   deliveries.ts          reconciles a subscription with its row: topics, rights, delivery
+ *   reconciliation.ts      reconciles a subscription with its row: topics, rights, delivery
  *   delivery.ts            sends the facts of one subscription, batch by batch
  *   permissionMonitor.ts   stops subscriptions whose owner lost the permission
  *   subscriptionTopics.ts  creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { clientOf, patientFetch } from '../../support/client.ts'
-import { checkEvery } from '../../support/contract.ts'
+import { checkEvery } from '../../support/openapiCheck.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** WWW-Authenticate of refusals: RFC 6750, section 3, and RFC 9728, section 5.1. */

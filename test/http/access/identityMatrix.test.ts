@@ -3,10 +3,10 @@ import { routes } from '../../../src/http/endpoints.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { READ_SCOPES, SCOPES } from '../../../src/identity/principal.ts'
 import { type Answer, type Client, clientOf } from '../../support/client.ts'
-import { expiredToken } from '../../support/forgedToken.ts'
+import { expiredToken } from '../../support/expiredToken.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { caller, startVariant, TENANT, type Variant } from '../../support/variants.ts'
-import { type Example, examples } from '../examples.ts'
+import { caller, startVariant, TENANT, type Variant } from '../../support/serviceVariants.ts'
+import { type Example, examples } from '../requestExamples.ts'
 
 /**
  * Every route × every wrong identity. Routes and expectations are both derived from the declarations, so that a new route is in

@@ -1,14 +1,14 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { createLocalCounter, openSharedCounter } from '../../../src/adapters/rateLimiter/counters.ts'
-import { takeExportSlot } from '../../../src/commands/exportSlots.ts'
+import { takeExportSlot } from '../../../src/commands/exportQuota.ts'
 import { readConfig } from '../../../src/config.ts'
 import { Problem } from '../../../src/http/response/problemCatalogue.ts'
 import { createRateLimits, type RateLimitSettings } from '../../../src/http/access/rateLimits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, clientOf, eventually, inParallel, pay } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { caller, startVariant, TENANT, type Variant, type Wrong } from '../../support/variants.ts'
+import { caller, startVariant, TENANT, type Variant, type Wrong } from '../../support/serviceVariants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }

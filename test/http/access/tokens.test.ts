@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { createAuthentication } from '../../../src/http/endpoints.ts'
-import { type Forge, openForge } from '../../identity/forge.ts'
-import { tokenClaims } from '../../identity/tokenClaims.ts'
-import { tokenForms } from '../../identity/tokenForms.ts'
+import { type Forge, openForge } from '../../identity/forgedTokens.ts'
+import { tokenClaims } from '../../identity/refusedTokenClaims.ts'
+import { tokenForms } from '../../identity/malformedTokens.ts'
 import type { Answer } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { startVariant, type Variant } from '../../support/variants.ts'
-import { send } from '../../support/wire.ts'
+import { startVariant, type Variant } from '../../support/serviceVariants.ts'
+import { send } from '../../support/rawHttp.ts'
 
 const CODES: Readonly<Record<string, string>> = { expired: 'token_expired' }
 

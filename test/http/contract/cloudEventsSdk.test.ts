@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { CloudEvent, type CloudEventV1, Kafka } from 'cloudevents'
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { rememberFactBase, withFactBase } from '../../../src/compose/factBase.ts'
+import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/schemaBaseUrl.ts'
 import { messageOf } from '../../../src/feeds/publisher.ts'
 import type { Database, FactMessage, SubscriberBus } from '../../../src/ports.ts'
 import type { CloudEvent as Fact } from '../../../streams/facts.ts'
@@ -84,7 +84,7 @@ describe('facts and the SDK of CloudEvents', function () {
 
   it('of Kafka messages in binary mode are accepted in strict mode', async () => {
     const sent: FactMessage[] = []
-    const bus = withFactBase(collecting(sent), service.api)
+    const bus = withSchemaBaseUrl(collecting(sent), service.api)
     const inside = facts.map(fact => ({ ...fact, dataschema: new URL(fact.dataschema).pathname }))
     await bus.publish(inside.map(fact => messageOf('t', fact)))
     for (const [index, { headers, key, value }] of sent.entries()) {
@@ -136,9 +136,9 @@ describe('the base address of dataschema', () => {
   it('stays that of the first start, on every port and with later settings', async () => {
     const ledger = fresh()
     const starts = [
-      await rememberFactBase(ledger, { publicUrl: 'https://one.example', isSet: true }),
-      await rememberFactBase(ledger, { publicUrl: 'http://localhost:4711', isSet: false }),
-      await rememberFactBase(ledger, { publicUrl: 'https://two.example', isSet: true }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'https://one.example', isSet: true }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'http://localhost:4711', isSet: false }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'https://two.example', isSet: true }),
     ]
     expect(starts).to.deep.equal(Array.from({ length: 3 }, () => 'https://one.example'))
   })
@@ -146,10 +146,10 @@ describe('the base address of dataschema', () => {
   it('is the first that is set, if none was set at the first start', async () => {
     const ledger = fresh()
     const starts = [
-      await rememberFactBase(ledger, { publicUrl: 'http://localhost:1', isSet: false }),
-      await rememberFactBase(ledger, { publicUrl: 'http://localhost:2', isSet: false }),
-      await rememberFactBase(ledger, { publicUrl: 'https://one.example', isSet: true }),
-      await rememberFactBase(ledger, { publicUrl: 'https://two.example', isSet: true }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'http://localhost:1', isSet: false }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'http://localhost:2', isSet: false }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'https://one.example', isSet: true }),
+      await rememberSchemaBaseUrl(ledger, { publicUrl: 'https://two.example', isSet: true }),
     ]
     const [local, set] = ['http://localhost:1', 'https://one.example']
     expect(starts).to.deep.equal([local, local, set, set])

@@ -6,10 +6,10 @@ import { errorsOf } from '../../../src/http/routeErrors.ts'
 import { PersistentMap } from '../../../streams/persistentMap.ts'
 import { type Answer, type Client, clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { expiredToken } from '../../support/forgedToken.ts'
-import * as variants from '../../support/variants.ts'
-import { send, type Wire } from '../../support/wire.ts'
-import { type Example, examples, refusals } from '../examples.ts'
+import { expiredToken } from '../../support/expiredToken.ts'
+import * as variants from '../../support/serviceVariants.ts'
+import { send, type Wire } from '../../support/rawHttp.ts'
+import { type Example, examples, refusals } from '../requestExamples.ts'
 
 /** Each endpoint × each error code that openapi.json declares for it, seen over a socket. */
 

@@ -14,7 +14,7 @@ import {
   type Fact,
   seenFacts,
   sentIn,
-} from '../../support/factContract.ts'
+} from '../../support/factSchemaCheck.ts'
 import { sharedService } from '../../support/service.ts'
 
 describe('the schemas of the facts', function () {

@@ -5,7 +5,7 @@ import { routes } from '../../../src/http/endpoints.ts'
 import { type ErrorCode, statusOf } from '../../../src/http/response/problemCatalogue.ts'
 import { SCOPES } from '../../../src/identity/principal.ts'
 import { type Client, clientOf } from '../../support/client.ts'
-import { checkResponse, resolved } from '../../support/contract.ts'
+import { checkResponse, resolved } from '../../support/openapiCheck.ts'
 import { sharedService } from '../../support/service.ts'
 
 type Reference = { readonly $ref: string }

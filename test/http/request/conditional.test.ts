@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { eventually, pay, wordsOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { send } from '../../support/wire.ts'
+import { send } from '../../support/rawHttp.ts'
 
 const MISSING = '00000000000000000000000000'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { dial, exchange } from '../../support/wire.ts'
+import { dial, exchange } from '../../support/rawHttp.ts'
 
 const ORDER = JSON.stringify(anOrder())
 const TOO_LONG = 64 * 1024 + 1

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { rangeOf } from '../../../src/http/request/ranges.ts'
 import { type Client, clientOf } from '../../support/client.ts'
-import { askFor, download, ended, fetched, manyPayments } from '../../support/exports.ts'
+import { askFor, download, ended, fetched, manyPayments } from '../../support/exportSteps.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { anOrder, clientOf, type Client } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { send } from '../../support/wire.ts'
+import { send } from '../../support/rawHttp.ts'
 
 /** Of what is wrong with a request, however much it is, an answer of bounded size tells, in time that grows as the request. */
 

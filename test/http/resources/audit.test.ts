@@ -5,7 +5,7 @@ import { AUDITED_PREFIXES } from '../../../src/http/resources/audit.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'
 import { quietHead, sharedService, type TestService } from '../../support/service.ts'
-import { examples } from '../examples.ts'
+import { examples } from '../requestExamples.ts'
 
 const TENANT = 'audited'
 type Row = Readonly<Record<string, unknown>>

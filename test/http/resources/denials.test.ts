@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { clientOf, inParallel } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { caller, startVariant, TENANT } from '../../support/variants.ts'
+import { caller, startVariant, TENANT } from '../../support/serviceVariants.ts'
 
 const REFUSED = 300
 

@@ -5,7 +5,7 @@ import type { FeedState } from '../../../src/feeds/subscriptionLoop.ts'
 import { checkErrors } from '../../../scripts/ledger/doctor/errors.ts'
 import { clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { startVariant } from '../../support/variants.ts'
+import { startVariant } from '../../support/serviceVariants.ts'
 
 const CALLERS = 200
 const SECRET = 'password authentication failed for user "ledger" at 10.0.0.7'

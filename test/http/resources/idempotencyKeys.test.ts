@@ -3,7 +3,7 @@ import { routes } from '../../../src/http/endpoints.ts'
 import { PROBLEMS } from '../../../src/http/response/problemCatalogue.ts'
 import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { examples } from '../examples.ts'
+import { examples } from '../requestExamples.ts'
 
 describe('the outcome of a key', () => {
   let service: TestService

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clientOf } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { startVariant } from '../../support/variants.ts'
+import { startVariant } from '../../support/serviceVariants.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 const FAR = '9'.repeat(15)

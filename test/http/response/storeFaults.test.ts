@@ -4,7 +4,7 @@ import { type EventStore, Unavailable } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { caller, startVariant, TENANT, type Wrong } from '../../support/variants.ts'
+import { caller, startVariant, TENANT, type Wrong } from '../../support/serviceVariants.ts'
 
 /** An event store that fails between the steps of one request. */
 

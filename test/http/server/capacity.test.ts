@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { createPendingBodies, createRequestSlots } from '../../../src/http/server/capacity.ts'
 import { anOrder, clientOf, eventually, inParallel } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { dial } from '../../support/wire.ts'
+import { dial } from '../../support/rawHttp.ts'
 
 /** More than may be at work in one process. */
 const SOCKETS = 1_100

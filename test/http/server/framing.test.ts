@@ -3,7 +3,7 @@ import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts
 import type { EventStore } from '../../../src/ports.ts'
 import { anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
 import { quietHead, sharedService, type TestService } from '../../support/service.ts'
-import { dial, exchange } from '../../support/wire.ts'
+import { dial, exchange } from '../../support/rawHttp.ts'
 
 /** HTTP as no client library would send it: what the service, or somebody before it, might read in two ways. */
 

@@ -11,7 +11,7 @@ import {
   temporaryDirectory,
   writtenSince,
 } from '../../support/service.ts'
-import { send } from '../../support/wire.ts'
+import { send } from '../../support/rawHttp.ts'
 import { removeFolder } from '../../support/folders.ts'
 
 /** More than the service can do: whoever is turned away is told at once, and nothing of theirs was done. */

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { createPace } from '../../../src/http/server/pacing.ts'
 import { clientOf } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
-import { caller, startVariant } from '../../support/variants.ts'
+import { caller, startVariant } from '../../support/serviceVariants.ts'
 
 /** 100 a second. */
 const LIMIT = { requests: 6_000, windowSeconds: 60 }

@@ -5,10 +5,10 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { anOrder, type Client, clientOf, eventually, inParallel } from '../../support/client.ts'
-import { residentMib } from '../../support/memory.ts'
+import { residentMib } from '../../support/residentMemory.ts'
 import { quietHead, sharedService, type TestService } from '../../support/service.ts'
-import { startVariant, type Variant } from '../../support/variants.ts'
-import { dial, exchange } from '../../support/wire.ts'
+import { startVariant, type Variant } from '../../support/serviceVariants.ts'
+import { dial, exchange } from '../../support/rawHttp.ts'
 
 /** Peers that take their time, go away in the middle, or send much in little. */
 

@@ -6,7 +6,7 @@ import { type Expected, NO_REVISION } from '../record.ts'
 import type { Writer } from '../writer.ts'
 import type { Written } from '../writeRequest.ts'
 import { proposedOf, streamName } from './messages.ts'
-import { type Proposal, openProposal } from './proposedEvents.ts'
+import { type Proposal, openProposal } from './appendValidation.ts'
 import { deadlineOf } from './deadline.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } from './status.ts'
 

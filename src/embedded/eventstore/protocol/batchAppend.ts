@@ -11,7 +11,7 @@ import { type Expected, NO_REVISION } from '../record.ts'
 import type { Writer } from '../writer.ts'
 import type { Written } from '../writeRequest.ts'
 import { identifierOf, proposedOf, streamName, uuidText } from './messages.ts'
-import { APPEND_BYTES_MAX, type Proposal, type Refused, type Target, openProposal } from './proposedEvents.ts'
+import { APPEND_BYTES_MAX, type Proposal, type Refused, type Target, openProposal } from './appendValidation.ts'
 import { invalidArgument, unavailable, wrongVersionText } from './status.ts'
 
 /** The BatchAppend method. */

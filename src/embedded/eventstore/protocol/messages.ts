@@ -4,7 +4,7 @@ import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/sha
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
-import { MessageWriter } from './wire.ts'
+import { MessageWriter } from './protobufWriter.ts'
 
 /** Encoding of stored events, and decoding of proposed ones. */
 

@@ -1,7 +1,7 @@
 import type { Scope } from '../../../identity/principal.ts'
 import { type Html, html, nothing } from './html.ts'
 import type { Page } from './page.ts'
-import { SENTENCES } from './sentences.ts'
+import { SENTENCES } from './scopeSentences.ts'
 
 export type ConsentView = {
   readonly application: string

@@ -1,7 +1,7 @@
 import { type FeedPlace, isBehind, type TailFact } from '../../../../projections/facts/queries.ts'
-import { withFactBase } from '../../../../streams/facts.ts'
-import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './factsReading.ts'
-import type { Followed } from './followers.ts'
+import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
+import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
+import type { Followed } from './caughtUpStreams.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
 
@@ -34,7 +34,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
     place: () => place,
     send: async (facts: readonly Found[]): Promise<void> => {
       for (const fact of facts) {
-        const data = JSON.stringify(withFactBase(fact.event, call.factBase))
+        const data = JSON.stringify(withSchemaBaseUrl(fact.event, call.schemaBaseUrl))
         await send(`id: ${sealPlace(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
         place = fact
         knownToReader = fact

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { cloudEventSchema, withFactBase } from '../../../../streams/facts.ts'
+import { cloudEventSchema, withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
-import { type EventsCall, query, readFacts, sealPlace, startPlaceOf } from './factsReading.ts'
+import { type EventsCall, query, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
@@ -33,7 +33,7 @@ const page = async (call: EventsCall): Promise<Reply> => {
   const { facts, end, hasMore } = await readFacts(call, after, call.query.limit, ({ text, values }) =>
     call.database.sql(text, values),
   )
-  const items = facts.map(({ event }) => withFactBase(event, call.factBase))
+  const items = facts.map(({ event }) => withSchemaBaseUrl(event, call.schemaBaseUrl))
   return {
     status: 200,
     body: pageBody({ items, hasMore, nextCursor: sealPlace(call, end), asOfPosition: asOf.toString() }),

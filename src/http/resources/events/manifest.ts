@@ -6,7 +6,7 @@ import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { reachedPosition, waitedFor } from '../collection.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
-import { PRIVATE_CACHING } from '../resource.ts'
+import { PRIVATE_CACHING } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { positionSchema, timeSchema } from '../commonSchemas.ts'
 

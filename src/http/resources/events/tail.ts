@@ -3,7 +3,7 @@ import { factsBehind, type FeedPlace, lastPlace, type TailFact } from '../../../
 import type { Query } from '../../../../projections/page.ts'
 import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
-import { createFollowers, type Followed } from './followers.ts'
+import { createCaughtUpStreams, type Followed } from './caughtUpStreams.ts'
 
 /**
  * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position and
@@ -86,7 +86,7 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
 export const createTail = ({ database, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
-  const followers = createFollowers(world, place.forget)
+  const followers = createCaughtUpStreams(world, place.forget)
   const limitReads = pLimit(READS_AT_ONCE)
   let wake = new AbortController()
   let isPolling = false

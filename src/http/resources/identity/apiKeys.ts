@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { apiKeys } from '../../../../projections/apiKeys/projection.ts'
 import { apiKeyPage } from '../../../../projections/apiKeys/queries.ts'
 import type { ApiKeyEvent, ApiKeyState } from '../../../../streams/apiKey/index.ts'
-import type { Claim } from '../../../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
 import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
-import { create, rowUntil } from '../../../commands/creation.ts'
+import { create, rowUntil } from '../../../commands/idempotentCreation.ts'
 import { keyConflict } from '../../../commands/idempotency.ts'
-import { takeApiKeySlot } from '../../../commands/apiKeySlots.ts'
+import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
 import { apiKeyEntity } from '../../../commands/entities.ts'
-import { handle } from '../../../commands/handle.ts'
+import { handle } from '../../../commands/commandHandler.ts'
 import { idOfKey, randomId } from '../../../commands/identifiers.ts'
 import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import { type Principal, READ_SCOPES } from '../../../identity/principal.ts'
@@ -18,7 +18,7 @@ import { readPage } from '../collection.ts'
 import { etagAt, isKnown } from '../../request/conditional.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../resource.ts'
+import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
 
@@ -178,7 +178,7 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  * The response of the first request with this key. If a repeated request rotated again, a secret that no caller received would
  * become the newer one, and the secret in use would end.
  */
-const replyOfFirstRotation = async (call: AnyCall, id: ApiKeyId, claim: Claim): Promise<Reply> => {
+const replyOfFirstRotation = async (call: AnyCall, id: ApiKeyId, claim: IdempotencyRecord): Promise<Reply> => {
   const { ledger } = call
   const history = await ledger.aggregates.history(apiKeyEntity, id)
   const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)

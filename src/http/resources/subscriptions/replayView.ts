@@ -8,7 +8,7 @@ import { replayIdOf, replayOfOperation } from '../../../commands/subscriptions.t
 import { Unavailable } from '../../../ports.ts'
 import type { OperationView } from '../operationSchema.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
-import { visible } from '../resource.ts'
+import { visible } from '../commonReplies.ts'
 import type { Call } from '../../route.ts'
 
 /** The operation of a replay: a view of the subscription's stream, without a record of its own. */

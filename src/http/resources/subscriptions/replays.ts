@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Claim } from '../../../../streams/claim.ts'
+import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { keyConflict } from '../../../commands/idempotency.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
@@ -10,7 +10,7 @@ import { etagOf } from '../../request/conditional.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { operationSchema } from '../operationSchema.ts'
 import { initialReplayView, type Replayed } from './replayView.ts'
-import { problemOfKeyConflict } from '../resource.ts'
+import { problemOfKeyConflict } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
 import { newReplay } from './subscriptionSchemas.ts'
@@ -20,7 +20,7 @@ import { newReplay } from './subscriptionSchemas.ts'
 type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 
 /** The replay that this call created, or that the first request with its key created. */
-const replayedBy = async ({ ledger, params, context }: ById, claim: Claim | null): Promise<Replayed> => {
+const replayedBy = async ({ ledger, params, context }: ById, claim: IdempotencyRecord | null): Promise<Replayed> => {
   const history = await ledger.aggregates.history(subscriptionEntity, params.id)
   const found = history.find((recorded): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false

@@ -2,10 +2,10 @@ import type { SubscriptionRow } from '../../../../projections/subscriptions/proj
 import type { SubscriptionId } from '../../../../streams/ids.ts'
 import type { DeliveryStart, SubscriptionCommand } from '../../../../streams/subscription/index.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { handle } from '../../../commands/handle.ts'
+import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptions.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { changedHeaders, problemOfRejection, visible } from '../resource.ts'
+import { changedHeaders, problemOfRejection, visible } from '../commonReplies.ts'
 import type { Call } from '../../route.ts'
 import type { Start } from './subscriptionSchemas.ts'
 

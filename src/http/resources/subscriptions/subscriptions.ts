@@ -3,9 +3,9 @@ import type { SubscriptionRow } from '../../../../projections/subscriptions/proj
 import { type ListedSubscription, provided, subscriptionPage } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
-import { create } from '../../../commands/creation.ts'
+import { create } from '../../../commands/idempotentCreation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { keepSubscriptionPlace, takeSubscriptionPlace } from '../../../commands/subscriptionSlots.ts'
+import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/subscriptionQuota.ts'
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
@@ -13,7 +13,7 @@ import { etagAt, isKnown } from '../../request/conditional.ts'
 import { idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
-import { replyToCreation, PRIVATE_CACHING, visible } from '../resource.ts'
+import { replyToCreation, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
 import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
@@ -55,7 +55,7 @@ const takeSlot = async (
   { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
   id: string,
 ): Promise<void> => {
-  if (await takeSubscriptionPlace(database, { tenant, id, max })) return
+  if (await takeSubscriptionSlot(database, { tenant, id, max })) return
   const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
   throw new Problem('quota_exceeded', { detail })
 }
@@ -90,7 +90,7 @@ const createSubscription = route({
     const where = await deliveryStartOf(call, start)
     const command = { type: 'CreateSubscription' as const, types, ...where, principal, scopes, metadata, claim }
     const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
-    if (created.kind === 'created') await keepSubscriptionPlace(call.database, call.principal.tenant, id)
+    if (created.kind === 'created') await keepSubscriptionSlot(call.database, call.principal.tenant, id)
     if (created.kind === 'created') await waitForTopic(call, id)
     return replyToCreation(call, created, PATH, row => subscriptionView(row))
   },

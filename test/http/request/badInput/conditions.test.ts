@@ -1,6 +1,6 @@
 import type { Answer } from '../../../support/client.ts'
 import { anOrder } from '../../../support/client.ts'
-import { send } from '../../../support/wire.ts'
+import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { FALSE_IF_MATCH, MATCHING, NOT_MATCHING, type Row, TRUE_IF_MATCH, UNPARSABLE } from './conditionTables.ts'
 

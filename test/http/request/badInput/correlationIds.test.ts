@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { anOrder, type Answer } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
-import { send } from '../../../support/wire.ts'
+import { send } from '../../../support/rawHttp.ts'
 
 /** X-Correlation-ID: what is none is replaced by a new one, and nothing of it comes back, in whatever answer. */
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { createCursors } from '../../../../src/http/request/cursor.ts'
 import type { Answer } from '../../../support/client.ts'
-import { send } from '../../../support/wire.ts'
+import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { type CursorFixtures, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
 

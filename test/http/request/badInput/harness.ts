@@ -4,7 +4,7 @@ import { isErrorCode } from '../../../../src/http/response/problemCatalogue.ts'
 import type { EventStore } from '../../../../src/ports.ts'
 import { type Answer, type Client, clientOf, isOverloaded, patiently } from '../../../support/client.ts'
 import { quietHead, sharedService, type TestService, writtenSince } from '../../../support/service.ts'
-import { send, type Wire } from '../../../support/wire.ts'
+import { send, type Wire } from '../../../support/rawHttp.ts'
 
 /**
  * The harness of sets of bad input. A set is a table: each row has a request and the expected refusal. After the whole set the

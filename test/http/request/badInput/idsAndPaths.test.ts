@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { type Answer, aPayment, approvedInvoice, anOrder, newKey, pay } from '../../../support/client.ts'
-import { exchange, send } from '../../../support/wire.ts'
+import { exchange, send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import {
   BY_OTHER_IDS,

@@ -1,5 +1,5 @@
 import { anOrder, approvedInvoice, aPayment, type Answer, newKey, pay } from '../../../support/client.ts'
-import { send } from '../../../support/wire.ts'
+import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal } from './cases.ts'
 
 /**

@@ -3,7 +3,7 @@ import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore
 import type { EventStore } from '../../../../src/ports.ts'
 import { anOrder, newKey } from '../../../support/client.ts'
 import { quietHead, sharedService, type TestService, writtenSince } from '../../../support/service.ts'
-import { exchange } from '../../../support/wire.ts'
+import { exchange } from '../../../support/rawHttp.ts'
 
 /** Keys that no client library would send: byte by byte over a socket. */
 

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, patientFetch } from '../../../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../../../support/client.ts'
-import { type Sent, sentIn } from '../../../support/factContract.ts'
+import { type Sent, sentIn } from '../../../support/factSchemaCheck.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 
 type Fact = { readonly id: string; readonly type: string; readonly subject: string; readonly [name: string]: unknown }

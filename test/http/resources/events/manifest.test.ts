@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import { REQUEST_DEADLINE_MS, waitMaxMs } from '../../../../src/commands/timeBudgets.ts'
-import { realWorld } from '../../../../src/world.ts'
+import { realWorld } from '../../../../src/clockAndRandomness.ts'
 import { MANIFEST_TOPICS } from '../../../../projections/topicSettings.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
-import { caller, startVariant } from '../../../support/variants.ts'
+import { caller, startVariant } from '../../../support/serviceVariants.ts'
 import { randomOf } from '../../../support/virtualWorld.ts'
 
 type Fact = { readonly id: string; readonly subject: string; readonly position: string; readonly tenantid: string }

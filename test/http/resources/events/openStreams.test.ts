@@ -8,7 +8,7 @@ import type { Principal } from '../../../../src/identity/principal.ts'
 import type { Database, Sql } from '../../../../src/ports.ts'
 import { anOrder, clientOf, eventually, inParallel, newKey, patientFetch } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
-import { caller, startVariant, type Variant } from '../../../support/variants.ts'
+import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 
 const SSE = 'text/event-stream'
 const AT_ONCE_MAX = 20
@@ -154,7 +154,7 @@ describe('event streams and waiting requests', function () {
     const { items } = (await client.get('/events?limit=100')).body
     const held = items[7] as { readonly subject: string; readonly position: string; readonly id: string }
     const { position } = held
-    // As if its key had been parked from the beginning: the tests of the projector are in test/feeds/arrivals.test.ts.
+    // As if its key had been parked from the beginning: the tests of the projector are in test/feeds/arrivalOrder.test.ts.
     await database.sql('delete from facts_v1 where position = $1', [position])
     const { items: others, page } = (await client.get('/events?limit=100')).body
     expect(others).to.have.length(items.length - 1)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
-import type { Followed } from '../../../../src/http/resources/events/followers.ts'
+import type { Followed } from '../../../../src/http/resources/events/caughtUpStreams.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
 import { startTestPostgres, type TestPostgres } from '../../../feeds/fixtures.ts'
 import { createVirtualWorld } from '../../../support/virtualWorld.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type Client, clientOf, eventually, inParallel, newKey } from '../../../support/client.ts'
 import { sharedService } from '../../../support/service.ts'
-import { caller, startVariant, type Variant } from '../../../support/variants.ts'
+import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 
 const TENANT = 'subscription-quota'
 const MAX = 5

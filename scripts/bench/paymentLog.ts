@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto'
+import pLimit from 'p-limit'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
+import { type Context, createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { newIdempotencyRecord, idOfKey, randomId, type ScopedKey } from '../../src/commands/identifiers.ts'
+import { raise } from '../../src/commands/invoices.ts'
+import { pay } from '../../src/commands/payments.ts'
+import type { EventStore, ExpectedRevision, NewEvent, StoredEvent } from '../../src/ports.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { PARTS_PER_INVOICE } from './apiClient.ts'
+import type { Harness } from './harness.ts'
+
+/**
+ * A log as the service writes it: the service's own commands run against a recording store in memory, whose appends are
+ * then sent to the event store in the same order.
+ */
+
+const PART_AMOUNT = 100
+const APPENDS_IN_FLIGHT_MAX = 500
+const CALLERS = 64
+const WAIT_MS = 10_000
+
+type Append = { readonly stream: string; readonly events: readonly NewEvent[]; readonly expected: ExpectedRevision }
+
+const recordingStore = () => {
+  const streams = new Map<string, StoredEvent[]>()
+  const appends: Append[] = []
+  let position = 0n
+  const store: Pick<EventStore, 'append' | 'readStream'> = {
+    append: async (stream, events, expected) => {
+      const stored = streams.get(stream) ?? []
+      if (expected !== (stored.length === 0 ? 'no_stream' : BigInt(stored.length - 1)))
+        return { ok: false, actual: BigInt(stored.length - 1) }
+      const storedAt = new Date().toISOString()
+      for (const event of events)
+        stored.push({ ...event, stream, revision: BigInt(stored.length), position: ++position, storedAt })
+      streams.set(stream, stored)
+      appends.push({ stream, events, expected })
+      return { ok: true, revision: BigInt(stored.length - 1), position }
+    },
+    async *readStream(stream, { from = 0n } = {}) {
+      yield* (streams.get(stream) ?? []).slice(Number(from))
+    },
+  }
+  const unused = (): never => {
+    throw new Error('Commands neither subscribe nor ask for the head.')
+  }
+  return { store: { ...store, subscribe: unused, head: unused, close: async () => undefined }, appends }
+}
+
+const TENANT = 'bench'
+const contextOf = (): Context => ({
+  tenant: TENANT,
+  subject: 'bench',
+  client: 'bench',
+  authority: 'payments:write',
+  correlationId: randomUUID(),
+  commandId: randomUUID(),
+  at: new Date().toISOString(),
+})
+
+/** One order, its approved invoice and the payments that pay it in full, as the API would create them. */
+const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> => {
+  const order_id = randomId('ord', ledger.world)
+  const invoice_id = randomId('inv', ledger.world)
+  const unit_amount = BigInt(PARTS_PER_INVOICE * PART_AMOUNT)
+  const lines = [{ sku: 'tea', description: null, quantity: 1, unit_amount }]
+  const order = { customer_reference: null, description: null, currency: 'USD', lines, metadata: {}, claim: null }
+  await handle(ledger, orderEntity, order_id, { command: { type: 'CreateOrder', ...order }, context: contextOf() })
+  const invoice = { id: invoice_id, order_id, due_date: '2030-01-01', metadata: {}, claim: null }
+  await raise(ledger, invoice, contextOf())
+  const approval = { type: 'ApproveInvoice' as const, approved_by: 'bench' }
+  await handle(ledger, invoiceEntity, invoice_id, { command: approval, context: contextOf() })
+  for (let part = 0; part < PARTS_PER_INVOICE; part++) {
+    const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference: randomUUID(), metadata: {} }
+    const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
+    const key: ScopedKey = { scope, key: randomUUID(), secret }
+    const claim = newIdempotencyRecord(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
+    const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
+    const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), claim }, contextOf())
+    if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
+  }
+}
+
+const makeHistory = async (payments: number, secret: Uint8Array): Promise<Append[]> => {
+  const { store, appends } = recordingStore()
+  const ledger = createLedger(store, realWorld())
+  const limit = pLimit(CALLERS)
+  const invoices = Array.from({ length: Math.ceil(payments / PARTS_PER_INVOICE) })
+  await Promise.all(invoices.map(() => limit(payOneInvoice, ledger, secret)))
+  return appends
+}
+
+// Appends to one stream follow each other; those to different streams run concurrently.
+const send = async (store: EventStore, appends: readonly Append[]): Promise<void> => {
+  const last = new Map<string, Promise<void>>()
+  const one = async ({ stream, events, expected }: Append, before: Promise<void> | undefined): Promise<void> => {
+    await before
+    const appended = await store.append(stream, events, expected)
+    if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
+  }
+  const limit = pLimit(APPENDS_IN_FLIGHT_MAX)
+  await Promise.all(
+    appends.map(append => {
+      const sent = limit(one, append, last.get(append.stream))
+      last.set(append.stream, sent)
+      return sent
+    }),
+  )
+}
+
+/** The number of events, in total and of the projected categories. */
+export type History = { readonly events: number; readonly projected: number }
+
+const histories = new WeakMap<Harness, Promise<History>>()
+
+const write = async (harness: Harness, payments: number): Promise<History> => {
+  const { eventStoreUrl } = await harness.stores()
+  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: 30_000 })
+  harness.log(`making the events of ${payments} payments`)
+  const appends = await makeHistory(payments, await createLedger(store, realWorld()).idSecret())
+  harness.log(`appending ${appends.length} times`)
+  await send(store, appends).finally(() => store.close())
+  const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
+  return { events: count(appends), projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))) }
+}
+
+/** Fills the event store of the harness once; later calls return the same history. */
+export const historyOn = (harness: Harness, payments: number): Promise<History> => {
+  const written = histories.get(harness) ?? write(harness, payments)
+  histories.set(harness, written)
+  return written
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { type Call, expectBody, type Request } from './apiClient.ts'
+import type { InvoiceRun } from './planExecution.ts'
+
+/** A reader of the published facts at GET /events, from the tenant's first fact on. */
+
+const factSchema = z.object({
+  id: z.string(),
+  type: z.string(),
+  subject: z.string(),
+  data: z.object({
+    invoice_id: z.string().optional(),
+    amount: z.int().optional(),
+    amount_due: z.int().optional(),
+    amount_paid: z.int().optional(),
+    refund_amount: z.int().optional(),
+  }),
+})
+export type Fact = z.output<typeof factSchema>
+
+const pageSchema = z.object({
+  items: z.array(factSchema),
+  page: z.object({ next_cursor: z.string(), has_more: z.boolean() }),
+})
+
+const PAGE = 100
+
+export type FactReader = {
+  /** Distinct facts in the order of their arrival. */
+  readonly facts: readonly Fact[]
+  /** The number of facts whose id had arrived before. */
+  readonly duplicates: number
+  /** Reads from the last cursor to the present end. */
+  readonly readToEnd: () => Promise<void>
+}
+
+export const createFactReader = (call: Call): FactReader => {
+  const facts: Fact[] = []
+  const ids = new Set<string>()
+  let duplicates = 0
+  let cursor: string | undefined
+  const take = (fact: Fact): void => {
+    if (ids.has(fact.id)) duplicates += 1
+    else facts.push(fact)
+    ids.add(fact.id)
+  }
+  return {
+    facts,
+    get duplicates() {
+      return duplicates
+    },
+    readToEnd: async () => {
+      for (let hasMore = true; hasMore; ) {
+        const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === undefined ? {} : { cursor }) })
+        const request: Request = { method: 'GET', path: `/events?${query.toString()}` }
+        const { items, page } = expectBody(request, await call(request), pageSchema)
+        for (const fact of items) take(fact)
+        cursor = page.next_cursor
+        hasMore = page.has_more
+      }
+    },
+  }
+}
+
+const nameOf = (type: string, subject: string): string => `${type} of ${subject}`
+
+const announcedBy = ({ planned, orderId, invoiceId, paymentIds }: InvoiceRun): string[] => {
+  const paid = planned.payments.reduce((sum, { amount }) => sum + amount, 0n)
+  return [
+    nameOf('order.created', orderId),
+    nameOf('invoice.approved', invoiceId),
+    ...paymentIds.map(id => nameOf('payment.succeeded', id)),
+    ...(planned.refund > 0n ? [nameOf('payment.refunded', paymentIds[0] ?? '')] : []),
+    ...(paid === planned.total ? [nameOf('invoice.paid', invoiceId)] : []),
+  ]
+}
+
+/** The facts that the runs must have caused and that have not arrived yet, such as `invoice.paid of inv_…`. */
+export const missingFacts = (runs: readonly InvoiceRun[], facts: readonly Fact[]): readonly string[] => {
+  const arrived = new Set(facts.map(({ type, subject }) => nameOf(type, subject)))
+  return runs.flatMap(announcedBy).filter(name => !arrived.has(name))
+}

@@ -1,0 +1,41 @@
+import type { Addresses } from '../../src/addressesFile.ts'
+import type { Config } from '../../src/config.ts'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { createApiClient } from './apiClient.ts'
+import { DemoFailure } from './demoFailure.ts'
+import type { Identities } from './planExecution.ts'
+import { renewing } from './tokens.ts'
+
+/** The two identities of the demo, with tokens of the embedded issuer. */
+
+export const TENANT = 'chinook'
+
+const CLERK = {
+  subject: 'demo-clerk',
+  scopes: [
+    'orders:write',
+    'orders:read',
+    'invoices:write',
+    'invoices:read',
+    'payments:write',
+    'payments:read',
+    'payments:refund',
+    'events:read',
+  ],
+}
+const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoices:read'] }
+
+/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure for an external issuer. */
+export const identitiesOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Identities => {
+  if (issuer !== `${api}/oauth`)
+    throw new DemoFailure(
+      `The service believes the issuer ${issuer}, and the demo can make tokens of the embedded one only: ` +
+        'run it with another LEDGER_DATA_DIR and without OIDC_ISSUER.',
+    )
+  const { dataDir, audience } = config
+  const callerOf = ({ subject, scopes }: typeof CLERK) => {
+    const grant = { dataDir, issuer, audience, tenant: TENANT, subject, scopes, user: false }
+    return createApiClient({ api, token: renewing(() => mintDevToken(grant)), signal })
+  }
+  return { clerk: callerOf(CLERK), approver: callerOf(APPROVER) }
+}

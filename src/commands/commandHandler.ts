@@ -1,0 +1,197 @@
+import { streamOf } from '../../streams/aggregate.ts'
+import { type AnyEvent, isRejection, type Rejection } from '../../streams/decider.ts'
+import type { Metadata, Recorded } from '../../streams/envelope.ts'
+import type { Id, IdPrefix } from '../../streams/ids.ts'
+import { type EventStore, Unavailable, type World } from '../ports.ts'
+import type { Entity, Kind } from './entities.ts'
+import { eventIdOf } from './identifiers.ts'
+import { createIdSecret } from './idSecret.ts'
+import {
+  createAggregateRepository,
+  type Loaded,
+  type AggregateRepository,
+  nothingLoaded,
+} from './aggregateRepository.ts'
+import { newEventOf } from './storedEvents.ts'
+
+/**
+ * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.
+ */
+export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
+  readonly commandId: string
+  /** The event or command that caused this one; the command itself when it came from outside. */
+  readonly causationId?: string
+}
+
+/** The dependencies of commands. */
+export type Ledger = {
+  readonly store: EventStore
+  readonly world: World
+  readonly aggregates: AggregateRepository
+  /** Called as soon as a part of the command is durable; see durableEffect.ts. */
+  readonly noteEffect: () => void
+  /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
+  readonly idSecret: () => Promise<Uint8Array>
+  /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
+  readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
+  /** Resolves when the work that is under way on the stream has settled. */
+  readonly idle: (stream: string) => Promise<void>
+}
+
+export type Handled<K extends Kind> =
+  | (Loaded<K> & { readonly ok: true })
+  | (Rejection<K['code']> & { readonly ok: false })
+  | { readonly ok: false; readonly stale: Loaded<K> }
+
+export type Request<K extends Kind> = {
+  readonly command: K['command']
+  readonly context: Context
+  /** The client's If-Match test; with it there is no retry after a conflict. */
+  readonly ifMatch?: ((row: K['row'] | undefined) => boolean) | undefined
+  /** The stream most likely does not exist yet, so that it is not read first. */
+  readonly isNew?: boolean
+}
+
+/** Attempts of the optimistic loop when other processes append first; the pause between them grows. */
+const ATTEMPTS_MAX = 12
+const BACKOFF_MS = 5
+const BACKOFF_MAX_MS = 200
+
+export const createLedger = (store: EventStore, world: World): Ledger => {
+  const tails = new Map<string, Promise<unknown>>()
+  const inTurn = <T>(stream: string, work: () => Promise<T>): Promise<T> => {
+    const before = tails.get(stream) ?? Promise.resolve()
+    const mine = before.then(work, work)
+    tails.set(stream, mine)
+    const leave = (): void => {
+      if (tails.get(stream) === mine) tails.delete(stream)
+    }
+    mine.then(leave, leave)
+    return mine
+  }
+  const done = (): void => undefined
+  const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
+  const aggregates = createAggregateRepository(store)
+  const idSecret = createIdSecret({ store, world, aggregates })
+  return { store, world, aggregates, idSecret, noteEffect: done, inTurn, idle }
+}
+
+const recordAll = <E extends AnyEvent>(
+  events: readonly E[],
+  id: string,
+  context: Context,
+  after: bigint,
+): Recorded<E>[] => {
+  const { commandId, causationId = commandId, ...metadata } = context
+  return events.map((event, index) => {
+    const revision = after + BigInt(index) + 1n
+    const eventId = eventIdOf(commandId, id, revision)
+    return { event, eventId, id, revision, position: 0n, metadata: { ...metadata, causationId, schemaVersion: 0 } }
+  })
+}
+
+const pauseBefore = (attempt: number, world: World): Promise<void> => {
+  const jitter = (world.randomBytes(1)[0] ?? 0) / 255
+  return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
+}
+
+/** The outcome of the command on this state: the events to append, or an answer that needs none. */
+const decideFrom = <K extends Kind>(
+  { aggregate }: Entity<K>,
+  before: Loaded<K>,
+  { command, ifMatch }: Request<K>,
+): { readonly events: readonly K['event'][] } | { readonly answer: Handled<K> } => {
+  if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
+  const decided = aggregate.decider.decide(command, before.state)
+  if (isRejection(decided)) return { answer: { ok: false, ...decided } }
+  return decided.length === 0 ? { answer: { ok: true, ...before } } : { events: decided }
+}
+
+/**
+ * Other processes were first at every attempt, and the command has appended nothing. It is thrown rather than returned,
+ * so that no caller can take a lost race for success.
+ */
+export class Contended extends Unavailable {
+  constructor(stream: string) {
+    super('event store', 'none', new Error(`Others changed ${stream} at each of ${ATTEMPTS_MAX} attempts.`))
+    this.name = 'Contended'
+  }
+}
+
+/**
+ * Reads the stream after a conflict. The store may refuse an append because of a version that is committed but cannot
+ * be read yet. Until it can be read, the client is not told 412, because every read would still show the ETag that it
+ * sent.
+ */
+const readNewer = async <K extends Kind>(
+  { aggregates, world }: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+  before: Loaded<K>,
+): Promise<Loaded<K>> => {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const loaded = await aggregates.load(entity, id)
+    if (loaded.revision !== before.revision) return loaded
+    await pauseBefore(attempt, world)
+  }
+  throw new Unavailable('event store', 'none', new Error(`${id} has a newer version that cannot be read yet.`))
+}
+
+/** Appends the events; undefined when the stream was not at the revision that they were decided on. */
+const append = async <K extends Kind>(
+  { store, aggregates, noteEffect }: Ledger,
+  { entity, id, context }: { entity: Entity<K>; id: Id<IdPrefix>; context: Context },
+  before: Loaded<K>,
+  decided: readonly K['event'][],
+): Promise<Loaded<K> | undefined> => {
+  const after = before.revision === 'no_stream' ? -1n : before.revision
+  const events = recordAll(decided, id, context, after)
+  const encoded = events.map(recorded => newEventOf(entity.aggregate.codec, recorded))
+  const appended = await store.append(streamOf(entity.aggregate, id), encoded, before.revision)
+  if (!appended.ok) return undefined
+  noteEffect()
+  return aggregates.advance(
+    entity,
+    before,
+    events.map(event => ({ ...event, position: appended.position })),
+  )
+}
+
+/**
+ * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Returns the stream
+ * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
+ * answer, and Contended when other processes were first at every attempt.
+ *
+ * The first attempt uses the cached state, because the store refuses an append to a stream that has moved on. A result that
+ * appends nothing has no such check, so that it is only ever returned from a state that was just read.
+ */
+export const handle = <K extends Kind>(
+  ledger: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+  request: Request<K>,
+): Promise<Handled<K>> => {
+  const { aggregates, world, inTurn, noteEffect } = ledger
+  const { context, ifMatch, isNew } = request
+  const stream = streamOf(entity.aggregate, id)
+  return inTurn(stream, async () => {
+    let cached = isNew ? nothingLoaded(entity) : aggregates.cached(entity, id)
+    for (let attempt = 1; ; attempt++) {
+      const isCached = cached !== undefined
+      const before = cached ?? (await aggregates.load(entity, id))
+      cached = undefined
+      const decided = decideFrom(entity, before, request)
+      if ('answer' in decided) {
+        if (isCached) continue
+        // The command was executed before, or its key was used before: either way a part of it is durable.
+        if (decided.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
+        return decided.answer
+      }
+      const appended = await append(ledger, { entity, id, context }, before, decided.events)
+      if (appended) return { ok: true, ...appended }
+      if (ifMatch) return { ok: false, stale: await readNewer(ledger, entity, id, before) }
+      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)
+      if (!isCached) await pauseBefore(attempt, world)
+    }
+  })
+}

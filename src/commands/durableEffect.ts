@@ -1,0 +1,21 @@
+import { Unavailable } from '../ports.ts'
+import type { Ledger } from './commandHandler.ts'
+
+/**
+ * Runs a command of one or more appends and tracks its effect. Once a part of it is durable, by this attempt or an
+ * earlier one under the same key, a failure is never reported as one without effect: the caller would take a new key,
+ * and the command would be executed twice.
+ */
+export const asOneCommand = async <T>(ledger: Ledger, work: (ledger: Ledger) => Promise<T>): Promise<T> => {
+  let isDurable = false
+  const noteEffect = (): void => {
+    isDurable = true
+    ledger.noteEffect()
+  }
+  try {
+    return await work({ ...ledger, noteEffect })
+  } catch (error) {
+    const isContradicted = isDurable && error instanceof Unavailable && error.effect === 'none'
+    throw isContradicted ? new Unavailable(error.dependency, 'unknown', error) : error
+  }
+}

@@ -1,0 +1,70 @@
+import { fold } from '../../projections/projection.ts'
+import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
+import type { Rejection } from '../../streams/decider.ts'
+import type { Recorded } from '../../streams/envelope.ts'
+import type { Id, IdPrefix } from '../../streams/ids.ts'
+import type { Entity, Kind } from './entities.ts'
+import type { Handled, Ledger, Request } from './commandHandler.ts'
+import { handle } from './commandHandler.ts'
+import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotency.ts'
+
+/** The outcome of a creating command that may carry an idempotency key. */
+export type Created<R, Code extends string = string> =
+  | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
+  /** A recorded refusal is answered with the correlation id of the request that was refused first. */
+  | {
+      readonly kind: 'refused'
+      readonly rejection: Rejection<Code>
+      readonly recordedFor?: string
+      readonly replayed?: true
+    }
+  | KeyConflict
+  /** A concurrent request with the key is about to claim it; nothing is durable yet. */
+  | { readonly kind: 'claiming' }
+  | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
+
+/** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
+export const rowUntil = <K extends Kind>(
+  entity: Entity<K>,
+  history: readonly Recorded<K['event']>[],
+  until: (event: K['event']) => boolean,
+): { row: K['row']; last: Recorded<K['event']> } | undefined => {
+  const end = history.findIndex(({ event }) => until(event))
+  const last = history[end]
+  if (last === undefined || entity.projection === undefined) return undefined
+  let row: K['row'] | undefined
+  for (const recorded of history.slice(0, end + 1)) row = fold(entity.projection, row, recorded)
+  return row && { row, last }
+}
+
+/**
+ * Creates a resource with a single event. With a claim, the id is derived from the key, so that a retry meets the first
+ * result: the append at "no stream" both binds the key and creates the resource.
+ */
+export const create = async <K extends Kind>(
+  ledger: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+  request: Request<K> & { readonly claim: IdempotencyRecord | null },
+): Promise<Created<K['row'], K['code'] | 'concurrent_modification'>> => {
+  const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
+  if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
+  const replayed = request.claim && (await replay(ledger, entity, id, request.claim))
+  if (replayed) return replayed
+  if ('rejected' in handled) return { kind: 'refused', rejection: handled }
+  return { kind: 'refused', rejection: { rejected: 'concurrent_modification' } }
+}
+
+/** The first result of this key, read from the stream; undefined when the key was never used. */
+export const replay = async <K extends Kind>(
+  ledger: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+  claim: IdempotencyRecord,
+): Promise<Created<K['row'], K['code']> | undefined> => {
+  const history = await ledger.aggregates.history(entity, id)
+  const first = rowUntil(entity, history, () => true)
+  if (first === undefined) return undefined
+  const conflict = keyConflict(ledger, id, claim, idempotencyRecordIn(history))
+  return conflict ?? { kind: 'replayed', row: first.row, position: first.last.position }
+}

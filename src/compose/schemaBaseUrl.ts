@@ -1,0 +1,31 @@
+import type { Database, FactMessage, SubscriberBus } from '../ports.ts'
+
+/**
+ * The base URL of the `dataschema` of every fact. A fact that is delivered again must be byte-identical, even if PUBLIC_URL
+ * or the port has changed since, so the base URL is stored at the first start, and all instances use it. A default is
+ * replaced by the first address that an operator sets.
+ */
+export const rememberSchemaBaseUrl = async (
+  { transaction }: Pick<Database, 'transaction'>,
+  { publicUrl, isSet }: { readonly publicUrl: string; readonly isSet: boolean },
+): Promise<string> =>
+  transaction(async sql => {
+    await sql(
+      `insert into fact_base (id, url, is_set) values (1, $1, $2)
+        on conflict (id) do update set url = excluded.url, is_set = true where excluded.is_set and not fact_base.is_set`,
+      [publicUrl, isSet],
+    )
+    const [known] = await sql<{ url: string }>('select url from fact_base where id = 1')
+    return known?.url ?? publicUrl
+  })
+
+const withBase = (message: FactMessage, base: string): FactMessage => {
+  const path = message.headers['ce_dataschema']
+  return path === undefined ? message : { ...message, headers: { ...message.headers, ce_dataschema: `${base}${path}` } }
+}
+
+/** The bus with absolute URIs in `dataschema` (CloudEvents 1.0). */
+export const withSchemaBaseUrl = (bus: SubscriberBus, base: string): SubscriberBus => ({
+  ...bus,
+  publish: messages => bus.publish(messages.map(message => withBase(message, base))),
+})

@@ -1,0 +1,79 @@
+import type { Known } from './appendDecision.ts'
+import { NO_REVISION } from './record.ts'
+import { SELECT_BY_ID, SELECT_BY_REVISION } from './statements.ts'
+import type { WriterSession } from './storage.ts'
+import type { StreamEntry } from './streams.ts'
+import type { WriteRequest } from './writeRequest.ts'
+
+/** The number of events within which an append without an exact expected revision is recognized as a resend. */
+const RESEND_EVENTS_MAX = 1000n
+
+/** The committed events whose ids the decisions of one batch may have to compare. */
+export type ResendLookup = {
+  atRevision(stream: string, revision: bigint): Known | undefined
+  byId(stream: string, id: string): Known | undefined
+}
+
+type KnownRow = {
+  readonly stream: string
+  readonly revision: bigint
+  readonly event_id: string
+  readonly position: bigint
+  readonly created: bigint
+}
+type Entries = ReadonlyMap<string, StreamEntry>
+
+/** Reads them with at most two queries, and with none if every request expects the current revision. */
+export const resendLookupOf = async (
+  session: WriterSession,
+  requests: readonly WriteRequest[],
+  entries: Entries,
+): Promise<ResendLookup> => {
+  const rows = [...(await byRevision(session, requests, entries)), ...(await byId(session, requests, entries))]
+  const known = new Map<string, Known>()
+  // If an id is in a stream twice, the first event with it counts.
+  rows.sort((a, b) => Number(a.revision - b.revision))
+  for (const { stream, revision, event_id: id, position, created: createdTicks } of rows) {
+    known.set(`${revision} ${stream}`, { id, revision, position, createdTicks })
+    const key = `${id} ${stream}`
+    if (!known.has(key)) known.set(key, { id, revision, position, createdTicks })
+  }
+  return {
+    atRevision: (stream, revision) => known.get(`${revision} ${stream}`),
+    byId: (stream, id) => known.get(`${id} ${stream}`),
+  }
+}
+
+const headOf = (entries: Entries, stream: string): bigint => entries.get(stream)?.head ?? NO_REVISION
+
+const byRevision = async (
+  session: WriterSession,
+  requests: readonly WriteRequest[],
+  entries: Entries,
+): Promise<KnownRow[]> => {
+  const asked = requests.flatMap(({ stream, expected, events }) => {
+    if (expected === 'any' || expected === 'stream_exists') return []
+    const first = expected === 'no_stream' ? 0n : expected + 1n
+    const revisions = events.map((_, index) => first + BigInt(index))
+    return revisions.filter(revision => revision <= headOf(entries, stream)).map(revision => ({ stream, revision }))
+  })
+  if (asked.length === 0) return []
+  const columns = [asked.map(({ stream }) => stream), asked.map(({ revision }) => revision)]
+  return session.query<KnownRow>('by_revision', SELECT_BY_REVISION, columns)
+}
+
+const byId = async (
+  session: WriterSession,
+  requests: readonly WriteRequest[],
+  entries: Entries,
+): Promise<KnownRow[]> => {
+  const asked = requests.flatMap(({ kind, stream, expected, events }) => {
+    const head = headOf(entries, stream)
+    const exact = expected !== 'any' && expected !== 'stream_exists'
+    if (exact || kind !== 'append' || head === NO_REVISION) return []
+    return events.map(({ id }) => ({ stream, id, since: head - RESEND_EVENTS_MAX }))
+  })
+  if (asked.length === 0) return []
+  const columns = [asked.map(({ stream }) => stream), asked.map(({ id }) => id), asked.map(({ since }) => since)]
+  return session.query<KnownRow>('by_id', SELECT_BY_ID, columns)
+}

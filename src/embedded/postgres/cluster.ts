@@ -1,0 +1,176 @@
+/** The directory of a Postgres cluster: created atomically, and freed of a server that outlived its supervisor. */
+
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chown, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { directoryRefusal } from '../dataDirectory.ts'
+import type { PostgresBinaries } from './binaries.ts'
+import type { Launch } from './launch.ts'
+import { StartupError, systemCode } from '../../startupError.ts'
+
+export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
+
+const USER = 'ledger'
+const UNFINISHED = 'cluster.unfinished-'
+const PASSWORD_BYTES = 24
+const FAST_SHUTDOWN_MAX_MS = 5_000
+const KILL_MAX_MS = 5_000
+const POLL_MS = 50
+const SAID_MAX_CHARS = 4_000
+
+/** Without the variables of the developer: a PGDATA or PGPORT must not reach Postgres. */
+export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+
+const isFull = (output: string): boolean => /no space left|disk quota/i.test(output)
+
+/** The sentence for the last output of initdb or Postgres. */
+export const startFailure = (directory: string, port: number | undefined, output: string): StartupError => {
+  if (isFull(output)) return new StartupError(`The data directory ${directory} has no space left on its disk.`)
+  if (/address already in use/i.test(output)) return new StartupError(`Port ${port} on 127.0.0.1 is in use.`)
+  const fatal = output.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? output.trim().split('\n').at(-1) ?? ''
+  return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
+}
+
+/** A private file beside the cluster, written atomically. */
+const ensurePassword = async (directory: string, launch: Launch): Promise<string> => {
+  const path = join(directory, 'password')
+  const kept = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw error
+  })
+  if (kept !== undefined) return kept.trim()
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
+  await writeFile(`${path}.new`, `${password}\n`, { mode: 0o600, flush: true })
+  // initdb reads it, and runs as the owner of the cluster.
+  if (launch.account) await chown(`${path}.new`, launch.account.uid, launch.account.gid)
+  await rename(`${path}.new`, path)
+  return password
+}
+
+const initdbArguments = (directory: string, path: string): string[] => [
+  `--pgdata=${path}`,
+  `--username=${USER}`,
+  `--pwfile=${join(directory, 'password')}`,
+  '--auth=scram-sha-256',
+  '--encoding=UTF8',
+  // Locale C gives the same order of text on every machine.
+  '--locale=C',
+  '--locale-provider=builtin',
+  '--builtin-locale=C.UTF-8',
+  '--no-instructions',
+]
+
+const runInitdb = async (
+  initdb: string,
+  args: readonly string[],
+  launch: Launch,
+): Promise<{ ok: boolean; output: string }> => {
+  const [program, all] = launch.command(initdb, args)
+  const child = spawn(program, all, {
+    ...launch.spawnOptions,
+    env: postgresEnvironment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => void (output = (output + text).slice(-SAID_MAX_CHARS)))
+  }
+  const ok = await new Promise<boolean>((resolve, reject) => {
+    child.on('error', reject).on('close', code => resolve(code === 0))
+  })
+  return { ok, output }
+}
+
+const removeUnfinished = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    // An initdb whose supervisor was killed may still be writing there. Files that cannot be removed now are removed by
+    // the next start.
+    if (name.startsWith(UNFINISHED)) await rm(join(directory, name), { recursive: true }).catch(() => undefined)
+  }
+}
+
+/**
+ * initdb works in a temporary folder, which is renamed when everything is on disk: an interrupted start leaves no
+ * folder that looks like a cluster.
+ */
+const initialise = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<void> => {
+  await removeUnfinished(directory)
+  const unfinished = await mkdtemp(join(directory, UNFINISHED))
+  if (launch.account) await chown(unfinished, launch.account.uid, launch.account.gid)
+  const { ok, output } = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
+  if (!ok) throw startFailure(directory, undefined, output)
+  await rename(unfinished, join(directory, 'cluster'))
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+/** The cluster in `directory`, created on the first call. Throws a StartupError if the disk is full or not writable. */
+export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
+  const path = join(directory, 'cluster')
+  const made = await exists(path)
+  if (made && !(await exists(join(directory, 'password')))) {
+    throw new StartupError(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
+  }
+  try {
+    const password = await ensurePassword(directory, launch)
+    if (!made) await initialise(directory, binaries, launch)
+    return { path, user: USER, password }
+  } catch (error) {
+    throw directoryRefusal(directory, error)
+  }
+}
+
+const commandOf = async (pid: number): Promise<string> => {
+  try {
+    return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
+  } catch {
+    if (process.platform === 'linux') return ''
+    const listed = await promisify(execFile)('ps', ['-o', 'command=', '-p', `${pid}`]).catch(() => ({ stdout: '' }))
+    return listed.stdout
+  }
+}
+
+const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if (systemCode(error) !== 'ESRCH') throw error
+    }
+  }
+}
+
+const goneWithin = async (isServer: () => Promise<boolean>, maxMs: number): Promise<boolean> => {
+  const deadline = performance.now() + maxMs
+  while (await isServer()) {
+    if (performance.now() >= deadline) return false
+    await sleep(POLL_MS)
+  }
+  return true
+}
+
+/**
+ * Ends a server that still runs on the cluster and removes its postmaster.pid. The caller holds the lock of the
+ * directory, so that server has no supervisor any more. If its pid now belongs to another program, only the file is
+ * removed, since Postgres would take any living process for a server and refuse to start.
+ */
+export const endOrphan = async (cluster: string): Promise<void> => {
+  const pidFile = join(cluster, 'postmaster.pid')
+  const pid = Number.parseInt(await readFile(pidFile, 'utf8').catch(() => ''), 10)
+  if (!(pid > 1)) return
+  const isServer = async () => (await commandOf(pid)).includes(cluster)
+  if (await isServer()) signalAll([pid], 'SIGINT')
+  if (!(await goneWithin(isServer, FAST_SHUTDOWN_MAX_MS))) {
+    // The server does not react to a signal: it is stopped or stuck. Acknowledged writes are in the WAL.
+    signalAll([pid], 'SIGKILL')
+    await goneWithin(isServer, KILL_MAX_MS)
+  }
+  await rm(pidFile, { force: true })
+}

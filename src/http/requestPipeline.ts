@@ -1,0 +1,83 @@
+import type { Request as Incoming, Response as Outgoing } from 'express'
+import { newUuid } from '../commands/identifiers.ts'
+import { asOneCommand } from '../commands/durableEffect.ts'
+import type { Context, Ledger } from '../commands/commandHandler.ts'
+import type { Principal } from '../identity/principal.ts'
+import type { World } from '../ports.ts'
+import { type Authenticate, createAccessControl } from './access/accessControl.ts'
+import { createIdentification } from './access/identification.ts'
+import { checkedCall } from './request/requestValidation.ts'
+import { traceparentOf } from './request/correlation.ts'
+import { withAudit } from './resources/audit.ts'
+import { deadlineOf, withDeadline, unavailableAsProblem, withoutEffect } from './response/deadlines.ts'
+import type { AnyRoute, Reply, Services } from './route.ts'
+
+/** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
+
+/** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
+export type RequestPipeline = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
+
+export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
+  const accessControl = createAccessControl(services, authenticate)
+  const identify = createIdentification(accessControl, services.pace)
+
+  const answer: RequestPipeline = async (req, res, declared) => {
+    const { ledger } = services
+    const principal = await identify(req, res, declared)
+    // The time in the queue before is not part of the deadline.
+    const startedAtMs = ledger.world.monotonicMs()
+    const correlationId = String(res.locals['correlationId'])
+    const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
+    const recheck = () => accessControl.recheck(req, declared)
+    let resource = declared.audited === 'path' ? pathId(req) : null
+    const recorded = <T>(work: () => Promise<T>): Promise<T> => {
+      if (context === undefined || !declared.audited) return work()
+      const attempted = { operation: declared.operationId, resource: () => resource, context }
+      // A refusal that cannot be recorded is not sent, and the request has no effect.
+      return withoutEffect(() => withAudit(services, attempted, () => unavailableAsProblem(declared, work)))
+    }
+    const { call, admitted, leftMs } = await recorded(async () => {
+      const admitted = principal && (await accessControl.admit(principal, declared, res))
+      const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
+      return { call: await checkedCall(services, { req, res, declared, principal }), admitted, leftMs }
+    })
+    resource ??= resourceInBody(declared, call.body)
+    const handled = (effects: Ledger) =>
+      declared.handle({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
+    return withDeadline(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
+  }
+  return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
+}
+
+/** The id in the path, for the audit record of a request whose path is not checked yet; null for anything but an id. */
+const pathId = ({ params }: Incoming): string | null => {
+  const { id } = params
+  return typeof id === 'string' && ID.test(id) ? id : null
+}
+const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
+
+/** The resource that the checked body names, for routes that declare where. */
+const resourceInBody = ({ audited }: AnyRoute, body: unknown): string | null => {
+  if (typeof audited !== 'object' || typeof body !== 'object' || body === null) return null
+  const id: unknown = Reflect.get(body, audited.bodyMember)
+  return typeof id === 'string' ? id : null
+}
+
+type RequestContext = { readonly req: Incoming; readonly correlationId: string; readonly world: World }
+const contextOf = (
+  principal: Principal,
+  declared: AnyRoute,
+  { req, correlationId, world }: RequestContext,
+): Context => {
+  const traceparent = traceparentOf(req)
+  return {
+    tenant: principal.tenant,
+    subject: principal.subject,
+    client: principal.client,
+    authority: declared.scope,
+    correlationId,
+    commandId: newUuid(world),
+    at: new Date(world.now()).toISOString(),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  }
+}

@@ -1,0 +1,83 @@
+import type { ApiKeyState, KeySecret } from '../../streams/apiKey/index.ts'
+import { Unavailable } from '../ports.ts'
+import { type ParsedKey, parseKey } from './apiKeyFormat.ts'
+import { type ApiKeySecrets, isSameHash } from './apiKeySecrets.ts'
+import { createApiKeyLookup, type IssuedKey, type LoadKey, type Reading } from './apiKeyLookup.ts'
+import { type Principal, READ_SCOPES } from './principal.ts'
+import { type KeyFault, type KeyRefused, refuseKey } from './credentialRefusals.ts'
+
+/** The verifier of API keys (header X-API-Key). */
+
+export type ApiKeyVerifierOptions = {
+  readonly secrets: ApiKeySecrets
+  readonly load: LoadKey
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** A monotonic clock in milliseconds, for the age of readings. */
+  readonly monotonicNow?: () => number
+}
+
+export type ApiKeyVerifier = {
+  /** The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller. */
+  readonly verify: (key: string) => Promise<Principal | KeyRefused>
+}
+
+type Known = Exclude<ApiKeyState, { status: 'none' }>
+
+/** The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed. */
+const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined => {
+  if (key.status === 'revoked') return 'key_revoked'
+  const { current, previous } = key
+  // Both are compared, so that the time does not reveal which one matched.
+  const isCurrent = isSameHash(current.hash, hash)
+  const isPrevious = previous !== null && isSameHash(previous.hash, hash)
+  const isOver = (secret: KeySecret): boolean => Date.parse(secret.expires_at) <= nowMs
+  if (isCurrent) return isOver(current) ? 'key_expired' : undefined
+  if (isPrevious) return isOver(previous) ? 'key_rotated_out' : undefined
+  return 'key_secret_wrong'
+}
+
+/** The caller with read scopes only, also for keys that an older release issued with more. */
+const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: Known): Principal => ({
+  tenant,
+  subject,
+  client: id,
+  scopes: new Set(READ_SCOPES.filter(scope => scopes.includes(scope))),
+  kind: 'api_key',
+  ...(quota === null ? {} : { quota: { requests: quota.requests, windowSeconds: quota.window_seconds } }),
+})
+
+/** Verifies API keys. Malformed keys and keys of another environment are refused without a lookup. */
+export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifier => {
+  const { secrets, load, now, monotonicNow = () => performance.now() } = options
+  const lookup = createApiKeyLookup(load, monotonicNow)
+
+  const decide = ({ issued }: Reading, { id, secret }: ParsedKey): Principal | KeyFault => {
+    if (issued === undefined || issued.key.status === 'none') return 'key_unissued'
+    const { key } = issued
+    return faultOf(key, secrets.hashOfSent(id, secret), now()) ?? principalOf(issued, id, key)
+  }
+
+  const check = async (sent: ParsedKey): Promise<Principal | KeyFault> => {
+    if (sent.environment !== secrets.environment) return 'key_environment_wrong'
+    const since = monotonicNow()
+    const reading = await lookup.recentReading(sent.id)
+    const decided = decide(reading, sent)
+    // An unknown secret may be from a rotation on another instance after the reading: a new secret is valid at once.
+    if (decided !== 'key_secret_wrong' || reading.at >= since) return decided
+    return decide(await lookup.newReading(sent.id), sent)
+  }
+
+  const verify = async (text: string): Promise<Principal | KeyRefused> => {
+    const parsed = parseKey(text)
+    if (typeof parsed === 'string') return refuseKey(parsed)
+    try {
+      const checked = await check(parsed)
+      return typeof checked === 'string' ? refuseKey(checked) : checked
+    } catch (error) {
+      if (error instanceof Unavailable) return refuseKey('key_unreadable')
+      throw error
+    }
+  }
+  return { verify }
+}

@@ -1,0 +1,105 @@
+import type { ExportFormat, ExportTerms, FileSummary } from '../../../streams/operation/index.ts'
+import { type Attempt, fileSink, type Progress, saveProgress } from '../../commands/exportFiles.ts'
+import type { Ledger } from '../../commands/commandHandler.ts'
+import { positionOf } from '../../feeds/checkpoints.ts'
+import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
+import { type Source, sources } from './sources.ts'
+
+/** Writes the file of one attempt at an export, from a snapshot of its read model. */
+
+export type ExportDependencies = {
+  readonly database: Database
+  readonly ledger: Ledger
+  readonly formats: Readonly<Record<ExportFormat, FileFormat>>
+  readonly log: Log
+}
+
+/** One attempt at one export. */
+export type ExportAttempt = Attempt & { readonly tenant: string; readonly terms: ExportTerms }
+
+/** Small, so that writing a batch does not delay the other work of this process. */
+const BATCH_ROWS = 500
+const PROGRESS_EVERY_MS = 500
+const POLL_MS = 50
+
+/**
+ * Waits until the read model has every event before the request, so that the caller's own last write is in the file. The
+ * request is an event of the log too, so that every checkpoint reaches its position.
+ */
+export const untilReflected = async (
+  { database, ledger }: ExportDependencies,
+  { name }: Source,
+  position: bigint,
+  signal: AbortSignal,
+): Promise<void> => {
+  while ((await positionOf(database.sql, name)) < position) {
+    signal.throwIfAborted()
+    await ledger.world.sleep(POLL_MS, signal)
+  }
+}
+
+/** Saves the progress, every PROGRESS_EVERY_MS at most. */
+const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, attempt }: Attempt, total: bigint) => {
+  const beganAtMs = world.monotonicMs()
+  let savedAtMs = beganAtMs
+  let tick = 0
+  return async (done: bigint): Promise<void> => {
+    const now = world.monotonicMs()
+    if (tick > 0 && now - savedAtMs < PROGRESS_EVERY_MS) return
+    savedAtMs = now
+    const tookMs = Math.round(now - beganAtMs)
+    const rate = tookMs > 0 ? (done * 1_000n) / BigInt(tookMs) : 0n
+    const eta_seconds = rate > 0n ? (total - done + rate - 1n) / rate : null
+    const progress: Progress = { attempt, tick: ++tick, done, total, rate, eta_seconds }
+    await saveProgress(database.sql, id, progress)
+  }
+}
+
+/**
+ * The position up to which the file is complete: the checkpoint of the read model, or before its first parked event. The
+ * rows of other keys may be newer than that.
+ */
+const completeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
+  const asOf = await positionOf(sql, name)
+  const [held] = await sql<{ position: bigint | null }>(
+    `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
+    [name, tenant],
+  )
+  const first = held?.position ?? null
+  return first === null || first > asOf ? asOf : first - 1n
+}
+
+/**
+ * Writes the whole file as of one moment: the rows and the position are read in one snapshot. Memory holds a batch of rows,
+ * the buffer of the format and a chunk at most. Throws when the signal aborts.
+ */
+export const writeExportFile = async (
+  dependencies: ExportDependencies,
+  exportAttempt: ExportAttempt,
+  signal: AbortSignal,
+): Promise<FileSummary> => {
+  const { database, formats } = dependencies
+  const { terms, tenant } = exportAttempt
+  const source = sources[terms.resource]
+  const selection = { tenant, filters: terms.filters }
+  return database.snapshot(async ({ sql, batches }) => {
+    const upTo = await completeUpTo(sql, source, tenant)
+    const counting = source.count(selection)
+    const [counted] = await sql<{ count: bigint }>(counting.text, counting.values)
+    const report = progressOf(dependencies, exportAttempt, counted?.count ?? 0n)
+    const sink = fileSink(database.sql, exportAttempt)
+    const writer = formats[terms.format](source.columns)
+    let rowCount = 0
+    await report(0n)
+    for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
+      signal.throwIfAborted()
+      await sink.write(writer.write(rows.map(source.view)))
+      rowCount += rows.length
+      await report(BigInt(rowCount))
+    }
+    signal.throwIfAborted()
+    await sink.write(writer.end())
+    const written = await sink.end()
+    return { ...written, row_count: rowCount, from_position: 0n, to_position: upTo }
+  })
+}

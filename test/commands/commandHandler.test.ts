@@ -1,0 +1,280 @@
+import { expect } from 'chai'
+import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
+import { Contended, createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { eventIdOf } from '../../src/commands/identifiers.ts'
+import { type EventStore, Unavailable } from '../../src/ports.ts'
+import type { InvoiceCommand } from '../../streams/invoice/index.ts'
+import { createMemoryLog, type MemoryLog, type OnStep } from '../support/memoryStore.ts'
+import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { approveInvoice, context, typesIn } from './fixtures.ts'
+
+const ORDER = id('ord')
+const STREAM = `order-${ORDER}`
+/** As many as `handle` tries before it gives up. */
+const ATTEMPTS = 12
+
+const change = (description: string) => ({ type: 'ChangeOrder' as const, description })
+const cancel = { type: 'CancelOrder' as const, reason: null }
+
+describe('handling a command', () => {
+  let log: MemoryLog
+  let world: VirtualWorld
+  let ledger: Ledger
+
+  const ledgerOf = (onStep?: OnStep): Ledger => createLedger(log.open(onStep), world)
+  const create = (of = ledger) =>
+    handle(of, orderEntity, ORDER, { command: createOrder, context: context(), isNew: true })
+  const describeAs = (text: string, of = ledger) =>
+    handle(of, orderEntity, ORDER, { command: change(text), context: context() })
+  const descriptionOf = async (of = ledger) => (await of.aggregates.load(orderEntity, ORDER)).row?.description
+
+  /** Runs `work` before the next `times` appends, as another process would. */
+  const meddling = (work: () => Promise<unknown>, times = 1): Ledger => {
+    let left = times
+    return ledgerOf(async ({ at }) => {
+      if (at !== 'append' || left === 0) return
+      left -= 1
+      await work()
+    })
+  }
+
+  beforeEach(() => {
+    log = createMemoryLog()
+    world = createVirtualWorld()
+    ledger = ledgerOf()
+  })
+
+  describe('that is accepted', () => {
+    it('appends its events and answers with the stream as it is then', async () => {
+      const created = await create()
+      expect(created).to.deep.include({ ok: true, revision: 0n, position: log.head() })
+      const changed = await describeAs('x')
+      expect(changed).to.deep.include({ ok: true, revision: 1n, position: log.head() })
+      expect(changed.ok && changed.row).to.include({ description: 'x', revision: 1n, state: 'open' })
+      expect(typesIn(log.events, STREAM)).to.deep.equal(['OrderCreated', 'OrderChanged'])
+    })
+
+    it('stores who, why, by what right and when, under ids that come from the command', async () => {
+      const asked = context({ traceparent: '00-a-b-01' })
+      await handle(ledger, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
+      expect(log.events[0]).to.deep.include({
+        id: eventIdOf(asked.commandId, ORDER, 0n),
+        metadata: {
+          tenant: 'acme',
+          subject: 'clerk',
+          client: 'shop',
+          authority: 'payments:write',
+          $correlationId: asked.correlationId,
+          $causationId: asked.commandId,
+          traceparent: '00-a-b-01',
+          at: '2026-01-01T00:00:00.000Z',
+          schemaVersion: 1,
+        },
+      })
+    })
+
+    it('says what caused it, where that is another event', async () => {
+      await handle(ledger, orderEntity, ORDER, {
+        command: createOrder,
+        context: context({ causationId: 'event-7' }),
+        isNew: true,
+      })
+      expect(log.events[0]?.metadata['$causationId']).to.equal('event-7')
+    })
+  })
+
+  it('that is refused appends nothing and names the reason', async () => {
+    expect(await describeAs('x')).to.deep.equal({ ok: false, rejected: 'resource_not_found' })
+    expect(log.events).to.deep.equal([])
+  })
+
+  it('that was carried out already appends nothing and answers with the stream as it is', async () => {
+    await create()
+    await describeAs('x')
+    expect(await describeAs('x')).to.deep.include({ ok: true, revision: 1n, position: log.head() })
+    expect(log.events).to.have.length(2)
+  })
+
+  it('that says the stream is new reads nothing first', async () => {
+    const steps: string[] = []
+    await create(ledgerOf(({ at }) => void steps.push(at)))
+    expect(steps).to.deep.equal(['append', 'appended'])
+  })
+
+  it('that wrongly says the stream is new is decided again on what is there', async () => {
+    await create()
+    expect(await create(ledgerOf())).to.deep.equal({ ok: false, rejected: 'concurrent_modification' })
+    expect(log.events).to.have.length(1)
+  })
+
+  describe('with If-Match', () => {
+    const onlyAt = (revision: bigint) => (row: { revision: bigint } | undefined) => row?.revision === revision
+    const cancelAt = (revision: bigint, of = ledger) =>
+      handle(of, orderEntity, ORDER, { command: cancel, context: context(), ifMatch: onlyAt(revision) })
+
+    beforeEach(() => create())
+
+    it('that holds is carried out', async () => {
+      expect(await cancelAt(0n)).to.deep.include({ ok: true, revision: 1n })
+    })
+
+    it('that does not hold is answered with the stream as it is, before the state is looked at', async () => {
+      await handle(ledger, orderEntity, ORDER, { command: cancel, context: context() })
+      const answer = await cancelAt(0n)
+      expect(answer.ok).to.equal(false)
+      expect('stale' in answer && answer.stale).to.deep.include({ revision: 1n })
+      expect(log.events).to.have.length(2)
+    })
+
+    it('that held when it was read loses the race, and is not tried again', async () => {
+      const other = ledgerOf()
+      const answer = await cancelAt(
+        0n,
+        meddling(() => describeAs('first', other)),
+      )
+      expect('stale' in answer && answer.stale.row).to.include({ description: 'first', revision: 1n, state: 'open' })
+      expect(typesIn(log.events, STREAM)).to.deep.equal(['OrderCreated', 'OrderChanged'])
+      expect(world.slept).to.deep.equal([])
+    })
+
+    describe('that loses against a version which cannot be read yet', () => {
+      /** Another process cancels behind the first read; every read shows only the first event, `unreadable` times. */
+      const hiding = (unreadable: number): Ledger => {
+        const whole = log.open()
+        let left = unreadable
+        let isCancelled = false
+        const store: EventStore = {
+          ...whole,
+          append: async (...asked) => {
+            if (!isCancelled) await handle(ledger, orderEntity, ORDER, { command: cancel, context: context() })
+            isCancelled = true
+            return whole.append(...asked)
+          },
+          async *readStream(stream, options) {
+            const hidden = isCancelled && left > 0
+            if (hidden) left -= 1
+            for await (const event of whole.readStream(stream, options))
+              if (!hidden || event.revision === 0n) yield event
+          },
+        }
+        return createLedger(store, world)
+      }
+
+      it('waits until it can be read, and names it', async () => {
+        const answer = await cancelAt(0n, hiding(3))
+        expect('stale' in answer && answer.stale).to.deep.include({ revision: 1n })
+        expect(world.slept).to.have.length(3)
+      })
+
+      it('says that it may be tried again, when it cannot be read in time', async () => {
+        const failure = await cancelAt(0n, hiding(1_000)).catch((error: unknown) => error)
+        expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'none' })
+      })
+    })
+  })
+
+  describe('that races', () => {
+    beforeEach(() => create())
+
+    it('with another process is decided again on the newer state', async () => {
+      const other = ledgerOf()
+      const mine = meddling(() => handle(other, orderEntity, ORDER, { command: cancel, context: context() }))
+      expect(await describeAs('late', mine)).to.deep.equal({
+        ok: false,
+        rejected: 'order_state_conflict',
+        params: { state: 'cancelled' },
+      })
+    })
+
+    it('with one change after another gets through, and pauses a little longer each time', async () => {
+      const other = ledgerOf()
+      let n = 0
+      const mine = meddling(() => describeAs(`other ${(n += 1)}`, other), 5)
+      expect(await describeAs('mine', mine)).to.deep.include({ ok: true, revision: 6n })
+      expect(world.slept).to.have.length(5)
+      for (const [attempt, timeMs] of world.slept.entries()) expect(timeMs).to.be.at.most(5 * 2 ** (attempt + 1))
+      expect(await descriptionOf()).to.equal('mine')
+    })
+
+    it('is not refused for a state that this process has cached and another has changed', async () => {
+      await approveInvoice(ledger)
+      const pay = { payment_id: id('pay'), amount: 100n, currency: 'USD', settlement: 'deferred' as const }
+      const send = (of: Ledger, command: InvoiceCommand) =>
+        handle(of, invoiceEntity, id('inv'), { command, context: context() })
+      await send(ledger, { type: 'PayInvoice', ...pay })
+      await send(ledgerOf(), { type: 'ReleasePayment', payment_id: pay.payment_id })
+      expect(await send(ledger, { type: 'VoidInvoice', reason: 'typo' })).to.deep.include({ ok: true })
+    })
+
+    it(`gives up after ${ATTEMPTS} attempts`, async () => {
+      const other = ledgerOf()
+      let n = 0
+      const mine = meddling(() => describeAs(`other ${(n += 1)}`, other), 1_000)
+      const failure = await describeAs('mine', mine).catch((error: unknown) => error)
+      expect(failure).to.be.instanceOf(Contended).and.to.include({ effect: 'none' })
+      expect(n).to.equal(ATTEMPTS)
+      expect(Math.max(...world.slept)).to.be.at.most(200)
+    })
+
+    it('within a process waits for its turn and never loses', async () => {
+      const texts = Array.from({ length: 50 }, (_, n) => `text ${n}`)
+      const answers = await Promise.all(texts.map(text => describeAs(text)))
+      expect(answers.map(answer => answer.ok && answer.revision)).to.deep.equal(texts.map((_, n) => BigInt(n + 1)))
+      expect(world.slept).to.deep.equal([])
+    })
+
+    it('with itself in ten processes gives each its own revision', async () => {
+      const ledgers = Array.from({ length: 10 }, () => ledgerOf(() => new Promise(resolve => setImmediate(resolve))))
+      const answers = await Promise.all(ledgers.map((of, n) => describeAs(`text ${n}`, of)))
+      const revisions = answers.map(answer => (answer.ok ? answer.revision : undefined))
+      expect(new Set(revisions)).to.deep.equal(new Set(ledgers.map((_, n) => BigInt(n + 1))))
+    })
+  })
+
+  describe('whose store does not answer', () => {
+    const failing = (at: string): Ledger => {
+      let failed = false
+      return ledgerOf(step => {
+        if (failed || step.at !== at) return
+        failed = true
+        throw new Unavailable('event store', at === 'appended' ? 'unknown' : 'none', undefined)
+      })
+    }
+    const failureOf = (promise: Promise<unknown>) =>
+      promise.then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+
+    it('says so, and was not done', async () => {
+      await create()
+      expect(await failureOf(describeAs('x', failing('append')))).to.include({ effect: 'none' })
+      expect(log.events).to.have.length(1)
+    })
+
+    it('says that the effect is unknown, and the next command sees what was done', async () => {
+      await create()
+      const mine = failing('appended')
+      expect(await failureOf(describeAs('x', mine))).to.include({ effect: 'unknown' })
+      expect(await describeAs('x', mine)).to.deep.include({ ok: true, revision: 1n })
+      expect(log.events).to.have.length(2)
+    })
+
+    it('is done once when the same command is sent again', async () => {
+      const asked = context()
+      const send = (of: Ledger) => handle(of, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
+      expect(await failureOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
+      expect(await send(ledgerOf())).to.deep.include({ ok: true, revision: 0n, position: log.head() })
+      expect(log.events).to.have.length(1)
+    })
+
+    it('lets those go on that wait for their turn', async () => {
+      await create()
+      const mine = failing('append')
+      const [first, second] = await Promise.allSettled([describeAs('a', mine), describeAs('b', mine)])
+      expect([first.status, second.status]).to.deep.equal(['rejected', 'fulfilled'])
+      expect(await descriptionOf()).to.equal('b')
+    })
+  })
+})

@@ -1,0 +1,130 @@
+import { expect } from 'chai'
+import { orderEntity } from '../../src/commands/entities.ts'
+import { asOneCommand } from '../../src/commands/durableEffect.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
+import { raise } from '../../src/commands/invoices.ts'
+import { pay } from '../../src/commands/payments.ts'
+import { refund } from '../../src/commands/refunds.ts'
+import { settle } from '../../src/commands/settlements.ts'
+import { Unavailable } from '../../src/ports.ts'
+import { createOrder, id } from '../streams/samples.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { approveInvoice, context, newPayment } from './fixtures.ts'
+
+/** A store that disappears at any step of a command: "no effect" is only said where there is none. */
+
+const STEPS_MAX = 40
+const EXPIRES = '2026-02-01T00:00:00.000Z'
+const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'any' }
+const keyed = { scope, key: 'k', secret: Buffer.alloc(32, 1) }
+
+const invoiceOf = (claimed: boolean) => ({
+  id: idOfKey('inv', keyed),
+  order_id: id('ord'),
+  due_date: '2026-03-01',
+  metadata: {},
+  claim: claimed ? newIdempotencyRecord(keyed, { order_id: id('ord') }, EXPIRES) : null,
+})
+
+const deferred = newPayment('p', { settlement: 'deferred', reference: 'R' })
+const immediate = newPayment('p', { reference: 'R' })
+const refundOf = {
+  id: idOfKey('rfd', keyed),
+  payment_id: immediate.id,
+  amount: 400n,
+  reason: 'broken',
+  claim: newIdempotencyRecord(keyed, { payment_id: immediate.id, amount: 400 }, EXPIRES),
+}
+
+type Case = {
+  readonly before: (ledger: Ledger) => Promise<unknown>
+  readonly run: (ledger: Ledger) => Promise<unknown>
+}
+
+const order = (ledger: Ledger) =>
+  handle(ledger, orderEntity, id('ord'), { command: createOrder, context: context(), isNew: true })
+const invoice = (ledger: Ledger) => approveInvoice(ledger)
+const paid =
+  (payment: typeof immediate) =>
+  async (ledger: Ledger): Promise<void> => {
+    await approveInvoice(ledger)
+    await pay(ledger, payment, context())
+  }
+
+const commands: Readonly<Record<string, Case>> = {
+  'a payment': { before: invoice, run: ledger => pay(ledger, immediate, context()) },
+  'a refund': { before: paid(immediate), run: ledger => refund(ledger, refundOf, context()) },
+  'a settlement': {
+    before: paid(deferred),
+    run: ledger => settle(ledger, deferred.id, { type: 'SettlePayment' }, context()),
+  },
+  'a failure': {
+    before: paid(deferred),
+    run: ledger => settle(ledger, deferred.id, { type: 'FailPayment', code: 'declined' }, context()),
+  },
+  'an invoice with a key': { before: order, run: ledger => raise(ledger, invoiceOf(true), context()) },
+  'an invoice without a key': { before: order, run: ledger => raise(ledger, invoiceOf(false), context()) },
+}
+
+/** A process whose store is there for so many steps, and then no longer. */
+const losing = (log: MemoryLog, steps: number): Ledger => {
+  let left = steps
+  const lose = (at: string): void => {
+    left -= 1
+    if (left < 0 && at !== 'appended') throw new Unavailable('event store', 'none', undefined)
+  }
+  return createLedger(
+    log.open(({ at }) => lose(at)),
+    createVirtualWorld(),
+  )
+}
+
+const failureOf = (ledger: Ledger, { run }: Case): Promise<unknown> =>
+  asOneCommand(ledger, run).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describe('a command whose store disappears', () => {
+  for (const [name, command] of Object.entries(commands))
+    it(`says that it had no effect only when it had none: ${name}`, async () => {
+      const told = new Set<string>()
+      for (let steps = 0; steps < STEPS_MAX; steps += 1) {
+        const log = createMemoryLog()
+        await command.before(createLedger(log.open(), createVirtualWorld()))
+        const before = log.events.length
+        const failure = await failureOf(losing(log, steps), command)
+        if (failure === undefined) continue
+        if (!(failure instanceof Unavailable)) throw new Error(`lost at step ${steps}`, { cause: failure })
+        told.add(failure.effect)
+        expect(failure.effect, `lost at step ${steps}`).to.equal(log.events.length > before ? 'unknown' : 'none')
+        const retried = await asOneCommand(createLedger(log.open(), createVirtualWorld()), command.run)
+        expect(retried, `retried after step ${steps}`).to.not.have.property('ok', false)
+      }
+      // A payment that is claimed is never a failure: its caller is told that it is under way.
+      expect([...told]).to.include('none')
+      if (name !== 'a payment') expect([...told]).to.include('unknown')
+    })
+
+  it('does not say so of a retry either, once it has seen that the key was used', async () => {
+    const log = createMemoryLog()
+    const healthy = createLedger(log.open(), createVirtualWorld())
+    await paid(immediate)(healthy)
+    // The claim of the first attempt is durable, and nothing else of it.
+    const first = await failureOf(losing(log, 3), { before: order, run: ledger => refund(ledger, refundOf, context()) })
+    expect(first).to.include({ effect: 'unknown' })
+    const length = log.events.length
+    const effects = new Map<number, unknown>()
+    for (let steps = 0; steps < STEPS_MAX; steps += 1) {
+      const failure = await failureOf(losing(log, steps), {
+        before: order,
+        run: ledger => refund(ledger, refundOf, context()),
+      })
+      if (log.events.length > length) break
+      effects.set(steps, failure instanceof Unavailable && failure.effect)
+    }
+    expect([...effects.values()].at(-1), 'the last step before it went on').to.equal('unknown')
+  })
+})

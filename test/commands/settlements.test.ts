@@ -1,0 +1,92 @@
+import { expect } from 'chai'
+import { invoiceEntity } from '../../src/commands/entities.ts'
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
+import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
+import { followSettlement, settle } from '../../src/commands/settlements.ts'
+import { recordedOf } from '../../src/commands/storedEvents.ts'
+import { payment as paymentAggregate } from '../../streams/payment/index.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { id } from '../streams/samples.ts'
+import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
+import { type Chances, createScheduler } from './scheduler.ts'
+
+/** A settler who speaks while the payment is still on its way to its outcome. */
+
+const SEEDS = 200
+const VERDICTS = [{ type: 'SettlePayment' }, { type: 'FailPayment', code: 'card_declined' }] as const
+
+type Verdict = (typeof VERDICTS)[number]
+
+/** Recovery as the settlement process does it after a crash. */
+const recover = async (log: MemoryLog, payment: NewPayment): Promise<Ledger> => {
+  const ledger = createLedger(log.open(), createVirtualWorld())
+  await finish(ledger, payment.id, context())
+  const events = log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
+  for (const { event } of events.map(stored => recordedOf(paymentAggregate.codec, stored)))
+    if ((event.type === 'PaymentSucceeded' || event.type === 'PaymentFailed') && event.data.settlement === 'deferred')
+      await followSettlement(
+        ledger,
+        payment.id,
+        { terms: event.data, failed: event.type === 'PaymentFailed' },
+        context(),
+      )
+  return ledger
+}
+
+const play = async (seed: number, payment: NewPayment, verdict: Verdict, chances: Chances) => {
+  const log = createMemoryLog()
+  await approveInvoice(createLedger(log.open(), createVirtualWorld()))
+  const scheduler = createScheduler(log, seed, chances)
+  const told: boolean[] = []
+  const drivers = [pay(scheduler.process(), payment, context()), pay(scheduler.process(), payment, context())]
+  const settlers = Array.from({ length: 3 }, async () => {
+    told.push((await settle(scheduler.process(), payment.id, verdict, context())).ok)
+  })
+  await scheduler.run([...drivers, ...settlers])
+  const ledger = await recover(log, payment)
+  const { state: invoice } = await ledger.aggregates.load(invoiceEntity, id('inv'))
+  if (invoice.status === 'none') throw new Error('It was raised.')
+  const types = typesIn(log.events, `payment-${payment.id}`)
+  return { types, isTold: told.includes(true), amounts: [invoice.paid, invoice.pending], ledger }
+}
+
+const AFTER = { SettlePayment: 'PaymentSucceeded', FailPayment: 'PaymentFailed' } as const
+
+/** All that may have come of it: the types of the payment's events, with the amounts of the invoice. */
+const outcomesOf = (settlement: 'immediate' | 'deferred', verdict: Verdict) => {
+  const begun = 'PaymentInitiated'
+  if (settlement === 'immediate') return [{ types: [begun, 'PaymentSucceeded'], amounts: [1000n, 0n] }]
+  const settled = { types: [begun, 'PaymentAccepted', AFTER[verdict.type]] }
+  const isPaid = verdict.type === 'SettlePayment'
+  return [
+    { types: [begun, 'PaymentAccepted'], amounts: [0n, 1000n] },
+    { ...settled, amounts: [isPaid ? 1000n : 0n, 0n] },
+  ]
+}
+
+describe('a settler who does not wait for the payment', function () {
+  this.timeout(60_000)
+
+  for (const settlement of ['immediate', 'deferred'] as const)
+    for (const verdict of VERDICTS)
+      for (const [how, chances] of Object.entries({
+        'in any order of steps': { crash: 0, lostAck: 0 },
+        'with processes that die anywhere': { crash: 0.05, lostAck: 0.1 },
+      }))
+        it(`changes an accepted deferred payment and nothing else: ${settlement}, ${verdict.type}, ${how}`, async () => {
+          const payment = newPayment('k', { settlement, reference: 'R' })
+          let settled = 0
+          for (let seed = 1; seed <= SEEDS; seed += 1) {
+            const { types, amounts, isTold, ledger } = await play(seed, payment, verdict, chances)
+            // Every process may have ended before the claim.
+            if (types.length === 0) continue
+            expect(outcomesOf(settlement, verdict), `seed ${seed}`).to.deep.include({ types, amounts })
+            if (isTold) expect(types.at(-1), `seed ${seed}`).to.equal(AFTER[verdict.type])
+            if (types.length > 2) settled += 1
+            const replayed = await pay(ledger, payment, context())
+            expect(replayed.kind, `the replay of the key, seed ${seed}`).to.equal('replayed')
+          }
+          expect(settled > 0, 'some settlers came in time').to.equal(settlement === 'deferred')
+        })
+})

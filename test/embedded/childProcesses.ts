@@ -1,0 +1,77 @@
+/** Processes for the tests of this folder: started, observed, and always ended. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export { removeFolder } from '../support/folders.ts'
+
+export const POSTGRES = join(import.meta.dirname, '../../src/embedded/postgres/postgres.ts')
+
+export type Program = {
+  readonly process: ChildProcess
+  readonly pid: number
+  /** The lines of stdout until `ready`; rejects if the process ends first. */
+  readonly ready: Promise<readonly string[]>
+  readonly exited: Promise<{ code: number | null; stderr: string }>
+}
+
+const started = new Set<ChildProcess>()
+
+/** Runs a program with Node. Its stdin is a pipe, as for the service's child processes. */
+export const runProgram = (args: readonly string[], command: readonly string[] = [process.execPath]): Program => {
+  const [program = process.execPath, ...before] = command
+  const child = spawn(program, [...before, ...args], { stdio: 'pipe' })
+  started.add(child)
+  let stdout = ''
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => void (stderr += text))
+  const exited = new Promise<{ code: number | null; stderr: string }>(resolve =>
+    child.once('close', code => {
+      started.delete(child)
+      resolve({ code, stderr })
+    }),
+  )
+  const ready = new Promise<readonly string[]>((resolve, reject) => {
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      const lines = stdout.split('\n')
+      if (lines.includes('ready')) resolve(lines.slice(0, lines.indexOf('ready')))
+    })
+    void exited.then(({ stderr }) => reject(new Error(`ended before it was ready: ${stderr}`)))
+  })
+  ready.catch(() => undefined)
+  return { process: child, pid: child.pid ?? 0, ready, exited }
+}
+
+export const runPostgres = (dataDir: string, ...more: readonly string[]): Program =>
+  runProgram([POSTGRES, '--data-dir', dataDir, ...more])
+
+/** Ends processes that a failed test left running. Closing stdin does not end a program without `--with-parent`. */
+export const endPrograms = async (): Promise<void> => {
+  for (const child of started) {
+    child.kill('SIGCONT')
+    child.kill('SIGTERM')
+  }
+  for (let waited = 0; started.size > 0 && waited < 100; waited++) await sleep(100)
+  for (const child of started) child.kill('SIGKILL')
+}
+
+export const temporaryFolder = async (): Promise<string> => await mkdtemp(join(tmpdir(), 'ledger-test-'))
+
+/** The pids of living processes (not zombies) whose command line contains `text`. */
+export const pidsOf = async (text: string): Promise<readonly number[]> => {
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+  const commands = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return pids.filter((_, i) => commands[i]?.includes(text))
+}
+
+export const until = async (holds: () => Promise<boolean> | boolean, maxMs = 30_000): Promise<void> => {
+  const deadline = performance.now() + maxMs
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`still not so after ${maxMs} ms: ${holds.toString()}`)
+    await sleep(25)
+  }
+}

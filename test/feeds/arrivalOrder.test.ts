@@ -1,0 +1,195 @@
+import { expect } from 'chai'
+import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
+import { forgetLog } from '../../src/commands/logIdentity.ts'
+import { adoptReadersPlaces } from '../../src/commands/readerPositions.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
+import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
+import type { Database, StoredEvent } from '../../src/ports.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import type { MemoryLog } from '../support/memoryStore.ts'
+import { createReports, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
+
+const TENANT = 'acme'
+const BEGINNING = placeBefore(0n)
+const PAGE = 7
+
+type Read = { readonly ids: string[]; readonly at: FeedPlace }
+
+describe('a reader of the facts, while the projector parks and replays events,', function () {
+  this.timeout(60_000)
+  let postgres: TestPostgres
+  let log: MemoryLog
+  let database: Database
+
+  before(async () => {
+    postgres = await startTestPostgres()
+  })
+  after(() => postgres.stop())
+  beforeEach(async () => {
+    log = await fillLog(6)
+    database = await postgres.ledgerDatabase()
+  })
+
+  /** Follows the cursor from a position to the tail, as GET /events and its stream do. */
+  const readFrom = async (from: FeedPlace): Promise<Read> => {
+    const ids: string[] = []
+    for (let at = from; ; ) {
+      const { text, values } = factsPage({ tenant: TENANT, after: at, limit: PAGE })
+      const rows = await database.sql<FactsPageRow>(text, values)
+      if (rows.length === 0) return { ids, at }
+      ids.push(...rows.flatMap(({ event }) => (event ? [event.id] : [])))
+      at = rows.at(-1) ?? at
+    }
+  }
+  const projector = (on = database) =>
+    projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
+  /** The ids of all facts, in the order of the log, by a projector that parks nothing. */
+  const allFacts = async (of: MemoryLog): Promise<string[]> => {
+    const whole = database
+    database = await postgres.ledgerDatabase()
+    await feedAll(projector(), of)
+    const { ids } = await readFrom(BEGINNING)
+    database = whole
+    return ids
+  }
+  const keyOf = ({ stream }: StoredEvent): string => stream.slice(stream.indexOf('-') + 1)
+  /** The stream of an invoice with two facts: approved and paid. */
+  const victim = (): StoredEvent => log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
+  /** Makes an event of a stream undecodable, so that it and the later ones of the stream are parked. */
+  const poisoned = (stream: string): MemoryLog => {
+    const at = log.events.findIndex(event => event.stream === stream && event.revision === 1n)
+    const events = log.events.with(at, { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' })
+    return { ...log, events }
+  }
+  const factsOf = async (stream: string): Promise<string[]> => {
+    const ids = new Set(log.events.filter(event => event.stream === stream).map(({ id }) => id))
+    return (await allFacts(log)).filter(id => ids.has(id))
+  }
+  /** The operator's replay of the parked events, after the cause is repaired. */
+  const replay = async (key: string): Promise<void> => {
+    const stop = new AbortController()
+    const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
+    const running = runFeeds('arrivals', [projector()], dependencies, stop.signal)
+    await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
+    stop.abort()
+    await running
+  }
+
+  it('reads every other fact in the order of the log while a batch with an undecodable event is written', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    const expected = (await allFacts(log)).filter(id => !own.includes(id))
+    let read: Read = { ids: [], at: BEGINNING }
+    const follow = async (): Promise<void> => {
+      const next = await readFrom(read.at)
+      read = { ids: [...read.ids, ...next.ids], at: next.at }
+    }
+    // A reader reads after every transaction, committed or not.
+    const watched: Database = {
+      ...database,
+      transaction: work => database.transaction(work).finally(follow),
+    }
+    await feedAll(projector(watched), poisoned(stream))
+    await follow()
+    expect(read.ids).to.deep.equal(expected)
+  })
+
+  it('reads parked facts after their replay, at the tail, in the order of their key', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await replay(keyOf(victim()))
+    const late = await readFrom(early.at)
+    expect(own.length).to.be.greaterThan(1)
+    expect(late.ids).to.deep.equal(own)
+    // A reader that begins later is given the same facts in the same order, each once.
+    expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...late.ids])
+  })
+
+  it('continues from the same position after a rebuild of the table', async () => {
+    const { stream } = victim()
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await replay(keyOf(victim()))
+    const whole = await readFrom(BEGINNING)
+    await database.sql('truncate facts_v1')
+    await database.sql('update checkpoints set position = -1')
+    const half = log.events.length / 2
+    await feedAll(projector(), { ...log, events: log.events.slice(0, half) }, 9)
+    // A late fact becomes visible after all facts before its arrival.
+    expect((await readFrom(early.at)).ids).to.deep.equal([])
+    await feedAll(projector(), log, 9)
+    expect((await readFrom(early.at)).ids).to.deep.equal(whole.ids.slice(early.ids.length))
+    expect((await readFrom(BEGINNING)).ids).to.deep.equal(whole.ids)
+  })
+
+  it('misses no fact that was replayed during a rebuild of the table', async () => {
+    const { stream } = victim()
+    const own = await factsOf(stream)
+    await feedAll(projector(), poisoned(stream))
+    const early = await readFrom(BEGINNING)
+    await database.sql('truncate facts_v1')
+    await database.sql('update checkpoints set position = -1')
+    const last = log.events.findLast(event => event.stream === stream)?.position ?? 0n
+    // The replay comes while the new table holds no more than the facts up to the parked ones.
+    const events = poisoned(stream).events.filter(({ position }) => position <= last)
+    const half = { ...log, events }
+    await feedAll(projector(), half)
+    const stop = new AbortController()
+    const run = await projector().beginRun(2n, stop.signal)
+    const serving = run.background?.()
+    await until(async () => (await parkedSummary(database.sql)).length === 0)
+    stop.abort()
+    await serving
+    expect(await positionOf(database.sql, 'facts_v1')).to.equal(last)
+    await feedAll(projector(), log, 9, 3n)
+    expect((await readFrom(early.at)).ids).to.deep.equal(own)
+  })
+
+  describe('when every table is made anew from the log', () => {
+    const reset = () => database.transaction(forgetLog)
+
+    it('misses nothing that was parked until then', async () => {
+      const { stream } = victim()
+      const own = await factsOf(stream)
+      await feedAll(projector(), poisoned(stream))
+      const early = await readFrom(BEGINNING)
+      await reset()
+      await feedAll(projector(), log)
+      expect((await readFrom(early.at)).ids).to.deep.equal(own)
+      expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...own])
+    })
+
+    it('misses nothing that came late and that it has not read yet', async () => {
+      const { stream } = victim()
+      await feedAll(projector(), poisoned(stream))
+      const early = await readFrom(BEGINNING)
+      await replay(keyOf(victim()))
+      const late = await readFrom(early.at)
+      await reset()
+      await feedAll(projector(), log)
+      expect((await readFrom(early.at)).ids).to.deep.equal(late.ids)
+    })
+
+    it('begins anew on another log, and on a log that ends before the place', async () => {
+      await feedAll(projector(), poisoned(victim().stream))
+      for (const [of, head] of [
+        ['another log', log.head()],
+        ['this log', 1n],
+      ] as const) {
+        await database.sql(`insert into log_identity (id, log) values (1, 'this log') on conflict do nothing`)
+        await database.sql('insert into facts_head (id, position) values (1, 2) on conflict do nothing')
+        await reset()
+        expect(await database.sql('select from facts_head')).to.have.length(1)
+        await adoptReadersPlaces(database.sql, of, head)
+        expect(await database.sql('select from facts_head')).to.have.length(0)
+        expect(await database.sql('select from late_facts')).to.have.length(0)
+      }
+    })
+  })
+})

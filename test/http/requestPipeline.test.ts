@@ -1,0 +1,143 @@
+import { expect } from 'chai'
+import { anOrder, type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
+import { pay, wordsOf } from '../support/client.ts'
+import { sharedService, type TestService } from '../support/service.ts'
+
+const TENANT = 'pipeline'
+const SUFFIX = '00000000000000000000000000'
+
+describe('the request pipeline', function () {
+  this.timeout(30_000)
+  let service: TestService
+  let client: Client
+  let nobody: Client
+  before(async () => {
+    service = await sharedService()
+    nobody = clientOf(service.api)
+    client = clientOf(service.api, await service.token({ tenant: TENANT }))
+  })
+
+  describe('authenticates', () => {
+    it('and says how to tell', async () => {
+      for (const [headers, code] of [
+        [{}, 'unauthenticated'],
+        [{ authorization: '' }, 'token_invalid'],
+        [{ authorization: 'Bearer' }, 'token_invalid'],
+        [{ authorization: 'Bearer a.b.c' }, 'token_invalid'],
+        [{ authorization: 'Bearer one two' }, 'token_invalid'],
+        [{ authorization: 'Basic YTpi' }, 'token_invalid'],
+        [{ 'x-api-key': 'lk_test_x_y_z' }, 'api_key_invalid'],
+      ] as const) {
+        const answer = await nobody.get('/orders', headers)
+        expect(answer.body, JSON.stringify(headers)).to.include({ status: 401, code })
+        expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
+      }
+    })
+
+    it('and takes one credential at most', async () => {
+      const answer = await client.get('/orders', { 'x-api-key': 'lk_test_x_y_z' })
+      expect(answer.body).to.include({ status: 400, code: 'multiple_credentials' })
+    })
+
+    it('before any other check', async () => {
+      const raw = '{"broken'
+      const answers = [
+        await nobody.request('POST', '/orders', { raw }),
+        await nobody.request('POST', '/payments', { raw, headers: { 'api-version': '1999-01-01' } }),
+        await nobody.get(`/orders/nonsense?x=1`),
+        await nobody.post(`/invoices/inv_${SUFFIX}:approve`, {}),
+      ]
+      for (const { body } of answers) expect(body).to.include({ status: 401, code: 'unauthenticated' })
+    })
+
+    it('and whether they may, each operation by its own scope', async () => {
+      const one = (scope: string) =>
+        service.token({ tenant: TENANT, scopes: [scope] }).then(token => clientOf(service.api, token))
+      const writer = await one('orders:write')
+      expect((await writer.post('/orders', anOrder())).status).to.equal(201)
+      const reader = await one('orders:read')
+      const ifMatch = { headers: { 'if-match': '*' } }
+      for (const [who, method, path] of [
+        [writer, 'GET', '/orders'],
+        [writer, 'GET', `/orders/ord_${SUFFIX}`],
+        [reader, 'POST', '/orders'],
+        [reader, 'DELETE', `/orders/ord_${SUFFIX}`],
+        [reader, 'POST', `/orders/ord_${SUFFIX}:cancel`],
+        [reader, 'GET', '/invoices'],
+        [writer, 'POST', '/invoices'],
+        [await one('invoices:write'), 'POST', `/invoices/inv_${SUFFIX}:approve`],
+        [await one('invoice:approve'), 'POST', `/invoices/inv_${SUFFIX}:void`],
+        [await one('payments:read'), 'POST', '/payments'],
+        [await one('payments:write'), 'GET', '/payments'],
+        [await one('payments:write'), 'GET', `/operations/op_${SUFFIX}`],
+        [reader, 'GET', '/events'],
+      ] as const) {
+        const { body } = await who.request(method, path, { ...ifMatch, ...(method === 'POST' ? { body: {} } : {}) })
+        expect(body, `${method} ${path}`).to.include({ status: 403, code: 'insufficient_scope' })
+      }
+    })
+
+    it('by the credential alone', async () => {
+      const order = await client.post('/orders', anOrder())
+      expect(order.body).to.include({ tenant_id: TENANT, created_by: 'tester' })
+      const said = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
+      expect(said.body).to.include({ status: 400, code: 'validation_failed' })
+    })
+  })
+
+  it('matches ids exactly: a malformed id is 404 like a missing one', async () => {
+    const { body: order } = await client.post('/orders', anOrder())
+    const missing = await client.get(`/orders/ord_${SUFFIX}`)
+    expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
+    for (const id of ['x', `inv_${SUFFIX}`, order.id.toLowerCase(), `${order.id}%00`, `..%2f${order.id}`])
+      expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
+  })
+
+  it('serves one API version, and names it', async () => {
+    const version = '2026-11-01'
+    for (const headers of [{}, { 'api-version': version }])
+      expect((await client.get('/orders?limit=1', headers)).headers.get('api-version')).to.equal(version)
+    const other = await client.get('/orders?limit=1', { 'api-version': '2026-11-02' })
+    expect(other.body).to.include({ status: 400, code: 'unsupported_api_version' })
+    expect(other.headers.get('api-version')).to.equal(version)
+  })
+
+  it('answers HEAD as it would answer GET, without the content', async () => {
+    const order = await client.post('/orders', anOrder())
+    for (const path of [
+      order.headers.get('location') ?? '',
+      '/orders?limit=1',
+      '/events?limit=1',
+      '/openapi.json',
+      '/livez',
+      `/orders/ord_${SUFFIX}`,
+    ]) {
+      const [head, get] = [await client.request('HEAD', path), await client.get(path)]
+      expect([head.status, head.text], path).to.deep.equal([get.status, ''])
+      for (const name of ['content-type', 'content-length', 'etag', 'cache-control'])
+        if (name !== 'content-length' || !path.includes('?'))
+          expect(head.headers.get(name), `${path} ${name}`).to.equal(get.headers.get(name))
+    }
+    const known = { headers: { 'if-none-match': order.headers.get('etag') ?? '' } }
+    expect((await client.request('HEAD', order.headers.get('location') ?? '', known)).status).to.equal(304)
+    const stream = await client.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })
+    expect([stream.status, stream.headers.get('content-type')]).to.deep.equal([200, 'text/event-stream'])
+  })
+
+  it('reveals no more than the problem', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const answers: Answer[] = [
+      await client.request('POST', '/orders', { raw: '{"a":' }),
+      await client.get('/nowhere?secret=hunter2'),
+      await client.get(`/orders?cursor=hunter2`),
+      await pay(client, aPayment(invoiceId, { amount: 10_000 })),
+      await nobody.get('/orders', { authorization: 'Bearer hunter2.hunter2.hunter2' }),
+    ]
+    for (const { status, text, body } of answers) {
+      expect(status).to.be.within(400, 499)
+      expect(text).not.to.match(/hunter2|node:|\.ts\b|\bat .+:\d+|select |postgres|\/work|Error:/)
+      expect(body.instance).not.to.include('?')
+      expect(body.retry.retryable).to.equal(false)
+    }
+  })
+})

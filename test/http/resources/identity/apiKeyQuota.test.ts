@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'chai'
+import { type Answer, type Client, clientOf, eventually, newKey } from '../../../support/client.ts'
+import { sharedService, type TestService } from '../../../support/service.ts'
+import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const MAX = 3
+const aKey = (given: object = {}) => ({ name: 'nightly', scopes: ['orders:read'], ...given })
+const outcome = ({ status, body }: Answer) => (status < 300 ? status : body.code)
+
+/** How many API keys a tenant may have that are neither revoked nor expired. */
+describe('API keys of a tenant', function () {
+  this.timeout(60_000)
+  let service: TestService
+  let tenant: string
+  let laterMs = 0
+  const started: Variant[] = []
+  before(async () => {
+    service = await sharedService()
+  })
+  beforeEach(() => {
+    tenant = `cap-${randomUUID().slice(0, 8)}`
+    laterMs = 0
+  })
+  after(async () => {
+    for (const variant of started) await variant.close()
+  })
+
+  const instance = async (): Promise<Client> => {
+    const variant = await startVariant(service, {
+      world: { now: () => Date.now() + laterMs },
+      authenticate: async () => ({ ...caller, tenant }),
+      services: right => ({ ...right, apiKeysPerTenantMax: MAX }),
+    })
+    started.push(variant)
+    return clientOf(variant.api)
+  }
+  const fill = async (client: Client, given: object = {}): Promise<string[]> => {
+    const answers = await Promise.all(Array.from({ length: MAX }, () => client.post('/api-keys', aKey(given))))
+    expect(answers.map(outcome)).to.deep.equal(Array.from({ length: MAX }, () => 201))
+    return answers.map(({ body }) => body.id)
+  }
+  /** Until the read model shows this many keys in this state. */
+  const shown = (client: Client, state: string, count: number) =>
+    eventually(async () => (await client.get(`/api-keys?state=${state}`)).body.items?.length === count)
+
+  it('are no more than the limit, of twenty requests at once on two instances', async () => {
+    const clients = [await instance(), await instance()]
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (clients[n % 2] as Client).post('/api-keys', aKey())),
+    )
+    const refused = answers.filter(({ status }) => status !== 201)
+    expect(refused).to.have.length(20 - MAX)
+    for (const { status, body, headers } of refused) {
+      expect([status, body.code, body.retry.retryable]).to.deep.equal([429, 'quota_exceeded', true])
+      expect(body.detail).to.equal(`The tenant has ${MAX} live API keys: revoke one, or wait until one has expired.`)
+      expect(Number(headers.get('retry-after'))).to.be.above(0)
+    }
+  })
+
+  it('are as many again when one is revoked', async () => {
+    const client = await instance()
+    const [first] = await fill(client)
+    await shown(client, 'active', MAX)
+    expect(outcome(await client.post('/api-keys', aKey()))).to.equal('quota_exceeded')
+    await client.request('DELETE', `/api-keys/${first}`)
+    await eventually(async () => outcome(await client.post('/api-keys', aKey())) === 201)
+    expect(outcome(await client.post('/api-keys', aKey()))).to.equal('quota_exceeded')
+  })
+
+  it('do not count when they have expired, and count again when they are renewed', async () => {
+    const client = await instance()
+    const [first, second] = await fill(client, { expires_in_days: 1 })
+    await shown(client, 'active', MAX)
+    laterMs = 2 * DAY_MS
+    expect(outcome(await client.post('/api-keys', aKey()))).to.equal(201)
+    expect(outcome(await client.post('/api-keys', aKey()))).to.equal(201)
+    const renewed = await Promise.all([first, second].map(id => client.post(`/api-keys/${id}:rotate`, {})))
+    expect(renewed.map(outcome)).to.have.members([200, 'quota_exceeded'])
+  })
+
+  it('can be rotated at the limit, and a repeated request is no other key', async () => {
+    const client = await instance()
+    const key = { 'idempotency-key': newKey() }
+    const first = await client.post('/api-keys', aKey(), key)
+    for (let n = 1; n < MAX; n++) expect(outcome(await client.post('/api-keys', aKey()))).to.equal(201)
+    expect(outcome(await client.post('/api-keys', aKey()))).to.equal('quota_exceeded')
+    expect((await client.post('/api-keys', aKey(), key)).text).to.equal(first.text)
+    expect(outcome(await client.post(`/api-keys/${first.body.id}:rotate`, {}))).to.equal(200)
+  })
+})

@@ -1,0 +1,104 @@
+import { createHmac } from 'node:crypto'
+import { expect } from 'chai'
+import type { TokenFault } from '../../src/identity/credentialRefusals.ts'
+import { openTokenVerifier, type TokenVerifier } from '../../src/identity/tokenVerifier.ts'
+import {
+  base64url,
+  claimsFor,
+  generateTestKey,
+  headerFor,
+  type Members,
+  signBytes,
+  signToken,
+  TEST_AUDIENCE,
+  type TestKey,
+} from '../support/tokens.ts'
+
+export const ISSUER = 'https://issuer.test/oauth'
+const NOW_MS = 1_800_000_000_000
+/** Unix seconds, at which the clock of these tests stands still. */
+export const NOW = NOW_MS / 1000
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** Another spelling of the same bytes: one of the unused bits of the last character is set. */
+export const nonCanonical = (segment: string): string => {
+  const last = ALPHABET.indexOf(segment.at(-1) ?? '')
+  expect(segment.length % 4, 'a segment without unused bits has one spelling').to.be.oneOf([2, 3])
+  return segment.slice(0, -1) + ALPHABET[last | 1]
+}
+
+export const withSegment = (token: string, index: number, change: (segment: string) => string): string =>
+  token
+    .split('.')
+    .map((segment, at) => (at === index ? change(segment) : segment))
+    .join('.')
+
+const generateKeys = async () => {
+  const [good, rsa, stranger, weak, p384, pss, plain] = await Promise.all([
+    generateTestKey('ES256'),
+    generateTestKey('RS256'),
+    generateTestKey('ES256'),
+    generateTestKey('RS256', { modulusLength: 1024 }),
+    generateTestKey('ES384'),
+    generateTestKey('PS256'),
+    generateTestKey('RS256'),
+  ])
+  const mislabelled: TestKey = { ...plain, publicJwk: { ...plain.publicJwk, alg: 'RS512' } }
+  // Many issuers leave `alg` out; then the key itself must tell what it is.
+  const { alg: _, ...unlabelled } = p384.publicJwk
+  return { good, rsa, stranger, weak, p384: { ...p384, publicJwk: unlabelled }, pss, mislabelled }
+}
+
+const claims = (changes: Members = {}): Members => claimsFor(ISSUER, changes, NOW_MS)
+
+/** An issuer with good and unfit keys, a verifier that knows them all but the stranger's, and hands to make odd tokens. */
+export const openForge = async () => {
+  const keys = await generateKeys()
+  const { good, rsa, weak, p384, pss, mislabelled } = keys
+  const jwksOf = (...published: readonly TestKey[]) => ({ keys: published.map(({ publicJwk }) => publicJwk) })
+  let published = jwksOf(good, rsa, p384, pss, mislabelled)
+  const verifier: TokenVerifier = await openTokenVerifier({
+    issuer: ISSUER,
+    audience: TEST_AUDIENCE,
+    fetchJwks: async () => published,
+    now: () => NOW_MS,
+  })
+  // With the short key it would not have opened.
+  published = jwksOf(good, rsa, weak, p384, pss, mislabelled)
+  const unsigned = (alg: string, signature: string, kid = good.kid): string =>
+    `${base64url(JSON.stringify(headerFor(good, { alg, kid })))}.${base64url(JSON.stringify(claims()))}.${signature}`
+  return {
+    keys,
+    verifier,
+    claims,
+    user: (changes: Members = {}): Members => claims({ sub: 'alice', client_id: 'web', exp: NOW + 900, ...changes }),
+    good: (changes: Members = {}, header: Members = {}): string => signToken(good, claims(changes), header),
+    withHeader: (header: string): string => signBytes(good, header, JSON.stringify(claims())),
+    withPayload: (payload: string | Uint8Array): string => signBytes(good, JSON.stringify(headerFor(good)), payload),
+    /** The text stands in the JSON as it is given, where a number would be. */
+    withExp: (text: string): string => JSON.stringify(claims({ exp: '@' })).replace('"@"', text),
+    unsigned,
+    hmacWithPublicKey: (): string => {
+      const pem = rsa.publicKey.export({ format: 'pem', type: 'spki' })
+      const input = unsigned('HS256', '', rsa.kid).slice(0, -1)
+      return `${input}.${createHmac('sha256', pem).update(input).digest('base64url')}`
+    },
+  }
+}
+
+export type Forge = Awaited<ReturnType<typeof openForge>>
+
+export type Vector = readonly [name: string, fault: TokenFault, token: (forge: Forge) => string]
+
+const told: Readonly<Partial<Record<TokenFault, string>>> = { missing: 'unauthenticated', expired: 'token_expired' }
+
+/** One test for each vector. The fault is compared too, so that no vector is refused for another reason than its own. */
+export const refusesAll = (forge: () => Forge, vectors: readonly Vector[]): void => {
+  for (const [name, fault, token] of vectors) {
+    it(`refuses ${name}`, async () => {
+      const outcome = await forge().verifier.verify(token(forge()))
+      expect(outcome).to.deep.equal({ refused: told[fault] ?? 'token_invalid', fault })
+    })
+  }
+}

@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
+import {
+  claimsFor,
+  generateTestKey,
+  signToken,
+  startTestIssuer,
+  TEST_AUDIENCE,
+  type TestIssuer,
+  type TestKey,
+} from '../support/tokens.ts'
+
+const rejection = async (work: Promise<unknown>): Promise<string> =>
+  await work.then(
+    () => 'nothing was thrown',
+    (error: Error) => error.message,
+  )
+
+describe('identity: the token verifier', () => {
+  let key: TestKey
+  let issuer: TestIssuer
+
+  beforeEach(async () => {
+    key = await generateTestKey()
+    issuer = await startTestIssuer(key)
+  })
+
+  afterEach(async () => await issuer.close())
+
+  const open = async (changes: Partial<TokenVerifierOptions> = {}) =>
+    await openTokenVerifier({ issuer: issuer.issuer, audience: TEST_AUDIENCE, ...changes })
+
+  it('refuses to open without issuer, audience or keys, and names the setting', async () => {
+    expect(await rejection(open({ issuer: '' }))).to.contain('OIDC_ISSUER')
+    expect(await rejection(open({ issuer: ' ' }))).to.contain('OIDC_ISSUER')
+    expect(await rejection(open({ issuer: 'issuer' }))).to.contain('OIDC_ISSUER')
+    expect(await rejection(open({ audience: '' }))).to.contain('OIDC_AUDIENCE')
+    issuer.publish()
+    expect(await rejection(open())).to.contain('OIDC_ISSUER')
+    issuer.publish(await generateTestKey('ES384'))
+    expect(await rejection(open())).to.contain('OIDC_ISSUER')
+  })
+
+  it('finds the keys of an issuer over HTTP, by its metadata', async () => {
+    const verifier = await open()
+    expect(await verifier.verify(signToken(key, claimsFor(issuer.issuer)))).to.have.property('tenant', 'acme')
+    expect(issuer.fetches()).to.equal(1)
+    verifier.close()
+  })
+
+  it('refuses the keys of an issuer whose metadata names another one', async () => {
+    const elsewhere = issuer.issuer.replace('127.0.0.1', 'localhost')
+    const faults: unknown[] = []
+    const verifier = await open({ issuer: elsewhere, onKeysUnreachable: fault => faults.push(fault) })
+    expect(await verifier.verify(signToken(key, claimsFor(elsewhere)))).to.have.property('refused', 'keys_unavailable')
+    expect(faults).to.have.length.above(0)
+    verifier.close()
+  })
+
+  it('refuses a cached token as expired after its time and the leeway', async () => {
+    let nowMs = Date.now()
+    const verifier = await open({ now: () => nowMs })
+    const token = signToken(key, claimsFor(issuer.issuer, {}, nowMs))
+    expect(await verifier.verify(token)).to.have.property('subject')
+    nowMs += 329_000
+    expect(await verifier.verify(token)).to.have.property('subject')
+    nowMs += 2000
+    expect(await verifier.verify(token)).to.have.property('refused', 'token_expired')
+    verifier.close()
+  })
+
+  it('gives no false refusal over real HTTP while the issuer rotates under steady verification', async function () {
+    this.timeout(30_000)
+    const verifier = await open()
+    const outcomes = new Map<string, number>()
+    const state = { current: key, rotating: true }
+    const verifySteadily = async (): Promise<void> => {
+      while (state.rotating) {
+        const verified = await verifier.verify(signToken(state.current, claimsFor(issuer.issuer)))
+        const outcome = 'refused' in verified ? verified.fault : 'ok'
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+        await sleep(5)
+      }
+    }
+    const steady = [verifySteadily(), verifySteadily(), verifySteadily()]
+    for (let rotation = 0; rotation < 3; rotation += 1) {
+      await sleep(2000)
+      const next = await generateTestKey(rotation === 1 ? 'RS256' : 'ES256')
+      issuer.publish(state.current, next)
+      state.current = next
+    }
+    await sleep(500)
+    state.rotating = false
+    await Promise.all(steady)
+    expect([...outcomes.keys()]).to.deep.equal(['ok'])
+    expect(outcomes.get('ok')).to.be.above(500)
+    verifier.close()
+  })
+})

@@ -1,0 +1,144 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { differencesIn } from '../../../scripts/demo/reconciliation.ts'
+import { type Answer, createApiClient } from '../../../scripts/demo/apiClient.ts'
+import { createFactReader, missingFacts } from '../../../scripts/demo/factReader.ts'
+import { decimalOf } from '../../../scripts/demo/money.ts'
+import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
+import { forEach } from '../../../scripts/demo/planExecution.ts'
+import { renewing } from '../../../scripts/demo/tokens.ts'
+import { sources } from './sources.ts'
+
+describe('the runner of the demo', () => {
+  it('processes all items, eight concurrently at most', async () => {
+    const done: number[] = []
+    let running = 0
+    let most = 0
+    await forEach(
+      Array.from({ length: 50 }, (_, index) => index * 2),
+      async (item, index) => {
+        most = Math.max(most, ++running)
+        await delay(1)
+        expect(item).to.equal(index * 2)
+        done.push(item)
+        running -= 1
+      },
+    )
+    expect(done.toSorted((a, b) => a - b)).to.deep.equal(Array.from({ length: 50 }, (_, index) => index * 2))
+    expect(most).to.equal(8)
+  })
+
+  it('begins no further item after a failure', async () => {
+    const begun: number[] = []
+    const work = forEach(Array.from({ length: 50 }), async (_, index) => {
+      begun.push(index)
+      await delay(5)
+      if (index === 3) throw new Error('the fourth')
+    })
+    expect(await work.catch((error: Error) => error.message)).to.equal('the fourth')
+    await delay(30)
+    expect(begun.length).to.be.below(17)
+  })
+
+  it('mints one token for concurrent calls, and a new one at half of its lifetime', async () => {
+    let now = 0
+    let minted = 0
+    const token = renewing(
+      async () => `token ${++minted}`,
+      () => now,
+    )
+    expect(await Promise.all([token(), token()])).to.deep.equal(['token 1', 'token 1'])
+    now = 149_000
+    expect(await token()).to.equal('token 1')
+    now = 150_000
+    expect(await token()).to.equal('token 2')
+  })
+
+  it('follows the cursor through the facts and counts duplicates', async () => {
+    const fact = (id: string) => ({ id, type: 'invoice.paid', subject: `inv_${id}`, data: { amount_paid: 5 } })
+    const pages: Readonly<Record<string, object>> = {
+      '': { items: [fact('1'), fact('2')], page: { next_cursor: 'a', has_more: true } },
+      a: { items: [fact('2'), fact('3')], page: { next_cursor: 'b', has_more: false } },
+      b: { items: [fact('4')], page: { next_cursor: 'b', has_more: false } },
+    }
+    const reader = createFactReader(async ({ path }): Promise<Answer> => {
+      const cursor = new URL(path, 'http://localhost').searchParams.get('cursor') ?? ''
+      return { status: 200, body: pages[cursor], etag: '', location: undefined, replayed: false }
+    })
+    await reader.readToEnd()
+    expect(reader.facts.map(({ id }) => id)).to.deep.equal(['1', '2', '3'])
+    await reader.readToEnd()
+    expect(reader.facts.map(({ id }) => id)).to.deep.equal(['1', '2', '3', '4'])
+    expect(reader.duplicates).to.equal(1)
+  })
+
+  it('lists the facts that have not arrived', () => {
+    const ids = { orderId: 'ord_1', invoiceId: 'inv_1', paymentIds: ['pay_1'] }
+    const runs = planOf(sources.slice(0, 1)).map(planned => ({ planned, ...ids }))
+    const fact = (type: string, subject: string) => ({ id: type, type, subject, data: {} })
+    const arrived = [fact('order.created', 'ord_1'), fact('payment.succeeded', 'pay_1'), fact('invoice.paid', 'inv_2')]
+    expect(missingFacts(runs, arrived)).to.deep.equal(['invoice.approved of inv_1', 'invoice.paid of inv_1'])
+  })
+
+  it('reports each sum that differs from the plan, with its source', () => {
+    const planned = sumsOf(planOf(sources))
+    expect(differencesIn({ planned, lists: planned, facts: planned })).to.deep.equal([])
+    const wrong = differencesIn({ planned, lists: { ...planned, paid: 1n }, facts: { ...planned, payments: 1 } })
+    expect(wrong).to.deep.equal([
+      `payments: planned ${planned.payments}, the facts say 1.`,
+      `paid, USD: planned ${decimalOf(planned.paid, 'USD')}, the lists say 0.01.`,
+    ])
+  })
+})
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+const withServer = async <T>(handler: Handler, work: (api: string) => Promise<T>): Promise<T> => {
+  const server = createServer(handler)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  try {
+    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+const problem = (response: ServerResponse, status: number, code: string): void =>
+  void response.writeHead(status, { 'retry-after': '0' }).end(JSON.stringify({ code }))
+
+describe('a request of the demo', () => {
+  const call = (handler: Handler): Promise<Answer> =>
+    withServer(handler, api =>
+      createApiClient({ api, token: async () => 'secret', signal: AbortSignal.timeout(10_000) })({
+        method: 'POST',
+        path: '/payments',
+        body: { amount: 1 },
+        idempotencyKey: 'k1',
+      }),
+    )
+
+  it('is retried with the same key after a lost response, a 503 and a request in progress', async () => {
+    const keys: unknown[] = []
+    const answer = await call((request, response) => {
+      keys.push(request.headers['idempotency-key'])
+      if (keys.length === 1) request.socket.destroy()
+      else if (keys.length === 2) problem(response, 503, 'dependency_unavailable')
+      else if (keys.length === 3) problem(response, 409, 'idempotency_in_progress')
+      else response.writeHead(201, { 'idempotent-replayed': 'true' }).end('{"id":"pay_1"}')
+    })
+    expect(answer).to.deep.include({ status: 201, replayed: true, body: { id: 'pay_1' } })
+    expect(keys).to.deep.equal(['k1', 'k1', 'k1', 'k1'])
+  })
+
+  it('is not retried after a rejection', async () => {
+    let sent = 0
+    const answer = await call((_, response) => {
+      sent += 1
+      problem(response, 409, 'payment_exceeds_due')
+    })
+    expect([answer.status, sent]).to.deep.equal([409, 1])
+  })
+})

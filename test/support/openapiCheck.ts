@@ -1,0 +1,137 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormatsModule from 'ajv-formats'
+import { openApiOf } from '../../src/http/contract/openapi.ts'
+import { routes } from '../../src/http/endpoints.ts'
+import { checkFact, type Fact } from './factSchemaCheck.ts'
+
+/** Checks every response of a test against openapi.json: status, headers and body. */
+
+const addFormats = addFormatsModule.default
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+addFormats(ajv)
+
+const document = openApiOf(routes)
+ajv.addSchema({ $id: 'contract', ...document })
+
+export type Seen = {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly headers: Headers
+  readonly body: unknown
+  readonly text: string
+}
+
+/** The component of a reference; other values are returned unchanged. */
+export const resolved = <T extends object>(given: T | { readonly $ref: string }): T => {
+  if (!('$ref' in given)) return given
+  const [, , kind = '', name = ''] = given.$ref.split('/')
+  const found = (document.components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
+  if (found === undefined) throw new Error(`Nothing is at ${given.$ref}.`)
+  return found
+}
+
+/** The (operation, status, code) triples of this run, for the coverage of the contract. */
+export const seen = new Set<string>()
+
+const matcherOf = (template: string): RegExp =>
+  new RegExp(`^${template.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/:]+')}$`)
+const templates = Object.keys(document.paths ?? {}).map(template => ({ template, matches: matcherOf(template) }))
+
+// An action's colon ends an id; other parameters (keys, codes) may contain one.
+const templateOf = (path: string) =>
+  templates.find(({ matches }) => matches.test(path)) ??
+  templates.find(({ matches }) => matches.test(path.replaceAll(/:/g, '%3A')))
+
+const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAll(/%3a/gi, ':')
+
+const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-type-options']
+const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
+
+/** Checks the promises for every response, whatever the request. */
+export const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
+  const what = `${method} ${path} → ${status}`
+  for (const name of EVERY) if (!headers.get(name)) throw new Error(`${what} lacks the header ${name}.`)
+  for (const name of ['x-powered-by', 'server'])
+    if (headers.has(name)) throw new Error(`${what} says what it is made of: ${headers.get(name)}.`)
+  const isProblem = headers.get('content-type') === 'application/problem+json'
+  if (isProblem !== status >= 400 && path !== '/readyz') throw new Error(`${what}: a failure is a problem document.`)
+  if (isProblem && method !== 'HEAD') checkProblem(what, status, headers, body)
+}
+
+const checkProblem = (what: string, status: number, headers: Headers, body: unknown): void => {
+  if (!ajv.validate(problemSchema, body)) throw new Error(`${what}: ${ajv.errorsText()} in ${JSON.stringify(body)}`)
+  const problem = body as { status: number; type: string; code: string; retry: { after_seconds?: number } }
+  if (problem.status !== status) throw new Error(`${what}: the document says ${problem.status}.`)
+  if (problem.type !== `/problems/${problem.code}`) throw new Error(`${what}: ${problem.type} is not ${problem.code}.`)
+  const after = problem.retry.after_seconds?.toString() ?? null
+  if (headers.get('retry-after') !== after) throw new Error(`${what}: Retry-After is not ${after}.`)
+}
+
+const codeOf = ({ body }: Seen): string => (body as { code?: string } | undefined)?.code ?? ''
+
+/** Framing errors are reported before the path is parsed (contract: order of checks). */
+const BEFORE_ROUTE = new Set(['bad_request_framing', 'uri_too_long', 'headers_too_large', 'multiple_credentials'])
+const isBeforeRoute = (answer: Seen): boolean =>
+  BEFORE_ROUTE.has(codeOf(answer)) || (answer.method === 'HEAD' && [400, 414, 431].includes(answer.status))
+
+type Header = { readonly required?: boolean; readonly schema?: { readonly type?: string } }
+type Response = {
+  readonly 'x-error-codes'?: readonly string[]
+  readonly headers?: Readonly<Record<string, Header | { readonly $ref: string }>>
+  readonly content?: Readonly<Record<string, object>>
+}
+
+const checkHeader = (what: string, name: string, { required, schema = {} }: Header, { headers }: Seen): void => {
+  const text = headers.get(name)
+  if (text === null && required) throw new Error(`${what} lacks the header ${name}.`)
+  if (text === null) return
+  const value = schema.type === 'integer' ? Number(text) : text
+  if (!ajv.validate(schema, value)) throw new Error(`${what}: the header ${name}: ${text}: ${ajv.errorsText()}.`)
+}
+
+/** Throws if the contract does not have this response. An unknown path or method must give 404 or 405. */
+export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
+  checkEvery(answer)
+  const found = templateOf(pathOf(answer.path))
+  const isHead = answer.method === 'HEAD'
+  // RFC 9110 §9.3.2: HEAD is GET without the content.
+  const method = (isHead ? 'get' : answer.method.toLowerCase()) as 'get' | 'post' | 'patch' | 'delete'
+  const operation = found && document.paths?.[found.template]?.[method]
+  if (!found || !operation) {
+    const fits = answer.status === 404 || answer.status === 405 || answer.status >= 500 || isBeforeRoute(answer)
+    if (!fits) throw new Error(`${answer.method} ${answer.path} answered ${answer.status} and is not in the contract.`)
+    return
+  }
+  // Ids contain no colon, so a path with one may match a template without being a route.
+  if (codeOf(answer) === 'route_not_found' && pathOf(answer.path).includes(':')) return
+  const what = `${answer.method} ${found.template} → ${answer.status}`
+  const given = operation.responses?.[`${answer.status}` as '200']
+  if (given === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
+  const response: Response = resolved(given)
+  const { code } = (answer.body ?? {}) as { code?: string }
+  const declared = response['x-error-codes']
+  if (declared && !isHead && !declared.includes(code ?? ''))
+    throw new Error(`${what} does not declare the code ${code}.`)
+  seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
+  for (const [name, header] of Object.entries(response.headers ?? {})) checkHeader(what, name, resolved(header), answer)
+  const { content } = response
+  const types = Object.keys(content ?? {})
+  const contentType = answer.headers.get('content-type')?.split(';')[0]
+  if (types.length === 0 || contentType === 'text/event-stream') return
+  const type = types.find(each => each === contentType)
+  if (type === undefined)
+    throw new Error(`${what} has the content type ${contentType} in place of ${types.join(' or ')}.`)
+  if (isHead) return
+  const place =
+    '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(found.template)}/${method}/responses/${answer.status}`
+  const reference = `contract#/${place}/content/${escaped(type)}/schema`
+  const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
+  if (!validate) throw new Error(`No schema at ${reference}.`)
+  if (!validate(type.endsWith('json') ? answer.body : answer.text))
+    throw new Error(`${what}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body)}`)
+  if (operation.operationId === 'list_events' && answer.status === 200)
+    for (const fact of (answer.body as { items: Fact[] }).items) checkFact(fact, 'page')
+}

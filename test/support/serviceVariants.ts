@@ -1,0 +1,174 @@
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
+import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
+import { createDenials } from '../../src/commands/denials.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import {
+  type Authenticate,
+  createAddressOf,
+  createApp,
+  createRequestPipeline,
+  createCursors,
+  createLimits,
+  createShares,
+  createTail,
+  listen,
+  routes,
+  type Services,
+} from '../../src/http/endpoints.ts'
+import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
+import { createCapacity } from '../../src/http/server/capacity.ts'
+import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
+import type { Pace } from '../../src/http/server/pacing.ts'
+import type { RateLimitSettings } from '../../src/http/access/rateLimits.ts'
+import { type Principal, SCOPES } from '../../src/identity/principal.ts'
+import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import type { TestService } from './service.ts'
+
+/** The same HTTP layer on the shared service's dependencies, with one defect. */
+export type Wrong = {
+  readonly store?: (real: EventStore) => EventStore
+  readonly database?: (real: Database) => Database
+  readonly world?: Partial<World>
+  readonly authenticate?: Authenticate
+  readonly loadShedding?: Partial<LoadShedding>
+  readonly limits?: RateLimitSettings
+  readonly pace?: Pace
+  readonly trustedProxies?: readonly string[]
+  readonly services?: (right: Services) => Services
+  /** The wait at shutdown for requests in flight. */
+  readonly drainMs?: number
+}
+
+export type Variant = { readonly api: string; readonly close: () => Promise<void> }
+
+export const TENANT = 'variants'
+
+/** The principal of every request. */
+export const caller: Principal = {
+  tenant: TENANT,
+  subject: 'tester',
+  client: 'tester',
+  scopes: new Set(SCOPES),
+  kind: 'workload',
+}
+
+const many = { requests: 1_000_000, windowSeconds: 60 }
+const none = { requests: 0, windowSeconds: 60 }
+const UNLIMITED: RateLimitSettings = {
+  default: many,
+  payments: many,
+  exports: many,
+  auth_failures: many,
+  api_keys: many,
+}
+/** Every rate limit is used up before the first request. */
+export const limited: Wrong = {
+  limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
+}
+
+/** Every caller has reached its limit of concurrent requests. */
+export const crowded: Wrong = {
+  loadShedding: { capacity: { ...createCapacity(), slots: { take: () => 'share_used' } } },
+}
+
+const SECRET = Buffer.from('the cursors of every variant open each other')
+const PEPPER = 'the pepper of the keys of every variant'
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const DRAIN_MS = 1_000
+
+export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}): Promise<Variant> => {
+  const realDatabase = openDatabase({ connectionString: addresses.postgres })
+  const realStore = openEventStore({ connectionString: addresses.event_store })
+  const database = wrong.database?.(realDatabase) ?? realDatabase
+  const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
+  const stopping = new AbortController()
+  const pace = wrong.pace ?? { admit: async () => undefined, isOverPace: () => false }
+  const denials = createDenials(ledger, () => undefined)
+  const right: Services = {
+    ledger,
+    database,
+    stopping: stopping.signal,
+    cursors: createCursors(SECRET, () => ledger.world.now()),
+    rateLimits: createLimits(wrong.limits ?? UNLIMITED, { local: createLocalCounter(), shared: createLocalCounter() }),
+    keySecrets: createApiKeySecrets('dev', PEPPER),
+    concurrencyLimits: createShares(),
+    tail: createTail({ database, world: ledger.world }),
+    tenantStatuses: createTenantStatuses(ledger),
+    denials,
+    pace,
+    exportsAtOnceMax: 1_000,
+    apiKeysPerTenantMax: 1_000,
+    subscriptionsPerTenantMax: 10_000,
+    topicWaitMs: 0,
+    idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
+    bodyDeadlineMs: 300,
+    needsFourEyes: (_, currency) => currency === 'CHF',
+    publicUrl: addresses.api,
+    schemaBaseUrl: addresses.api,
+    issuer: { url: addresses.issuer, metadata: undefined },
+    health: async () => ({ ready: true, checks: {} }),
+  }
+  const services = wrong.services?.(right) ?? right
+  const app = createApp({
+    routes,
+    pipeline: createRequestPipeline(services, wrong.authenticate ?? (async () => caller)),
+    log: silent,
+    publicUrl: addresses.api,
+    pace,
+    addressOf: createAddressOf(wrong.trustedProxies ?? []),
+    loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.loadShedding },
+  })
+  const server = await listen(app, { host: '127.0.0.1', port: 0 })
+  return {
+    api: `http://localhost:${server.port}`,
+    close: async () => {
+      stopping.abort()
+      await server.close(wrong.drainMs ?? DRAIN_MS)
+      await denials.close()
+      await realStore.close()
+      await realDatabase.close()
+    },
+  }
+}
+
+const failing = (dependency: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
+  Promise.reject(new Unavailable(dependency, effect, new Error('planted')))
+
+const failingRead = (): AsyncIterable<never> => ({
+  [Symbol.asyncIterator]: () => ({ next: failing('event store', 'none') }),
+})
+
+/** Every dependency is down. */
+export const nothingAnswers: Wrong = {
+  store: real => ({ ...real, append: failing('event store', 'none'), readStream: failingRead }),
+  database: real => ({ ...real, sql: failing('database', 'none'), transaction: failing('database', 'none') }),
+}
+
+/** Appends get no response: they may have taken effect. */
+export const appendsGetNoAnswer: Wrong = {
+  store: real => ({ ...real, append: failing('event store', 'unknown') }),
+}
+
+const PAUSE_MAX_MS = 200
+
+/** Every append loses against a concurrent one. Pauses between attempts are short; deadlines are unchanged. */
+export const othersAreFirst: Wrong = {
+  store: real => ({ ...real, append: async (_stream, _events, expected) => ({ ok: false, actual: expected }) }),
+  world: { sleep: (timeMs, signal) => realWorld().sleep(timeMs > PAUSE_MAX_MS ? timeMs : 1, signal) },
+}
+
+/** Forty days later: keys, cursors and files have expired. */
+export const later: Wrong = { world: { now: () => Date.now() + 40 * 24 * 60 * 60 * 1000 } }
+
+/** A bug in the service that every request meets. */
+export const broken: Wrong = {
+  services: right => ({
+    ...right,
+    get ledger(): never {
+      throw new Error('planted')
+    },
+  }),
+}
