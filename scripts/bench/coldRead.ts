@@ -1,6 +1,7 @@
 /**
- * One cold read in a process of its own, as after a start: `ledger` loads the invoice that begins to be paid, `client` is the
- * client's own read of the same stream, and nothing more. `URL STREAM ledger|client`; prints a line of JSON.
+ * Reads of one stream in a process of their own: `ledger` loads the invoice with nothing cached, `client` is the client's
+ * own read of the same stream, and nothing more. `URL STREAM ledger|client COUNT`; prints a line of JSON with COUNT reads,
+ * the first of which is that of a process that has just started.
  */
 
 import { EventStoreDBClient } from '@eventstore/db-client'
@@ -11,15 +12,19 @@ import { realWorld } from '../../src/clockAndRandomness.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import { isId } from '../../streams/ids.ts'
 
-const [, , connectionString = '', stream = '', side = ''] = process.argv
+export type Read = { readonly events: number; readonly ms: number; readonly cpuMs: number }
+
+const [, , connectionString = '', stream = '', side = '', count = '1'] = process.argv
 
 const byLedger = async (): Promise<() => Promise<number>> => {
   const { id } = partsOf(stream)
   if (!isId('inv', id)) throw new Error(`${stream} is no invoice.`)
   const store = openEventStore({ connectionString })
   await store.head()
-  const { aggregates } = createLedger(store, realWorld())
-  return async () => Number((await aggregates.load(invoiceEntity, id)).revision) + 1
+  return async () => {
+    const { aggregates } = createLedger(store, realWorld())
+    return Number((await aggregates.load(invoiceEntity, id)).revision) + 1
+  }
 }
 
 const byClient = async (): Promise<() => Promise<number>> => {
@@ -32,11 +37,17 @@ const byClient = async (): Promise<() => Promise<number>> => {
   }
 }
 
+const measured = async (read: () => Promise<number>): Promise<Read> => {
+  const cpuBefore = process.cpuUsage()
+  const begunMs = performance.now()
+  const events = await read()
+  const ms = performance.now() - begunMs
+  const { user, system } = process.cpuUsage(cpuBefore)
+  return { events, ms, cpuMs: (user + system) / 1000 }
+}
+
 const read = await (side === 'ledger' ? byLedger() : byClient())
-const cpuBefore = process.cpuUsage()
-const begunMs = performance.now()
-const events = await read()
-const ms = performance.now() - begunMs
-const { user, system } = process.cpuUsage(cpuBefore)
-process.stdout.write(`${JSON.stringify({ events, ms, cpuMs: (user + system) / 1000 })}\n`)
+const reads: Read[] = []
+while (reads.length < Number(count)) reads.push(await measured(read))
+process.stdout.write(`${JSON.stringify(reads)}\n`)
 process.exit(0)
