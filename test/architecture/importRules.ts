@@ -117,7 +117,7 @@ const importRules: readonly ImportRule[] = [
   ...(
     [
       // The messages of the store use protobuf's own well-known types.
-      ['eventstoredb', '(@eventstore/db-client|google-protobuf)'],
+      ['eventstoredb', '(@eventstore/db-client|@grpc/grpc-js|google-protobuf)'],
       ['kafka', 'kafkajs'],
       ['postgres', '(pg|lru-cache)'],
       ['files', '(csv-stringify|hyparquet-writer)'],

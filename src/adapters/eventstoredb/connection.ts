@@ -1,9 +1,11 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
-import { answerOf } from './answers.ts'
+import type { ClientReadableStream } from '@grpc/grpc-js'
+import { type Answer, answerOf } from './answers.ts'
+import { ReadCall } from './readCall.ts'
+import { forgetReadSession, observeReadSessions, readSessionOf } from './readSessions.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
-import { widenWindows } from './flowControlWindow.ts'
 
 /** The connection to the event store: one official client, renewed when it hangs. */
 
@@ -19,7 +21,8 @@ export type Connection = {
 }
 
 type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
-export type ReadCall = ReturnType<typeof openRead>
+/** A call that gives its answers in arrays. */
+export type Reading = ReadCall | ClientReadableStream<readonly Answer[]>
 export type AppendCall = ReturnType<Grpc['batchAppend']>
 
 const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
@@ -28,9 +31,20 @@ const appendCalls = new WeakMap<Grpc, AppendCall | Promise<AppendCall>>()
 type CallArguments = ReturnType<Client['callArguments']>
 
 /** The client's own method, but for how its answers are decoded. */
-const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments) => {
+const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments): Reading => {
   const { path, requestSerialize } = streamsGrpc.StreamsService.read
-  return grpc.makeServerStreamRequest(path, requestSerialize, answerOf, request, metadata, options)
+  const decode = (bytes: Buffer): readonly Answer[] => [answerOf(bytes)]
+  return grpc.makeServerStreamRequest(path, requestSerialize, decode, request, metadata, options)
+}
+
+/** Undefined when the client has no session that takes the request. */
+const openOnSession = (connectionName: string, request: ReadReq): Reading | undefined => {
+  const session = readSessionOf(connectionName)
+  try {
+    return session && new ReadCall(session, request.serializeBinary())
+  } catch {
+    return undefined
+  }
 }
 
 /**
@@ -41,10 +55,10 @@ const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArgumen
  * and throws an uncatchable error when a response comes after that. Both methods cost twice as much.
  */
 export class Client extends EventStoreDBClient {
-  read(request: ReadReq): Promise<ReadCall> {
-    return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', grpc =>
-      openRead(grpc, request, this.callArguments({}, ENDLESS)),
-    )()
+  read(request: ReadReq): Promise<Reading> {
+    const open = (grpc: Grpc): Reading =>
+      openOnSession(this.connectionName, request) ?? openRead(grpc, request, this.callArguments({}, ENDLESS))
+    return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
   }
 
   /** The call that carries all appends of this connection. */
@@ -64,7 +78,7 @@ const openClient = (connectionString: string): Client =>
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)
-  const stopWidening = widenWindows()
+  const stopObserving = observeReadSessions()
   let renewedAtMs = Number.NEGATIVE_INFINITY
   return {
     get client() {
@@ -73,12 +87,14 @@ export const openConnection = (connectionString: string): Connection => {
     renew: broken => {
       if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = performance.now()
+      forgetReadSession(broken.connectionName)
       client = openClient(connectionString)
       void broken.dispose().catch(() => undefined)
     },
     refusalIn: error => refusalBehind(connectionString, error),
     close: () => {
-      stopWidening()
+      stopObserving()
+      forgetReadSession(client.connectionName)
       return client.dispose()
     },
   }

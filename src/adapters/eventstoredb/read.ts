@@ -1,7 +1,7 @@
 import { convertToCommandError } from '@eventstore/db-client'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
 import type { Answer } from './answers.ts'
-import type { Client, Connection, ReadCall } from './connection.ts'
+import type { Client, Connection, Reading } from './connection.ts'
 import { Silence, isCallError, isLost } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
 
@@ -13,20 +13,34 @@ const silenceMs = (): number => READ_SILENCE_MS
 /** Another call may renew the connection while this one works; it continues on the next connection so often. */
 const TORN_MAX = 2
 
-/** The rest of the read after this event; undefined after the last one. */
-const restBehind = (options: ReadOptions, { revision }: StoredEvent): ReadOptions | undefined => {
+/** The rest of the read after these events; undefined after the last one. */
+const restBehind = (options: ReadOptions, events: readonly StoredEvent[]): ReadOptions | undefined => {
   const { direction, limit } = options
-  if (limit === 1 || (direction === 'backwards' && revision === 0n)) return undefined
-  const from = direction === 'backwards' ? revision - 1n : revision + 1n
-  return { ...options, from, ...(limit === undefined ? {} : { limit: limit - 1 }) }
+  const last = events.at(-1)
+  if (last === undefined) return options
+  if (limit === events.length || (direction === 'backwards' && last.revision === 0n)) return undefined
+  const from = direction === 'backwards' ? last.revision - 1n : last.revision + 1n
+  return { ...options, from, ...(limit === undefined ? {} : { limit: limit - events.length }) }
+}
+
+const eventsIn = (answers: readonly Answer[]): StoredEvent[] => {
+  const events: StoredEvent[] = []
+  for (const answer of answers) if (answer.kind === 'event') events.push(answer.event)
+  return events
 }
 
 /** The events of one stream; none if it does not exist. Leaving early cancels the call. */
-export async function* readStream(
+export const readStream = (
   connection: Connection,
   stream: string,
   options: ReadOptions,
-): AsyncGenerator<StoredEvent> {
+): AsyncIterableIterator<StoredEvent> => oneByOne(readArrays(connection, stream, options))
+
+async function* readArrays(
+  connection: Connection,
+  stream: string,
+  options: ReadOptions,
+): AsyncGenerator<readonly StoredEvent[]> {
   const { limit, signal } = options
   if (limit !== undefined && limit <= 0) return
   signal?.throwIfAborted()
@@ -34,10 +48,10 @@ export async function* readStream(
   for (let torn = 0; rest !== undefined; torn++) {
     const { client } = connection
     try {
-      for await (const answer of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
-        if (answer.kind !== 'event') continue
-        rest = restBehind(rest ?? options, answer.event)
-        yield answer.event
+      for await (const answers of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
+        const events = eventsIn(answers)
+        rest = restBehind(rest ?? options, events)
+        yield events
       }
       return
     } catch (error) {
@@ -60,8 +74,8 @@ export const head = async (connection: Connection): Promise<bigint> => {
   const { client } = connection
   let position = 0n
   try {
-    for await (const answer of received(await client.read(headRequest()), { silenceMs }))
-      if (answer.kind === 'event') position = answer.event.position
+    for await (const answers of received(await client.read(headRequest()), { silenceMs }))
+      for (const { position: newest } of eventsIn(answers)) position = newest
     return position
   } catch (error) {
     throw await readFailure(connection, client, error)
@@ -70,11 +84,36 @@ export const head = async (connection: Connection): Promise<bigint> => {
 
 type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
 
+/** An item of an array costs a reader less than an item that a generator yields: one promise in place of four. */
+const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
+  let array: readonly T[] = []
+  let at = 0
+  const nextOfNextArray = async (): Promise<IteratorResult<T>> => {
+    do {
+      const more = await arrays.next()
+      if (more.done) return { done: true, value: undefined }
+      array = more.value
+      at = 0
+    } while (array.length === 0)
+    return { done: false, value: array[at++] as T }
+  }
+  return {
+    next: () => (at < array.length ? Promise.resolve({ done: false, value: array[at++] as T }) : nextOfNextArray()),
+    return: async () => {
+      await arrays.return(undefined)
+      return { done: true, value: undefined }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}
+
 /**
  * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws Silence if nothing comes
  * while the reader waits, and the client's own errors.
  */
-export async function* received(call: ReadCall, { silenceMs, signal }: Patience): AsyncGenerator<Answer> {
+export async function* received(call: Reading, { silenceMs, signal }: Patience): AsyncGenerator<readonly Answer[]> {
   let waiting = true
   let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
@@ -87,9 +126,9 @@ export async function* received(call: ReadCall, { silenceMs, signal }: Patience)
   signal?.addEventListener('abort', abort, { once: true })
   watch()
   try {
-    for await (const answer of call) {
+    for await (const answers of call) {
       waiting = false
-      yield answer as Answer
+      yield answers as readonly Answer[]
       waiting = true
       timer?.refresh()
     }

@@ -66,12 +66,13 @@ async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): A
   const silenceMs = (): number => (confirmed ? FEED_SILENCE_MS : CONFIRMATION_SILENCE_MS)
   const call = await client.read(subscribeRequest(wanted))
   const isWanted = wantedBy(wanted)
-  for await (const answer of received(call, { silenceMs, signal })) {
-    if (answer.kind === 'confirmed') confirmed = true
-    else if (answer.kind === 'event' && !isWanted(answer.event))
-      yield { kind: 'checkpoint', position: answer.event.position }
-    else if (answer.kind !== 'other') yield answer
-  }
+  for await (const answers of received(call, { silenceMs, signal }))
+    for (const answer of answers) {
+      if (answer.kind === 'confirmed') confirmed = true
+      else if (answer.kind === 'event' && !isWanted(answer.event))
+        yield { kind: 'checkpoint', position: answer.event.position }
+      else if (answer.kind !== 'other') yield answer
+    }
 }
 
 /** Selects the categories among events that were requested by type. */
