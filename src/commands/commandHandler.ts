@@ -12,7 +12,7 @@ import {
   type AggregateRepository,
   nothingLoaded,
 } from './aggregateRepository.ts'
-import { newEventOf } from './storedEvents.ts'
+import { newEventOf, recordedOf } from './storedEvents.ts'
 
 /**
  * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.
@@ -21,6 +21,8 @@ export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly commandId: string
   /** The event or command that caused this one; the command itself when it came from outside. */
   readonly causationId?: string
+  /** Another attempt, at another time, may send the events of this `commandId` too: a process that was replaced, say. */
+  readonly mayBeRepeated?: boolean
 }
 
 /** The dependencies of commands. */
@@ -82,7 +84,7 @@ const recordAll = <E extends AnyEvent>(
   context: Context,
   after: bigint,
 ): Recorded<E>[] => {
-  const { commandId, causationId = commandId, ...metadata } = context
+  const { commandId, causationId = commandId, mayBeRepeated: _, ...metadata } = context
   return events.map((event, index) => {
     const revision = after + BigInt(index) + 1n
     const eventId = eventIdOf(commandId, id, revision)
@@ -137,24 +139,41 @@ const readNewer = async <K extends Kind>(
   throw new Unavailable('event store', 'none', new Error(`${id} has a newer version that cannot be read yet.`))
 }
 
+/**
+ * The events as the store has them. An append that repeats an earlier one succeeds and changes nothing, so that the events
+ * of that one count, with the time that it recorded.
+ */
+const asStored = async <K extends Kind>(
+  { store }: Ledger,
+  { aggregate }: Entity<K>,
+  sent: readonly Recorded<K['event']>[],
+): Promise<readonly Recorded<K['event']>[]> => {
+  const [first] = sent
+  if (first === undefined) return sent
+  const stored: Recorded<K['event']>[] = []
+  const range = { from: first.revision, limit: sent.length }
+  for await (const event of store.readStream(streamOf(aggregate, first.id as Id<IdPrefix>), range))
+    stored.push({ ...recordedOf(aggregate.codec, event), position: first.position })
+  if (stored.length === sent.length) return stored
+  throw new Unavailable('event store', 'unknown', new Error(`${first.id} lacks events that were appended.`))
+}
+
 /** Appends the events; undefined when the stream was not at the revision that they were decided on. */
 const append = async <K extends Kind>(
-  { store, aggregates, noteEffect }: Ledger,
+  ledger: Ledger,
   { entity, id, context }: { entity: Entity<K>; id: Id<IdPrefix>; context: Context },
   before: Loaded<K>,
   decided: readonly K['event'][],
 ): Promise<Loaded<K> | undefined> => {
+  const { store, aggregates, noteEffect } = ledger
   const after = before.revision === 'no_stream' ? -1n : before.revision
   const events = recordAll(decided, id, context, after)
   const encoded = events.map(recorded => newEventOf(entity.aggregate.codec, recorded))
   const appended = await store.append(streamOf(entity.aggregate, id), encoded, before.revision)
   if (!appended.ok) return undefined
   noteEffect()
-  return aggregates.advance(
-    entity,
-    before,
-    events.map(event => ({ ...event, position: appended.position })),
-  )
+  const sent = events.map(event => ({ ...event, position: appended.position }))
+  return aggregates.advance(entity, before, context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent)
 }
 
 /**

@@ -44,6 +44,7 @@ export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: 
     authority: process,
     causationId: recorded.eventId,
     commandId: `${process}/${recorded.eventId}`,
+    mayBeRepeated: true,
     at: new Date(world.now()).toISOString(),
   }
 }

@@ -16,6 +16,7 @@ const ATTEMPTS = 12
 
 const change = (description: string) => ({ type: 'ChangeOrder' as const, description })
 const cancel = { type: 'CancelOrder' as const, reason: null }
+const sentAgain = { commandId: 'of-a-process', mayBeRepeated: true }
 
 describe('handling a command', () => {
   let log: MemoryLog
@@ -94,6 +95,20 @@ describe('handling a command', () => {
     await describeAs('x')
     expect(await describeAs('x')).to.deep.include({ ok: true, revision: 1n, position: log.head() })
     expect(log.events).to.have.length(2)
+  })
+
+  it('that is sent again by a process answers with the events as they are stored, not as it would have sent them', async () => {
+    await create()
+    const other = ledgerOf()
+    await other.aggregates.load(orderEntity, ORDER)
+    const send = (of: Ledger, at: string) =>
+      handle(of, orderEntity, ORDER, { command: change('x'), context: context({ ...sentAgain, at }) })
+    await send(ledger, '2026-01-01T00:00:01.000Z')
+    const again = await send(other, '2026-01-01T00:00:09.000Z')
+    expect(log.events).to.have.length(2)
+    expect(again.ok && again.row?.updated_at).to.equal('2026-01-01T00:00:01.000Z')
+    expect(again.ok && again.position).to.equal(log.head())
+    expect((await other.aggregates.load(orderEntity, ORDER)).row?.updated_at).to.equal('2026-01-01T00:00:01.000Z')
   })
 
   it('that says the stream is new reads nothing first', async () => {
