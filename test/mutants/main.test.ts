@@ -14,7 +14,7 @@ import { mutants } from './mutants.ts'
 const START_MAX_MS = 50_000
 
 describe('npm run mutants', () => {
-  const [units, contracts] = createStages({ folder: ROOT, scratch: tmpdir() }, 1)
+  const [, units, contracts] = createStages({ folder: ROOT, scratch: tmpdir() }, 1)
 
   it('knows which tests load a file, the nearest first, and not those that name it for its types', () => {
     const from = createDistances(ROOT)

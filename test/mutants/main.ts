@@ -3,7 +3,7 @@ import { copyTree } from './copy.ts'
 import { type Mutant, mutants } from './mutants.ts'
 import { limitOf, type Place, playStage, type Result, type Session } from './play.ts'
 import { createStages, STAGES } from './stages.ts'
-import { headOf, isCaught, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
+import { headOf, isCaught, isRunLost, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
 
 /** `npm run mutants`: plants each bug in a copy of the tree, and shows which tests notice and how soon. */
 
@@ -65,7 +65,7 @@ const main = async (asked: Asked): Promise<void> => {
   try {
     const rows = await showAll(asked, { copy, signal: stopping.signal })
     if (asked.json) print(jsonOf(rows))
-    process.exitCode = rows.every(isCaught) ? 0 : MISSED
+    process.exitCode = rows.every(row => isCaught(row) && !isRunLost(row)) ? 0 : MISSED
   } catch (error) {
     process.exitCode = stopping.signal.aborted ? INTERRUPTED : FAILED
     if (!stopping.signal.aborted) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { found } from '../simulation/found.ts'
 import { planted, ROOT } from './copy.ts'
 import { mutants } from './mutants.ts'
 
@@ -9,6 +10,10 @@ describe('the bugs to plant', () => {
   it('are at least 40, each with a name of its own', () => {
     expect(mutants.length).to.be.at.least(40)
     expect(new Set(mutants.map(({ name }) => name)).size).to.equal(mutants.length)
+  })
+
+  it('have one for each defect that the simulation has found', () => {
+    expect(mutants.map(({ name }) => name)).to.include.members(found.map(({ bug }) => bug))
   })
 
   for (const mutant of mutants)

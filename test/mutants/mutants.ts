@@ -401,4 +401,55 @@ const snapshotOf`,
     find: `(ESCAPED.test(text) ?`,
     replace: `(text.startsWith("'") ?`,
   },
+  {
+    name: 'a request has its whole deadline before others take up its work',
+    file: 'src/commands/timeBudgets.ts',
+    find: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2`,
+    replace: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS`,
+  },
+  {
+    name: 'a task that lost its races is tried again as late as one that failed',
+    file: 'src/processes/processManager.ts',
+    find: `error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS`,
+    replace: `error instanceof Contended ? FAILED_RETRY_MS : FAILED_RETRY_MS`,
+  },
+  {
+    name: 'readers lose their places when the tables are made anew',
+    file: 'src/commands/logIdentity.ts',
+    find: `  await keepReadersPlaces(sql)`,
+    replace: `  await sql('truncate late_facts, facts_head')`,
+  },
+  {
+    name: 'an order takes a voided invoice back',
+    file: 'streams/order/decider.ts',
+    find: ` || state.voided.has(invoice_id)) return []`,
+    replace: `) return []`,
+  },
+  {
+    name: 'an attempt at an export that was superseded counts as its end',
+    file: 'src/processes/exports/exports.ts',
+    find: `      if (await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))) tasks.end(job.key)
+      else tasks.postpone(job.key, RETRY_MS)`,
+    replace: `      await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))
+      tasks.end(job.key)`,
+  },
+  {
+    name: 'an order does not record that it refused an invoice under a key',
+    file: 'streams/order/decider.ts',
+    find: `  if (claim === null) return refusal`,
+    replace: `  if (claim === null || claim !== undefined) return refusal`,
+  },
+  {
+    name: 'a log that was restored and has grown since is served',
+    issue: 'A17',
+    file: 'src/commands/logIdentity.ts',
+    find: `  for (const one of [seen, fact?.event])`,
+    replace: `  for (const one of [seen && fact?.event, fact?.event])`,
+  },
+  {
+    name: 'the events of a command that is repeated are folded as they were sent',
+    file: 'src/commands/handle.ts',
+    find: `context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent`,
+    replace: `sent`,
+  },
 ]

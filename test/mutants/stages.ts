@@ -1,11 +1,12 @@
 import { globSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { found } from '../simulation/found.ts'
 import { affectedBy, createDistances, isOfLayer, startsProcesses, type TestFile } from './affected.ts'
 import { failedTestIn } from './mochaReport.ts'
 import type { Mutant } from './mutants.ts'
 
-/** The three kinds of test that are to notice a bug. Each stops at its first failure. */
+/** The kinds of test that are to notice a bug. Each stops at its first failure. */
 
 export type Command = readonly string[]
 
@@ -25,7 +26,8 @@ export type Stage = {
   readonly sample?: { readonly command: Command; readonly times: number }
 }
 
-export const STAGES: readonly string[] = ['unit tests', 'contracts', 'simulation']
+export const NAMED_RUNS = 'named runs'
+export const STAGES: readonly string[] = [NAMED_RUNS, 'unit tests', 'contracts', 'simulation']
 
 /** Unit tests load some of the code and no whole service. */
 const UNIT_FOLDERS = 'streams,projections,commands,feeds,processes,http,identity'
@@ -84,6 +86,19 @@ const mochaStage = (name: string, groups: readonly Group[], { folder, scratch }:
   }
 }
 
+const FOUND_TEST = 'test/simulation/found.test.ts'
+
+/** The runs that are kept of a defect that the simulation has found, for a bug that is one of these. */
+const namedRunsStage = (places: Places): Stage => {
+  const { name, commandsFor, failureIn } = mochaStage(NAMED_RUNS, [() => [FOUND_TEST]], places)
+  return {
+    name,
+    commandsFor: bug =>
+      found.some(one => one.bug === bug.name) ? commandsFor(bug).map(command => [...command, '--fgrep', bug.name]) : [],
+    failureIn: async (command, output) => ({ ...(await failureIn(command, output)), again: command }),
+  }
+}
+
 const SEED = /^seed (?<number>\d+)/m
 const BROKEN = /^ *BROKEN: .*\n.*/m
 const SAMPLE_SEEDS = 10
@@ -132,6 +147,7 @@ export const createStages = (places: Places, seeds: number): readonly Stage[] =>
     )
   const overHttp: Group = file => (SEEN_BY_CALLERS.test(file) ? HTTP_SUITES : [])
   return [
+    namedRunsStage(places),
     mochaStage('unit tests', [quick, slow], places),
     mochaStage('contracts', [file => affectedBy(file, suites), overHttp], places),
     simulationStage(seeds),

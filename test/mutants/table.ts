@@ -1,5 +1,6 @@
 import type { Mutant } from './mutants.ts'
 import type { Result, Verdict } from './play.ts'
+import { NAMED_RUNS } from './stages.ts'
 
 /** Results of planted bugs as lines that a person reads. */
 
@@ -14,6 +15,15 @@ const isCatch = ({ verdict }: Result): boolean => verdict === 'caught' || verdic
 
 export const isCaught = ({ results }: Pick<Row, 'results'>): boolean => results.some(isCatch)
 
+/** A run that is kept for this bug does not show it any more: another one is to be looked for. */
+export const isRunLost = ({ results }: Pick<Row, 'results'>): boolean =>
+  results.some(
+    ({ stage, verdict }) => stage === NAMED_RUNS && verdict !== 'caught' && NOT_PLAYED[verdict] === undefined,
+  )
+
+const warningOf = (row: Row): string =>
+  isCaught(row) ? (isRunLost(row) ? '  ITS NAMED RUN IS LOST' : '') : '  NOT CAUGHT'
+
 const cellOf = ({ verdict, seconds }: Result): string => NOT_PLAYED[verdict] ?? `${verdict} ${seconds.toFixed(0)} s`
 
 const lineOf = (name: string, cells: readonly string[]): string =>
@@ -23,8 +33,7 @@ export const titleOf = ({ issue, name }: Mutant): string => [issue, name].filter
 
 export const headOf = (stages: readonly string[]): string => lineOf('bug', stages)
 
-export const rowOf = (row: Row): string =>
-  `${lineOf(titleOf(row.bug), row.results.map(cellOf))}${isCaught(row) ? '' : '  NOT CAUGHT'}`
+export const rowOf = (row: Row): string => `${lineOf(titleOf(row.bug), row.results.map(cellOf))}${warningOf(row)}`
 
 export const reasonsOf = ({ results }: Row): readonly string[] =>
   results.flatMap(({ stage, by }) => (by === undefined ? [] : [`    ${stage}: ${by}`]))
@@ -46,8 +55,8 @@ export const totalsOf = (stages: readonly string[], rows: readonly Row[]): reado
   return [
     '',
     ...stages.map(stage => totalOf(stage, rows)),
-    `${rows.length} bugs, ${caught} caught, ${rows.length - caught} missed`,
-    '(-: no test of the stage loads the code; .: an earlier stage had caught it)',
+    `${rows.length} bugs, ${caught} caught, ${rows.length - caught} missed, ${rows.filter(isRunLost).length} named runs lost`,
+    '(-: nothing of the stage is about the code; .: an earlier stage had caught it)',
   ]
 }
 

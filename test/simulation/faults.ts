@@ -1,4 +1,4 @@
-import { tellStanding } from './operator.ts'
+import { rebuildTables, tellStanding } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { STRUCK, timedFaults } from './timedFaults.ts'
 import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
@@ -106,6 +106,23 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
   return true
 }
 
+/** An operator has every table made anew from the log. */
+const rebuild: Fault = ({ service, history }) => {
+  history.note('an operator ends every instance and has the tables made anew')
+  void rebuildTables(service.operator, service)
+  return true
+}
+
+const DUPLICATES_MAX_MS = 4_000
+const DUPLICATED = 0.3
+const duplicatedRequests: Fault = ({ service, timeline, history, random }) => {
+  history.note('some requests to the event store and the fact bus come twice')
+  service.duplicates.setChance(DUPLICATED)
+  timeline.after(random.next() * DUPLICATES_MAX_MS, () => service.duplicates.setChance(0))
+  return true
+}
+
+/** Those of weight 0 are drawn apart (plan.ts). */
 export const faults: Readonly<Record<string, readonly [weight: number, fault: Fault]>> = {
   crash: [10, crash],
   pause: [7, pause],
@@ -119,6 +136,8 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
   'large fact': [2, largeFact],
   'operator replays': [2, operatorReplays],
   suspension: [2, suspension],
+  rebuild: [0, rebuild],
+  'duplicated requests': [0, duplicatedRequests],
   ...timedFaults,
 }
 
@@ -142,8 +161,6 @@ export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'histo
 /** Faults that wait for their moment, by what is counted when it comes. */
 const STRIKES = [
   ...STRUCK,
-  'fault: rebuild',
-  'fault: duplicated requests',
   'fault: restored log',
   'requests that came twice',
   'sessions lost while asleep',

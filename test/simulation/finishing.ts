@@ -11,7 +11,7 @@ import { createClient } from './clients/client.ts'
 import { type FactReader, walkPages } from './clients/reader.ts'
 import { type History, quietly } from './history.ts'
 import { OTHER_LOG } from './instance.ts'
-import { EPOCH_MS } from './machine.ts'
+import { timeOf } from './machine.ts'
 import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
@@ -33,8 +33,6 @@ const ON_ITS_WAY_MS = 2_000
 /** Actions of readers have numbers below zero. */
 const WALKER = -11
 const WALK_MS = 5_000
-
-const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtualMs).toISOString()
 
 /** A fact that is parked again while the tables are made anew comes late again. */
 const asPromised = ({ wasEnded }: Service, reader: FactReader): FactReader => ({

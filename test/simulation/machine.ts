@@ -22,6 +22,8 @@ export type Machine = {
 
 /** The wall clock of a run begins here, whenever it runs. */
 export const EPOCH_MS = Date.parse('2026-03-01T08:00:00.000Z')
+/** The time that a clock without error shows. */
+export const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtualMs).toISOString()
 /** Quartz clocks differ by some tens of parts per million; ten times that is drawn. */
 const DRIFT_MAX = 0.0005
 const UPTIME_MAX_MS = 1_000_000_000

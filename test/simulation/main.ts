@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { neverHappened } from './faults.ts'
 import { runSeeds } from './fleet.ts'
 import { hashOf } from './history.ts'
+import { noteOf } from './plan.ts'
 import type { Report } from './worker.ts'
 
 /** `npm run simulate`: the whole service under faults, run by run, each replayed exactly by its seed. */
@@ -26,6 +27,7 @@ const printFailure = ({ seed, failure }: Report): void => {
   for (const line of failure.lines) print(line)
   for (const { promise, detail } of failure.violations) print(`  BROKEN: ${promise}\n          ${detail}`)
   print(`again: npm run simulate -- --seeds 1 --from ${seed}`)
+  print(`its plan, to be kept with the seed (test/simulation/found.ts): ${JSON.stringify(failure.plan.map(noteOf))}`)
 }
 
 const printCounts = (counts: ReadonlyMap<string, number>): void => {

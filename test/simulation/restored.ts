@@ -4,7 +4,7 @@ import { checkBooks } from './checks/books.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
 import type { Run } from './finishing.ts'
-import { EPOCH_MS } from './machine.ts'
+import { timeOf } from './machine.ts'
 import { rebuildTables } from './operator.ts'
 
 /**
@@ -13,7 +13,6 @@ import { rebuildTables } from './operator.ts'
  * the backup has unfinished is finished. A manifest that is sealed before the processes notice may speak of lost facts.
  */
 
-const RESTORE_CHANCE = 0.06
 /** The log is looked at every three seconds. */
 const NOTICED_MS = 6_000
 const REBUILT_MS = 10_000
@@ -23,14 +22,12 @@ const CHECK_EVERY_MS = 500
 const LOOKED_MS = 3_500
 const NEWEST = `select max(position) as position from ${facts.name} where position <= $1`
 
-const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtualMs).toISOString()
-
-/** Events since the backup are lost, one published fact at least; false where there is none, or in most runs. */
+/** Events since the backup are lost, one published fact at least; false where there is none. */
 const restore = async ({ timeline, service, history, random }: Run): Promise<boolean> => {
   const own = random.fork('restore')
   const { events } = service.log
   const looked = events.findLast(({ storedAt }) => storedAt < timeOf(timeline.nowMs() - LOOKED_MS))
-  if (looked === undefined || !own.chance(RESTORE_CHANCE)) return false
+  if (looked === undefined) return false
   const [row] = await service.engine.run<{ position: bigint | null }>(NEWEST, [looked.position])
   const newest = row?.position
   if (newest === undefined || newest === null) return false

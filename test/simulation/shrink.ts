@@ -1,4 +1,5 @@
 import type { Engine } from './postgres.ts'
+import type { Plan } from './plan.ts'
 import { type Outcome, simulate } from './simulate.ts'
 
 /**
@@ -7,12 +8,10 @@ import { type Outcome, simulate } from './simulate.ts'
  */
 export const shrink = async (engine: Engine, failed: Outcome): Promise<Outcome> => {
   const promise = failed.violations[0]?.promise
-  const numbers = failed.plan.map(({ number }) => number)
   let best = failed
-  let kept = numbers
-  const tryWithout = async (left: readonly number[]): Promise<boolean> => {
-    const without = new Set(numbers.filter(number => !left.includes(number)))
-    const outcome = await simulate(engine, { seed: failed.seed, without })
+  let kept = failed.plan
+  const stillFails = async (plan: Plan): Promise<boolean> => {
+    const outcome = await simulate(engine, { seed: failed.seed, plan })
     const isBroken = outcome.violations.some(one => one.promise === promise)
     if (isBroken) best = outcome
     return isBroken
@@ -20,7 +19,7 @@ export const shrink = async (engine: Engine, failed: Outcome): Promise<Outcome> 
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2))
     for (let from = 0; from < kept.length; ) {
       const left = kept.filter((_, index) => index < from || index >= from + size)
-      if (await tryWithout(left)) kept = left
+      if (await stillFails(left)) kept = left
       else from += size
     }
   return best

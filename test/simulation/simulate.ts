@@ -7,33 +7,28 @@ import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
 import { faults, heal } from './faults.ts'
 import { finish, type Run } from './finishing.ts'
-import { rebuildTables, tendParked } from './operator.ts'
+import { tendParked } from './operator.ts'
+import { BUSY_MS, drawPlan, type Plan, RESTORED } from './plan.ts'
 import { POISON_TYPE } from './poison.ts'
 import { createHistory, type History, quietly } from './history.ts'
 import type { Engine } from './postgres.ts'
-import { createRandom, type Random } from './random.ts'
+import { createRandom } from './random.ts'
 import { checkRestored } from './restored.ts'
 import { type Service, startService } from './service.ts'
 import { createTimeline } from './timeline.ts'
 
 /** One run of the whole service under one seed: what is planned, what happens, and what is wrong with it. */
 
-export type Planned = {
-  readonly number: number
-  readonly atMs: number
-  readonly kind: 'action' | 'fault'
-  readonly name: string
-}
 export type Options = {
   readonly seed: number
-  /** Entries of the plan that are left out: how a failing run is made shorter. */
-  readonly without?: ReadonlySet<number>
+  /** In place of the plan that the seed draws. */
+  readonly plan?: Plan
   /** For how long clients come and things go wrong, in virtual milliseconds. */
   readonly busyMs?: number
 }
 export type Outcome = {
   readonly seed: number
-  readonly plan: readonly Planned[]
+  readonly plan: Plan
   readonly violations: readonly Violation[]
   readonly history: History
   readonly virtualMs: number
@@ -41,39 +36,9 @@ export type Outcome = {
 }
 
 const INSTANCES = 2
-const BUSY_MS = 7_000
-const ACTIONS_MIN = 16
-const ACTIONS_MAX = 36
-const FAULTS_MAX = 6
-/** In a long run: one action each so many milliseconds, and one fault. */
-const ACTION_EVERY_MS = 6_000
-const FAULT_EVERY_MS = 300_000
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
-const REBUILD_CHANCE = 0.08
 const REBUILD_MAX_MS = 20_000
-const DUPLICATES_CHANCE = 0.15
-const DUPLICATES_MAX_MS = 4_000
-const DUPLICATED = 0.3
-const drawn = (random: Random, weights: Readonly<Record<string, readonly [number, unknown]>>): string => {
-  const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
-  let left = random.next() * total
-  for (const [name, [weight]] of Object.entries(weights)) if ((left -= weight) < 0) return name
-  return Object.keys(weights)[0] ?? ''
-}
-
-type Names = Readonly<Record<string, readonly [number, unknown]>>
-
-const planOf = (random: Random, names: Names, busyMs: number): readonly Planned[] => {
-  const isLong = busyMs > BUSY_MS
-  const some = (count: number, kind: Planned['kind'], from: Names) =>
-    Array.from({ length: count }, () => ({ atMs: random.next() * busyMs, kind, name: drawn(random, from) }))
-  const actions = isLong ? Math.ceil(busyMs / ACTION_EVERY_MS) : random.integer(ACTIONS_MIN, ACTIONS_MAX)
-  const wrong = isLong ? Math.ceil(busyMs / FAULT_EVERY_MS) : random.integer(0, FAULTS_MAX)
-  return [...some(actions, 'action', names), ...some(wrong, 'fault', faults)]
-    .toSorted((a, b) => a.atMs - b.atMs)
-    .map((one, number) => ({ ...one, number }))
-}
 
 const newestPayment =
   (service: Service) =>
@@ -86,13 +51,13 @@ const newestPayment =
   }
 
 /** Sets every entry of the plan to its time; resolves with the number of actions that have not ended. */
-const begin = (run: Run, plan: readonly Planned[], without: ReadonlySet<number>): (() => number) => {
+const begin = (run: Run, plan: Plan): (() => number) => {
   const { timeline, history, service, random } = run
   const actions = actionsWith(newestPayment(service), true)
   const market = createMarket()
   let open = 0
   for (const { number, atMs, kind, name } of plan) {
-    if (without.has(number)) continue
+    if (kind === 'end') continue
     const own = random.fork(`${kind}/${number}`)
     if (kind === 'fault') {
       timeline.after(atMs, () => {
@@ -127,34 +92,7 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
   )
 }
 
-/** In some runs an operator has every table made anew from the log. */
-const planRebuild = ({ timeline, history, service, random }: Run, busyMs: number): void => {
-  const own = random.fork('rebuild')
-  if (!own.chance(REBUILD_CHANCE)) return
-  timeline.after(own.next() * busyMs, () => {
-    history.count('fault: rebuild')
-    history.note('an operator ends every instance and has the tables made anew')
-    void rebuildTables(service.operator, service)
-  })
-}
-
-/** In some runs requests come twice for some time. */
-const planDuplicates = ({ timeline, history, service, random }: Run, busyMs: number): void => {
-  const own = random.fork('when duplicates')
-  if (!own.chance(DUPLICATES_CHANCE)) return
-  const beginsMs = own.next() * busyMs
-  timeline.after(beginsMs, () => {
-    history.count('fault: duplicated requests')
-    history.note('some requests to the event store and the fact bus come twice')
-    service.duplicates.setChance(DUPLICATED)
-  })
-  timeline.after(beginsMs + own.next() * DUPLICATES_MAX_MS, () => service.duplicates.setChance(0))
-}
-
-export const simulate = async (
-  engine: Engine,
-  { seed, without = new Set(), busyMs = BUSY_MS }: Options,
-): Promise<Outcome> => {
+export const simulate = async (engine: Engine, { seed, busyMs = BUSY_MS, plan: given }: Options): Promise<Outcome> => {
   await engine.reset()
   const random = createRandom(seed)
   const timeline = createTimeline(random.fork('timeline'))
@@ -162,23 +100,19 @@ export const simulate = async (
   const hasSubscribers = random.fork('subscribers').chance(SUBSCRIBERS_CHANCE)
   const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES })
   const run = { timeline, history, service, random }
-  const plan = planOf(
-    random.fork('plan'),
-    actionsWith(() => undefined, hasSubscribers),
-    busyMs,
-  )
-  const openActions = begin(run, plan, without)
+  const drawnActions = actionsWith(() => undefined, hasSubscribers)
+  const plan = given ?? drawPlan(random, drawnActions, busyMs)
+  const openActions = begin(run, plan)
   let isOver = false
   const readers = startReaders(run, () => isOver)
-  planRebuild(run, busyMs)
-  planDuplicates(run, busyMs)
   await timeline.run(busyMs)
   heal({ service, history })
   void tendParked(service.operator, () => isOver)
   await timeline.run(service.troubledUntilMs())
   await timeline.run(timeline.nowMs() + REBUILD_MAX_MS, () => !service.isEnded())
   const finished = await finish(run, readers, openActions)
-  const violations = finished.length > 0 ? finished : await checkRestored(run)
+  const isRestored = plan.some(({ name }) => name === RESTORED)
+  const violations = finished.length === 0 && isRestored ? await checkRestored(run) : finished
   isOver = true
   const ids = service.log.events.map(({ id }) => id).join()
   history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)

@@ -10,9 +10,15 @@ import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEv
 /** Faults that strike at a moment of the service's work, or that only together lead to where a defect may be. */
 
 /** Rare commands are drawn oftener: more of them are awaited in vain. */
-const DRAWN = ['refund', 'refund', 'refund', 'settlement', 'settlement', 'settlement', 'payment', 'invoice']
+const DRAWN = [
+  ...['refund', 'refund', 'refund', 'settlement', 'settlement', 'settlement', 'settlement'],
+  ...['payment', 'invoice', 'invoice', 'export', 'export'],
+]
 const AWAY_MAX_MS = 3_000
 const CRASH_MAX_MS = 2_000
+const STOP_MIN_MS = 1_000
+const STOP_MAX_MS = 4_500
+const STOPPED_SESSION_MAX_MS = 1_500
 
 /** Whether a command has more to append after this event, by what the command is. */
 const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
@@ -21,6 +27,7 @@ const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
   settlement: ({ type, data }) =>
     ['PaymentSucceeded', 'PaymentFailed'].includes(type) && data['settlement'] === 'deferred',
   invoice: ({ type }) => ['KeyBound', 'OrderInvoiced'].includes(type),
+  export: ({ type }) => type === 'OperationStarted',
 }
 
 const hasBegun =
@@ -28,25 +35,38 @@ const hasBegun =
   (moment: Moment): boolean =>
     moment.kind === 'appended' && moment.events.some(event => BEGINNINGS[command]?.(event))
 
-/** The event store is away as soon as one part of a command is durable, and before the next one is sent. */
-const outageBetweenAppends: Fault = context => {
-  const { service, history, random } = context
-  const command = random.pick(DRAWN)
-  service.moments.next(hasBegun(command), () => {
-    history.count(betweenAppends('outage', command))
-    putOut(context, { server: 'event store', condition: 'away', forMs: random.next() * AWAY_MAX_MS })
-  })
-  return true
-}
+const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
+  leastMs + random.next() * (mostMs - leastMs)
 
-const crashBetweenAppends: Fault = ({ service, history, random }) => {
-  const command = random.pick(DRAWN)
-  service.moments.next(hasBegun(command), ({ machine }) => {
-    history.count(betweenAppends('crash', command))
-    service.crash(service.placeOf(machine), random.next() * CRASH_MAX_MS)
-  })
-  return true
-}
+const STRIKES = ['outage', 'crash', 'stop'] as const
+type Strike = (typeof STRIKES)[number]
+
+/** Strikes the process as soon as one part of a command is durable, and before it sends the next one. */
+const betweenAppends =
+  (what: Strike, strike: (context: FaultContext, machine: Machine) => void): Fault =>
+  context => {
+    const { service, history, random } = context
+    const command = random.pick(DRAWN)
+    service.moments.next(hasBegun(command), ({ machine }) => {
+      history.count(betweenAppendsName(what, command))
+      strike(context, machine)
+    })
+    return true
+  }
+
+const outageBetweenAppends = betweenAppends('outage', context =>
+  putOut(context, { server: 'event store', condition: 'away', forMs: context.random.next() * AWAY_MAX_MS }),
+)
+
+const crashBetweenAppends = betweenAppends('crash', ({ service, random }, machine) =>
+  service.crash(service.placeOf(machine), random.next() * CRASH_MAX_MS),
+)
+
+/** Others carry the command out meanwhile: a retry, a twin, or the process that takes over. */
+const stopBetweenAppends = betweenAppends('stop', (context, machine) => {
+  const sessionMs = context.random.next() * STOPPED_SESSION_MAX_MS
+  stop(context, machine, { forMs: between(context, STOP_MIN_MS, STOP_MAX_MS), sessionMs })
+})
 
 const REFUSED_MAX_MS = 4_000
 const NOTICED_MAX_MS = 1_500
@@ -73,9 +93,6 @@ const SLEEP_MAX_MS = 4_000
 const SESSION_MAX_MS = 300
 const OPERATOR_MIN_MS = 1_200
 const OPERATOR_MAX_MS = 2_200
-
-const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
-  leastMs + random.next() * (mostMs - leastMs)
 
 /**
  * A projector is stopped while it sifts a batch with poison in it, and loses its lock; another one takes over, and the
@@ -120,16 +137,16 @@ type Weighted = Readonly<Record<string, readonly [weight: number, fault: Fault]>
 export const timedFaults: Weighted = {
   'outage between appends': [7, outageBetweenAppends],
   'crash between appends': [7, crashBetweenAppends],
+  'stop between appends': [7, stopBetweenAppends],
   'refused row': [10, refusedRow],
   'stopped with poison': [6, stoppedWithPoison],
 }
 
 const STOPPED = 'stopped with poison in the batch'
-const betweenAppends = (fault: 'outage' | 'crash', command: string): string =>
-  `between two appends: ${fault}, ${command}`
+const betweenAppendsName = (what: Strike, command: string): string => `between two appends: ${what}, ${command}`
 
 /** The names that are counted when the moment of a fault has come. */
 export const STRUCK: readonly string[] = [
   STOPPED,
-  ...Object.keys(BEGINNINGS).flatMap(command => [betweenAppends('outage', command), betweenAppends('crash', command)]),
+  ...STRIKES.flatMap(what => Object.keys(BEGINNINGS).map(command => betweenAppendsName(what, command))),
 ]

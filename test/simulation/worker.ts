@@ -1,17 +1,20 @@
 import { hashOf } from './history.ts'
 import { openEngine } from './postgres.ts'
+import type { Plan } from './plan.ts'
 import { shrink } from './shrink.ts'
-import { type Outcome, simulate } from './simulate.ts'
+import { type Options, type Outcome, simulate } from './simulate.ts'
 
 /** A process that runs the seeds it is sent, one after the other, and tells what each came to. */
 
-export type Job = { readonly seed: number; readonly busyMs?: number; readonly isShrunk?: boolean }
+export type Job = Options & { readonly isShrunk?: boolean }
 export type Failure = {
   readonly violations: Outcome['violations']
   /** How many entries of the plan the shortest run that still fails has, of how many. */
   readonly kept: number
   readonly planned: number
   readonly lines: readonly string[]
+  /** Of the shortest run: with it the seed fails again, however plans are drawn by then. */
+  readonly plan: Plan
 }
 export type Report = {
   readonly seed: number
@@ -32,6 +35,7 @@ const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> 
     kept: shortest.history.lines.length,
     planned: outcome.history.lines.length,
     lines: shortest.history.lines,
+    plan: shortest.plan,
   }
 }
 

@@ -9,6 +9,7 @@ import { paymentView } from '../../../projections/payments/queries.ts'
 import type { StoredEvent } from '../../../src/ports.ts'
 import type { Attempt, History } from '../history.ts'
 import type { SimulatedLog } from '../eventStore.ts'
+import { timeOf } from '../machine.ts'
 import { type AnyProjection, rowOf } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
 
@@ -93,6 +94,27 @@ const oneAnswerPerKey = (answered: readonly Answered[]): Violation[] => {
       return []
     })
   })
+}
+
+/** Refusals of an order, which are recorded once the key of the request is bound. */
+const RECORDED_CODES: ReadonlySet<string> = new Set(['order_has_invoices', 'order_state_conflict'])
+
+/** A request that is refused after its key was bound is refused for ever, whatever becomes of the order. */
+const refusalsUnderBoundKeysStay = (attempts: readonly Attempt[], { events }: SimulatedLog): Violation[] => {
+  const byCorrelation = new Map(attempts.map(one => [one.sent.correlationId, one]))
+  const byKey = Map.groupBy(attempts.filter(isAnswered), keyScope)
+  return events
+    .filter(({ type }) => type === 'KeyBound')
+    .flatMap(bound => {
+      const binding = byCorrelation.get(String(correlationOf(bound)))
+      const same = (binding && byKey.get(keyScope(binding)))?.filter(one => bodyOf(one) === bodyOf(binding)) ?? []
+      const refused = same.find(
+        ({ answer, beganMs }) =>
+          answer.code !== undefined && RECORDED_CODES.has(answer.code) && timeOf(beganMs) > bound.storedAt,
+      )
+      const taken = refused && same.find(({ answer, beganMs }) => answer.status < 300 && beganMs > refused.endedMs)
+      return taken ? [violation('a definitive answer never changes', `${place(refused)}, then ${place(taken)}`)] : []
+    })
 }
 
 const ETAG = /^"(\d+)[.-]/
@@ -224,6 +246,7 @@ export const checkAnswers = (history: History, log: SimulatedLog, heldBack: Read
     ...noInternalErrors(answered),
     ...refusedWithoutEffect(answered, log),
     ...oneAnswerPerKey(answered),
+    ...refusalsUnderBoundKeysStay(history.attempts, log),
     ...representationsAreFolds(answered, log),
     ...readsAreMonotone(answered),
     ...staleMeansNewer(answered),

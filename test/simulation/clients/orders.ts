@@ -42,6 +42,10 @@ export const endOrder: Action = async actor => {
   await withTwins(actor, { operation, caller, id: order.id, headers })
 }
 
+/** A client that was refused asks again, under the same key, in the hope of another answer. */
+const ASKED_AGAIN_CHANCE = 0.5
+const ASKED_AGAIN_MAX_MS = 3_000
+
 export const raiseInvoice: Action = async actor => {
   const { client, market, caller } = actor
   const invoiced = new Set(market.all('invoice').map(({ body }) => body['order_id']))
@@ -52,11 +56,12 @@ export const raiseInvoice: Action = async actor => {
   const headers = client.random.chance(0.8) ? { 'idempotency-key': keyOf(actor, 'invoice') } : {}
   const raise = async ({ id }: Known): Promise<void> => {
     const body = { order_id: id, due_date: '2026-12-31' }
-    market.learn(
-      'invoice',
-      caller.tenant,
-      await withTwins(actor, { operation: 'raise_invoice', caller, headers, body }),
-    )
+    const request = { operation: 'raise_invoice', caller, headers, body }
+    const answer = await withTwins(actor, request)
+    market.learn('invoice', caller.tenant, answer)
+    if (answer?.status !== 409 || !client.random.chance(ASKED_AGAIN_CHANCE)) return
+    await client.sleep(client.random.next() * ASKED_AGAIN_MAX_MS)
+    market.learn('invoice', caller.tenant, await client.insist(request))
   }
   // One key for two orders at once is a mistake of a client that no order may pay for.
   await Promise.all(client.random.chance(0.15) ? [raise(order), raise(other)] : [raise(order)])
