@@ -448,7 +448,7 @@ const snapshotOf`,
   },
   {
     name: 'the events of a command that is repeated are folded as they were sent',
-    file: 'src/commands/handle.ts',
+    file: 'src/commands/commandHandler.ts',
     find: `context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent`,
     replace: `sent`,
   },
