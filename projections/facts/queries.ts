@@ -36,12 +36,23 @@ const LOOKED_AT_MAX = 2_000
 /** A feed ends at the projector's checkpoint, because later rows are not settled. */
 const SETTLED = `(select position from checkpoints where name = 'facts_v1')`
 
+/**
+ * SQL for the facts of a tenant after a position, and for those up to and including another one. Each bound is one of
+ * pairs, and the order is `TENANT_ORDER`, because only the index of the tenant has that order: with the condition
+ * `tenant_id = …` Postgres may follow the index of the positions alone, and so read the facts of all other tenants.
+ */
+export const ofTenantAfter = (tenant: string, after: string): string =>
+  `(f.tenant_id, f.position) > (${tenant}, ${after}) and f.tenant_id <= ${tenant}`
+export const ofTenantBetween = (tenant: string, after: string, to: string): string =>
+  `(f.tenant_id, f.position) > (${tenant}, ${after}) and (f.tenant_id, f.position) <= (${tenant}, ${to})`
+export const TENANT_ORDER = 'f.tenant_id, f.position'
+
 /** A late fact stands at its arrival only and is skipped at its position. */
 const feedOf = (ofTenant: boolean, members: readonly string[]): string => `
   (select f.position as arrival, 0::bigint as seq, f.position, ${members.map(name => `f.${name}`).join(', ')},
       exists (select from late_facts l where l.position = f.position) as is_elsewhere
-    from facts_v1 f where ${ofTenant ? 'f.tenant_id = $4 and' : ''} f.position > $1 and f.position <= ${SETTLED}
-    order by f.position limit $3)
+    from facts_v1 f where ${ofTenant ? ofTenantBetween('$4', '$1', SETTLED) : `f.position > $1 and f.position <= ${SETTLED}`}
+    order by ${ofTenant ? TENANT_ORDER : 'f.position'} limit $3)
   union all
   (select l.arrival, l.seq, l.position, ${members.map(name => `f.${name}`).join(', ')}, false as is_elsewhere
     from late_facts l join facts_v1 f on f.position = l.position
@@ -106,11 +117,18 @@ export type FactId = { readonly position: bigint; readonly subject: string; read
  * In the order of the log, for all topics: a page of one topic alone might have to search the whole history, which no
  * statement may take that long for.
  */
-export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<FactId> => ({
-  text: `select position, subject, event->>'id' as id from facts_v1
-    where position > $1 and position <= $2 ${tenant === undefined ? '' : 'and tenant_id = $4'} order by position limit $3`,
-  values: [after, to, limit, ...(tenant === undefined ? [] : [tenant])],
-})
+export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<FactId> => {
+  const members = `select f.position, f.subject, f.event->>'id' as id from facts_v1 f`
+  if (tenant === undefined)
+    return {
+      text: `${members} where f.position > $1 and f.position <= $2 order by f.position limit $3`,
+      values: [after, to, limit],
+    }
+  return {
+    text: `${members} where ${ofTenantBetween('$4', '$1', '$2')} order by ${TENANT_ORDER} limit $3`,
+    values: [after, to, limit, tenant],
+  }
+}
 
 export type MissingRequest = Omit<FactIdsRequest, 'after'> & {
   /** Inclusive, like `to`. */
@@ -159,8 +177,9 @@ export const subscribedFacts = ({
   to,
   limit,
 }: SubscribedFactsRequest): Query<{ position: bigint; event: CloudEvent | null }> => ({
-  text: `select position, case when type = any($4::text[]) and ($5::timestamptz is null or at >= $5) then event end as event
-    from facts_v1 where tenant_id = $1 and position > $2 and position <= $3 order by position limit $6`,
+  text: `select f.position,
+      case when f.type = any($4::text[]) and ($5::timestamptz is null or f.at >= $5) then f.event end as event
+    from facts_v1 f where ${ofTenantBetween('$1', '$2', '$3')} order by ${TENANT_ORDER} limit $6`,
   values: [tenant, after, to, types, from_time, limit],
 })
 

@@ -1,3 +1,4 @@
+import { ofTenantAfter, TENANT_ORDER } from '../facts/queries.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type SubscriptionRow, subscriptions } from './projection.ts'
 
@@ -29,8 +30,8 @@ const JOINS = `
   cross join lateral (select count(*) as facts from parked_facts where delivery = s.id) waiting
   cross join lateral (
     select count(*) as facts from (
-      select type, at from facts_v1 where tenant_id = s.tenant_id and position > behind.position
-      order by position limit ${LAG_MAX}) next
+      select f.type, f.at from facts_v1 f where ${ofTenantAfter('s.tenant_id', 'behind.position')}
+      order by ${TENANT_ORDER} limit ${LAG_MAX}) next
     where type in (select json_array_elements_text(s.types)) and (s.from_time is null or at >= s.from_time)) lag`
 
 export type ListedSubscription = SubscriptionRow & DeliveryStatus

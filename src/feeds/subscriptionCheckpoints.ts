@@ -1,3 +1,4 @@
+import { ofTenantBetween, TENANT_ORDER } from '../../projections/facts/queries.ts'
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { Sql } from '../ports.ts'
 import { Replaced } from './checkpoints.ts'
@@ -25,14 +26,19 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly is_behind: boolean
 }
 
+/** A delivery that has not begun its newest replay has reached the start of that replay. */
+const REACHED = 'case when d.replay = s.replays then d.position else s.from_position - 1 end'
+
+/** Not an `exists`, whose order Postgres drops: it may then search the facts of all tenants for one of this tenant. */
+const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.tenant_id', REACHED, '$1')}
+  order by ${TENANT_ORDER} limit 1`
+
 /**
  * Every subscription that is not deleted, and the deleted ones that still have topics, in one query: whether an idle
  * subscription has new facts is a single probe of an index.
  */
 const DELIVERIES = `
-  select s.*, d.replay, d.position, d.acl,
-    s.state = 'active' and exists (select 1 from facts_v1 f where f.tenant_id = s.tenant_id and f.position <= $1
-      and f.position > case when d.replay = s.replays then d.position else s.from_position - 1 end) as is_behind
+  select s.*, d.replay, d.position, d.acl, s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
   where s.state <> 'deleted'
   union all

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FactsRequest, placeBefore } from '../../projections/facts/queries.ts'
 import type { Database } from '../../src/ports.ts'
 import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
+import { rowsRead } from './rowsRead.ts'
 
 const FACTS = 30_000
 /** A page that looked at all of them would read every one. */
@@ -33,13 +34,8 @@ describe('a page of facts', function () {
     const { text, values } = factsPage({ tenant: 'acme', after: placeBefore(0n), limit: LIMIT, ...request })
     return database.sql<FactsPageRow>(text, values)
   }
-  /** How many rows the statement takes from the table at most, in any of its steps. */
-  const rowsRead = async (request: Partial<FactsRequest>): Promise<number> => {
-    const { text, values } = factsPage({ tenant: 'acme', after: placeBefore(0n), limit: LIMIT, ...request })
-    const [row] = await database.sql<Record<string, unknown>>(`explain (analyze, format json) ${text}`, values)
-    const counts = [...JSON.stringify(row).matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) => Number(count))
-    return Math.max(...counts)
-  }
+  const rowsReadFor = (request: Partial<FactsRequest>): Promise<number> =>
+    rowsRead(database, factsPage({ tenant: 'acme', after: placeBefore(0n), limit: LIMIT, ...request }))
 
   const filters: readonly Partial<FactsRequest>[] = [
     { type: 'invoice.paid' },
@@ -48,11 +44,11 @@ describe('a page of facts', function () {
   ]
   for (const filter of filters)
     it(`looks at a bounded part of the history for ${JSON.stringify(filter)}`, async () => {
-      expect(await rowsRead(filter)).to.be.at.most(LOOKED_AT_MOST)
+      expect(await rowsReadFor(filter)).to.be.at.most(LOOKED_AT_MOST)
     })
 
   it('without a filter reads no more than it holds', async () => {
-    expect(await rowsRead({ limit: 101 })).to.be.at.most(110)
+    expect(await rowsReadFor({ limit: 101 })).to.be.at.most(110)
   })
 
   it('that found nothing is followed by one that begins behind it, until the tail is reached', async () => {
