@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
-import { copyTree } from './copy.ts'
+import { copyTree } from './treeCopy.ts'
 import { type Mutant, mutants } from './mutants.ts'
-import { limitOf, type Place, playStage, type Result, type Session } from './play.ts'
+import { limitOf, type Place, runStage, type Result, type Session } from './runStage.ts'
 import { createStages, STAGES } from './stages.ts'
 import { headOf, isCaught, isRunLost, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
 
@@ -40,7 +40,7 @@ const showAll = async (asked: Asked, session: Session): Promise<readonly Row[]> 
       results.push(
         asked.first && isCaught({ results })
           ? { stage: place.stage.name, verdict: 'skipped', seconds: 0 }
-          : await playStage(bug, place, session),
+          : await runStage(bug, place, session),
       )
     return { bug, results }
   }

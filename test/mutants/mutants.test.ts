@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { found } from '../simulation/found.ts'
-import { planted, ROOT } from './copy.ts'
+import { planted, ROOT } from './treeCopy.ts'
 import { mutants } from './mutants.ts'
 
 describe('the bugs to plant', () => {

@@ -2,7 +2,7 @@ import { globSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { found } from '../simulation/found.ts'
-import { affectedBy, createDistances, isOfLayer, startsProcesses, type TestFile } from './affected.ts'
+import { affectedBy, createDistances, isOfLayer, startsProcesses, type TestFile } from './affectedTests.ts'
 import { failedTestIn } from './mochaReport.ts'
 import type { Mutant } from './mutants.ts'
 

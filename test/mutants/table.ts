@@ -1,5 +1,5 @@
 import type { Mutant } from './mutants.ts'
-import type { Result, Verdict } from './play.ts'
+import type { Result, Verdict } from './runStage.ts'
 import { NAMED_RUNS } from './stages.ts'
 
 /** Results of planted bugs as lines that a person reads. */

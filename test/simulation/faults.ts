@@ -1,7 +1,7 @@
-import { rebuildTables, tellStanding } from './operator.ts'
+import { rebuildTables, setTenantStatus } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { STRUCK, timedFaults } from './timedFaults.ts'
-import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
+import { type Fault, type FaultContext, operatorReplays, disturb, stop, unknownEvent } from './faultActions.ts'
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
 const WRONG: readonly Condition[] = ['away', 'hanging', 'slow']
@@ -29,7 +29,11 @@ const pause: Fault = context => {
 
 const outage: Fault = context => {
   const { random } = context
-  putOut(context, { server: random.pick(SERVERS), condition: random.pick(WRONG), forMs: random.next() * OUTAGE_MAX_MS })
+  disturb(context, {
+    server: random.pick(SERVERS),
+    condition: random.pick(WRONG),
+    forMs: random.next() * OUTAGE_MAX_MS,
+  })
   return true
 }
 
@@ -95,12 +99,12 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
   const context = { timeline, random, tenant }
   const reinstate = (): void => {
     history.note(`an operator reinstates ${tenant}`)
-    void tellStanding(service.log, context, 'ReinstateTenant')
+    void setTenantStatus(service.log, context, 'ReinstateTenant')
   }
   const forMs = random.next() * SUSPENDED_MAX_MS
   service.trouble(forMs)
   // One word after the other: said at the same time, the first could be the last that the log has.
-  void tellStanding(service.log, context, 'SuspendTenant').then(() => {
+  void setTenantStatus(service.log, context, 'SuspendTenant').then(() => {
     timeline.after(forMs, reinstate)
   })
   return true
@@ -149,7 +153,7 @@ export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'histo
     service.network.setLoss(server, 0)
   }
   service.broker.tooLarge.clear()
-  service.moments.clear()
+  service.faultPoints.clear()
   service.duplicates.setChance(0)
   service.refusals.mend()
   for (const { machine } of service.instances()) {

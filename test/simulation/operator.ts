@@ -7,7 +7,7 @@ import type { TenantCommand } from '../../streams/tenant/index.ts'
 import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type Machine, type MachineDependencies } from './machine.ts'
-import { POISON_TYPE } from './poison.ts'
+import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 
 /** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
 export type Operator = {
@@ -23,7 +23,7 @@ export const createOperator = (database: SimulatedDatabase, dependencies: Machin
 }
 
 /** Again until the database answers, as an operator does whose command has failed. */
-const insistently = async (machine: Machine, work: () => Promise<void>): Promise<void> => {
+const untilAvailable = async (machine: Machine, work: () => Promise<void>): Promise<void> => {
   for (;;)
     try {
       return await work()
@@ -41,10 +41,10 @@ export const replayParked = (
   { machine, database: { sql }, discarded }: Operator,
   poison: 'leave' | 'discard',
 ): Promise<void> =>
-  insistently(machine, async () => {
+  untilAvailable(machine, async () => {
     for (const fact of await parkedSummary(sql)) {
       if (fact.requested !== null) continue
-      if (fact.type !== POISON_TYPE) await requestParked(sql, fact, 'replay')
+      if (fact.type !== UNKNOWN_EVENT_TYPE) await requestParked(sql, fact, 'replay')
       else if (poison === 'discard') {
         discarded.add(discardedName(fact))
         await requestParked(sql, fact, 'discard', fact.position)
@@ -53,7 +53,7 @@ export const replayParked = (
   })
 
 /** Looks every two seconds at what waits, until the run is over: the cause of it is mended. */
-export const tendParked = async (operator: Operator, isOver: () => boolean): Promise<void> => {
+export const replayParkedRegularly = async (operator: Operator, isOver: () => boolean): Promise<void> => {
   while (!isOver()) {
     await operator.machine.world.sleep(LOOK_MS)
     await replayParked(operator, 'leave')
@@ -61,7 +61,7 @@ export const tendParked = async (operator: Operator, isOver: () => boolean): Pro
 }
 
 /** Says the word of the operator about a tenant, again until the event store has it. */
-export const tellStanding = async (
+export const setTenantStatus = async (
   log: SimulatedLog,
   dependencies: MachineDependencies & { readonly tenant: string },
   type: 'SuspendTenant' | 'ReinstateTenant',
@@ -79,7 +79,7 @@ export const tellStanding = async (
     commandId: `operator-${run}`,
     at: new Date(machine.world.now()).toISOString(),
   }
-  await insistently(machine, async () => void (await changeTenantStatus(ledger, command, context)))
+  await untilAvailable(machine, async () => void (await changeTenantStatus(ledger, command, context)))
 }
 
 const RETRY_MS = 200
@@ -94,7 +94,7 @@ type Processes = { readonly endAll: () => void; readonly startAll: () => void }
 export const rebuildTables = async (operator: Operator, { endAll, startAll }: Processes): Promise<void> => {
   const { machine, database, discarded } = operator
   endAll()
-  await insistently(machine, async () => {
+  await untilAvailable(machine, async () => {
     const patience = new AbortController()
     void machine.world.sleep(LEASE_MAX_MS).then(() => patience.abort())
     if (!(await resetTables(database, patience.signal)))

@@ -1,18 +1,18 @@
 import type { Authenticate } from '../../src/http/endpoints.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
-import { createDuplicates, type Duplicates } from './duplicates.ts'
+import { createDuplicateRequests, type DuplicateRequests } from './duplicateRequests.ts'
 import { createLog, type SimulatedLog } from './eventStore.ts'
 import { createBroker, type SimulatedBroker } from './factBus.ts'
 import type { History } from './history.ts'
 import { principalOf } from './http.ts'
 import { type Instance, startInstance } from './instance.ts'
 import { createMachine, type Machine } from './machine.ts'
-import { createMoments, type Moments, watchedDatabase, watchedStore } from './moments.ts'
+import { createFaultPoints, type FaultPoints, watchedDatabase, watchedStore } from './faultPoints.ts'
 import { createNetwork, type Network } from './network.ts'
 import { createOperator, type Operator } from './operator.ts'
 import type { Engine } from './postgres.ts'
 import type { Random } from './random.ts'
-import { createRefusals, type Refusals } from './refusals.ts'
+import { createRefusedRows, type RefusedRows } from './refusedRows.ts'
 import type { Timeline } from './timeline.ts'
 
 /** The servers of a run and the instances of the service on them. */
@@ -23,9 +23,9 @@ export type Service = {
   readonly network: Network
   readonly engine: Engine
   readonly operator: Operator
-  readonly moments: Moments
-  readonly refusals: Refusals
-  readonly duplicates: Duplicates
+  readonly faultPoints: FaultPoints
+  readonly refusals: RefusedRows
+  readonly duplicates: DuplicateRequests
   readonly instances: () => readonly Running[]
   readonly placeOf: (machine: Machine) => number
   /** Ends the process in this place without warning; another one begins there after the pause. */
@@ -81,9 +81,9 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   const database = createDatabase({ random: random.fork('database'), network, engine })
   const broker = createBroker({ random: random.fork('broker'), network })
   const operator = createOperator(database, { timeline, random: random.fork('operator') })
-  const moments = createMoments()
-  const refusals = createRefusals()
-  const duplicates = createDuplicates({ timeline, random: random.fork('duplicates') })
+  const faultPoints = createFaultPoints()
+  const refusals = createRefusedRows()
+  const duplicates = createDuplicateRequests({ timeline, random: random.fork('duplicates') })
   const faultsLogged: string[] = []
   const running: Running[] = []
   const ends = new Map<Running, () => void>()
@@ -103,8 +103,8 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     }
     const instance = startInstance({
       machine,
-      store: watchedStore(duplicates.store(log.open(machine)), machine, moments),
-      database: watchedDatabase(refusals.watch(database.open(machine)), machine, moments),
+      store: watchedStore(duplicates.store(log.open(machine)), machine, faultPoints),
+      database: watchedDatabase(refusals.watch(database.open(machine)), machine, faultPoints),
       bus: duplicates.bus(broker.open(machine)),
       authenticate,
       onRefused: () => endMachine(machine),
@@ -142,7 +142,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     network,
     engine,
     operator,
-    moments,
+    faultPoints,
     refusals,
     duplicates,
     faultsLogged,

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import type { Violation } from './checks/violation.ts'
 import { actionsWith } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
-import { createMarket } from './clients/market.ts'
+import { createKnownResources } from './clients/knownResources.ts'
 import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
 import { faults, heal } from './faults.ts'
-import { finish, type Run } from './finishing.ts'
-import { tendParked } from './operator.ts'
+import { finish, type Run } from './finalChecks.ts'
+import { replayParkedRegularly } from './operator.ts'
 import { BUSY_MS, drawPlan, type Plan, RESTORED } from './plan.ts'
-import { POISON_TYPE } from './poison.ts'
+import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 import { createHistory, type History, quietly } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom } from './random.ts'
-import { checkRestored } from './restored.ts'
+import { checkRestored } from './restoredLog.ts'
 import { type Service, startService } from './service.ts'
 import { createTimeline } from './timeline.ts'
 
@@ -45,7 +45,7 @@ const newestPayment =
   (tenant: string): string | undefined => {
     const stored = service.log.events.findLast(
       ({ stream, metadata, type }) =>
-        stream.startsWith('payment-') && metadata['tenant'] === tenant && type !== POISON_TYPE,
+        stream.startsWith('payment-') && metadata['tenant'] === tenant && type !== UNKNOWN_EVENT_TYPE,
     )
     return stored?.stream.slice('payment-'.length)
   }
@@ -54,7 +54,7 @@ const newestPayment =
 const begin = (run: Run, plan: Plan): (() => number) => {
   const { timeline, history, service, random } = run
   const actions = actionsWith(newestPayment(service), true)
-  const market = createMarket()
+  const resources = createKnownResources()
   let open = 0
   for (const { number, atMs, kind, name } of plan) {
     if (kind === 'end') continue
@@ -69,7 +69,7 @@ const begin = (run: Run, plan: Plan): (() => number) => {
     const client = createClient({ service, timeline, history, random: own, action: number })
     timeline.after(atMs, () => {
       const action = actions[name]?.[1]
-      void action?.({ client, market, caller: own.pick(CALLERS) }).finally(() => (open -= 1))
+      void action?.({ client, resources, caller: own.pick(CALLERS) }).finally(() => (open -= 1))
     })
   }
   return () => open
@@ -107,7 +107,7 @@ export const simulate = async (engine: Engine, { seed, busyMs = BUSY_MS, plan: g
   const readers = startReaders(run, () => isOver)
   await timeline.run(busyMs)
   heal({ service, history })
-  void tendParked(service.operator, () => isOver)
+  void replayParkedRegularly(service.operator, () => isOver)
   await timeline.run(service.troubledUntilMs())
   await timeline.run(timeline.nowMs() + REBUILD_MAX_MS, () => !service.isEnded())
   const finished = await finish(run, readers, openActions)

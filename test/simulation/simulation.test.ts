@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { expect } from 'chai'
 import { neverHappened } from './faults.ts'
-import { runSeeds } from './fleet.ts'
+import { runSeeds } from './workerPool.ts'
 import { hashOf } from './history.ts'
 import { openEngine } from './postgres.ts'
 import { simulate } from './simulate.ts'

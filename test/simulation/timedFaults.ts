@@ -1,11 +1,11 @@
 import { facts } from '../../projections/facts/projection.ts'
 import type { NewEvent } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
-import type { Moment } from './moments.ts'
+import type { FaultPoint } from './faultPoints.ts'
 import { replayParked } from './operator.ts'
-import { REFUSING_TABLES } from './refusals.ts'
+import { REFUSING_TABLES } from './refusedRows.ts'
 import type { Service } from './service.ts'
-import { type Fault, type FaultContext, operatorReplays, putOut, stop, unknownEvent } from './trouble.ts'
+import { type Fault, type FaultContext, operatorReplays, disturb, stop, unknownEvent } from './faultActions.ts'
 
 /** Faults that strike at a moment of the service's work, or that only together lead to where a defect may be. */
 
@@ -32,7 +32,7 @@ const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
 
 const hasBegun =
   (command: string) =>
-  (moment: Moment): boolean =>
+  (moment: FaultPoint): boolean =>
     moment.kind === 'appended' && moment.events.some(event => BEGINNINGS[command]?.(event))
 
 const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
@@ -47,7 +47,7 @@ const betweenAppends =
   context => {
     const { service, history, random } = context
     const command = random.pick(DRAWN)
-    service.moments.next(hasBegun(command), ({ machine }) => {
+    service.faultPoints.next(hasBegun(command), ({ machine }) => {
       history.count(betweenAppendsName(what, command))
       strike(context, machine)
     })
@@ -55,7 +55,7 @@ const betweenAppends =
   }
 
 const outageBetweenAppends = betweenAppends('outage', context =>
-  putOut(context, { server: 'event store', condition: 'away', forMs: context.random.next() * AWAY_MAX_MS }),
+  disturb(context, { server: 'event store', condition: 'away', forMs: context.random.next() * AWAY_MAX_MS }),
 )
 
 const crashBetweenAppends = betweenAppends('crash', ({ service, random }, machine) =>
@@ -127,8 +127,8 @@ const stoppedWithPoison: Fault = context => {
 }
 
 type Fits = (text: string, machine: Machine) => boolean
-const onStatement = ({ moments }: Service, fits: Fits, strike: (machine: Machine) => void): void =>
-  moments.next(
+const onStatement = ({ faultPoints }: Service, fits: Fits, strike: (machine: Machine) => void): void =>
+  faultPoints.next(
     moment => moment.kind === 'statement' && fits(moment.text, moment.machine),
     ({ machine }) => strike(machine),
   )

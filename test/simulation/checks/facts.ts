@@ -9,7 +9,7 @@ import type { FactReader } from '../clients/reader.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { SimulatedBroker } from '../factBus.ts'
 import type { History } from '../history.ts'
-import { POISON_TYPE } from '../poison.ts'
+import { UNKNOWN_EVENT_TYPE } from '../unknownEventType.ts'
 import { violation, type Violation } from './violation.ts'
 
 /** The published facts, in Kafka and at GET /events, held against the log. */
@@ -18,7 +18,7 @@ type Fact = { readonly event: CloudEvent; readonly topic: string; readonly posit
 
 /** Every fact of the log, in its order. Streams that hold poison are left out: they wait for an operator. */
 export const factsIn = (log: SimulatedLog): readonly Fact[] => {
-  const poisoned = new Set(log.events.filter(({ type }) => type === POISON_TYPE).map(({ stream }) => stream))
+  const poisoned = new Set(log.events.filter(({ type }) => type === UNKNOWN_EVENT_TYPE).map(({ stream }) => stream))
   return log.events
     .filter(({ stream }) => !poisoned.has(stream))
     .flatMap(stored => {

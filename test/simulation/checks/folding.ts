@@ -5,7 +5,7 @@ import { aggregates, type Category, isCategory } from '../../../streams/index.ts
 import { decode } from '../../../src/feeds/decode.ts'
 import type { StoredEvent } from '../../../src/ports.ts'
 import type { SimulatedLog } from '../eventStore.ts'
-import { POISON_TYPE } from '../poison.ts'
+import { UNKNOWN_EVENT_TYPE } from '../unknownEventType.ts'
 
 /** The state and the row of a stream, folded by the code that the service folds it with, for every aggregate. */
 
@@ -15,7 +15,8 @@ type Fold = { readonly initial: unknown; readonly evolve: (state: unknown, event
 
 const foldOf = (category: Category): Fold => aggregates[category].decider as never
 
-export const isReadable = (events: readonly StoredEvent[]): boolean => events.every(({ type }) => type !== POISON_TYPE)
+export const isReadable = (events: readonly StoredEvent[]): boolean =>
+  events.every(({ type }) => type !== UNKNOWN_EVENT_TYPE)
 
 /** The state of a stream; undefined where this build cannot read it. */
 export const stateOf = (log: SimulatedLog, stream: string): unknown => {

@@ -11,7 +11,7 @@ import {
   readManifest,
   subscribe,
   tendSubscription,
-} from './others.ts'
+} from './otherRequests.ts'
 import { pay, refund, settle, settleEarly } from './payments.ts'
 
 type Weighted = Readonly<Record<string, readonly [weight: number, action: Action]>>

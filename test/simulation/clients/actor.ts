@@ -1,9 +1,9 @@
 import type { Answer, Caller } from '../http.ts'
 import type { Client, Request } from './client.ts'
-import type { Known, Market } from './market.ts'
+import type { Known, KnownResources } from './knownResources.ts'
 
 /** An action is one logical request of a client, with its retries and, now and then, its twins and its mistakes. */
-export type Actor = { readonly client: Client; readonly market: Market; readonly caller: Caller }
+export type Actor = { readonly client: Client; readonly resources: KnownResources; readonly caller: Caller }
 export type Action = (actor: Actor) => Promise<void>
 
 const KEY_REUSE_CHANCE = 0.12
@@ -28,11 +28,11 @@ export const withTwins = async ({ client }: Actor, request: Request): Promise<An
 
 /** The ETag that the client knows, which others may have made stale, or a look at the present one first. */
 export const etagOf = async (
-  { client, market, caller }: Actor,
+  { client, resources, caller }: Actor,
   known: Known,
   kind: 'order' | 'invoice',
 ): Promise<string> => {
   if (client.random.chance(STALE_CHANCE)) return known.etag
   const read = await client.insist({ operation: `read_${kind}`, caller, id: known.id })
-  return market.learn(kind, caller.tenant, read)?.etag ?? known.etag
+  return resources.learn(kind, caller.tenant, read)?.etag ?? known.etag
 }

@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts'
 import { type Action, etagOf, keyOf, withTwins } from './actor.ts'
-import type { Known } from './market.ts'
+import type { Known } from './knownResources.ts'
 
 /** Orders and the invoices that are raised from them. */
 
@@ -14,28 +14,28 @@ const linesOf = (random: Random) =>
   }))
 
 export const createOrder: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const currency = client.random.pick(CURRENCIES)
   const headers = client.random.chance(0.7) ? { 'idempotency-key': keyOf(actor, 'order') } : {}
   const body = { currency, lines: linesOf(client.random) }
-  market.learn('order', caller.tenant, await withTwins(actor, { operation: 'create_order', caller, headers, body }))
+  resources.learn('order', caller.tenant, await withTwins(actor, { operation: 'create_order', caller, headers, body }))
 }
 
 export const changeOrder: Action = async actor => {
-  const { client, market, caller } = actor
-  const order = market.some('order', caller.tenant, client.random)
+  const { client, resources, caller } = actor
+  const order = resources.some('order', caller.tenant, client.random)
   if (order === undefined) return createOrder(actor)
   const headers = { 'if-match': await etagOf(actor, order, 'order') }
   const body = client.random.chance(0.5)
     ? { description: `changed by ${client.action}` }
     : { lines: linesOf(client.random) }
   const request = { operation: 'change_order', caller, id: order.id, headers, body }
-  market.learn('order', caller.tenant, await withTwins(actor, request))
+  resources.learn('order', caller.tenant, await withTwins(actor, request))
 }
 
 export const endOrder: Action = async actor => {
-  const { client, market, caller } = actor
-  const order = market.some('order', caller.tenant, client.random)
+  const { client, resources, caller } = actor
+  const order = resources.some('order', caller.tenant, client.random)
   if (order === undefined) return
   const headers = { 'if-match': await etagOf(actor, order, 'order') }
   const operation = client.random.pick(['cancel_order', 'delete_order'])
@@ -47,40 +47,40 @@ const ASKED_AGAIN_CHANCE = 0.5
 const ASKED_AGAIN_MAX_MS = 3_000
 
 export const raiseInvoice: Action = async actor => {
-  const { client, market, caller } = actor
-  const invoiced = new Set(market.all('invoice').map(({ body }) => body['order_id']))
+  const { client, resources, caller } = actor
+  const invoiced = new Set(resources.all('invoice').map(({ body }) => body['order_id']))
   const isOpen = ({ body, id }: Known): boolean => body['state'] === 'open' && !invoiced.has(id)
-  const order = market.some('order', caller.tenant, client.random, isOpen)
-  const other = market.some('order', caller.tenant, client.random)
+  const order = resources.some('order', caller.tenant, client.random, isOpen)
+  const other = resources.some('order', caller.tenant, client.random)
   if (order === undefined || other === undefined) return createOrder(actor)
   const headers = client.random.chance(0.8) ? { 'idempotency-key': keyOf(actor, 'invoice') } : {}
   const raise = async ({ id }: Known): Promise<void> => {
     const body = { order_id: id, due_date: '2026-12-31' }
     const request = { operation: 'raise_invoice', caller, headers, body }
     const answer = await withTwins(actor, request)
-    market.learn('invoice', caller.tenant, answer)
+    resources.learn('invoice', caller.tenant, answer)
     if (answer?.status !== 409 || !client.random.chance(ASKED_AGAIN_CHANCE)) return
     await client.sleep(client.random.next() * ASKED_AGAIN_MAX_MS)
-    market.learn('invoice', caller.tenant, await client.insist(request))
+    resources.learn('invoice', caller.tenant, await client.insist(request))
   }
   // One key for two orders at once is a mistake of a client that no order may pay for.
   await Promise.all(client.random.chance(0.15) ? [raise(order), raise(other)] : [raise(order)])
 }
 
 export const approve: Action = async actor => {
-  const { client, market, caller } = actor
-  const invoice = market.some('invoice', caller.tenant, client.random, ({ body }) => body['state'] === 'draft')
+  const { client, resources, caller } = actor
+  const invoice = resources.some('invoice', caller.tenant, client.random, ({ body }) => body['state'] === 'draft')
   if (invoice === undefined) return raiseInvoice(actor)
   const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
   const request = { operation: 'approve_invoice', caller, id: invoice.id, headers }
-  market.learn('invoice', caller.tenant, await withTwins(actor, request))
+  resources.learn('invoice', caller.tenant, await withTwins(actor, request))
 }
 
 export const voidInvoice: Action = async actor => {
-  const { client, market, caller } = actor
-  const invoice = market.some('invoice', caller.tenant, client.random)
+  const { client, resources, caller } = actor
+  const invoice = resources.some('invoice', caller.tenant, client.random)
   if (invoice === undefined) return
   const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
   const request = { operation: 'void_invoice', caller, id: invoice.id, headers, body: { reason: 'drawn' } }
-  market.learn('invoice', caller.tenant, await withTwins(actor, request))
+  resources.learn('invoice', caller.tenant, await withTwins(actor, request))
 }

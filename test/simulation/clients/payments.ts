@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts'
 import { type Action, keyOf, withTwins } from './actor.ts'
-import type { Known } from './market.ts'
+import type { Known } from './knownResources.ts'
 import { approve } from './orders.ts'
 
 /** Payments, those who settle them, and refunds. */
@@ -11,10 +11,10 @@ const amountFor = (random: Random, due: number): number =>
   random.chance(0.5) ? due : random.integer(1, Math.max(1, Math.ceil(due * 1.1)))
 
 export const pay: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const { random } = client
   const isPayable = ({ body }: Known): boolean => body['state'] === 'approved' || body['state'] === 'partially_paid'
-  const invoice = market.some('invoice', caller.tenant, random, random.chance(0.9) ? isPayable : undefined)
+  const invoice = resources.some('invoice', caller.tenant, random, random.chance(0.9) ? isPayable : undefined)
   if (invoice === undefined) return approve(actor)
   const { amount_due, currency } = invoice.body
   const prefer = random.pick(['', '', '', 'respond-async', 'wait=1'])
@@ -30,7 +30,7 @@ export const pay: Action = async actor => {
     ...(random.chance(0.4) ? { settlement: 'deferred' } : {}),
   }
   const request = { operation: 'create_payment', caller, headers, body }
-  market.learn('payment', caller.tenant, await withTwins(actor, request))
+  resources.learn('payment', caller.tenant, await withTwins(actor, request))
   if (!random.chance(0.15)) return
   // Another request under a key that was used.
   await client.insist({ ...request, body: { ...body, amount: body.amount + 1 } })
@@ -38,16 +38,16 @@ export const pay: Action = async actor => {
 
 /** Settlers act on what they are told, and sometimes on what they should leave alone. */
 export const settle: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const { random } = client
   const isPending = ({ body }: Known): boolean => body['state'] === 'pending'
-  const payment = market.some('payment', caller.tenant, random, random.chance(0.7) ? isPending : undefined)
+  const payment = resources.some('payment', caller.tenant, random, random.chance(0.7) ? isPending : undefined)
   if (payment === undefined) return pay(actor)
   const commands = ['settle_payment', 'fail_payment'].filter(() => random.chance(0.6))
   await Promise.all(
     commands.map(async operation => {
       const body = operation === 'fail_payment' ? { code: 'card_declined' } : undefined
-      market.learn('payment', caller.tenant, await client.insist({ operation, caller, id: payment.id, body }))
+      resources.learn('payment', caller.tenant, await client.insist({ operation, caller, id: payment.id, body }))
     }),
   )
 }
@@ -80,12 +80,12 @@ export const settleEarly =
   }
 
 export const refund: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const { random } = client
-  const payment = market.some('payment', caller.tenant, random, ({ body }) => body['state'] !== 'failed')
+  const payment = resources.some('payment', caller.tenant, random, ({ body }) => body['state'] !== 'failed')
   if (payment === undefined) return pay(actor)
   const headers = { 'idempotency-key': keyOf(actor, `refund-${payment.id}`) }
   const amount = random.chance(0.6) ? { amount: amountFor(random, Number(payment.body['amount'])) } : {}
   const request = { operation: 'refund_payment', caller, id: payment.id, headers, body: { ...amount, reason: 'drawn' } }
-  market.learn('payment', caller.tenant, await withTwins(actor, request))
+  resources.learn('payment', caller.tenant, await withTwins(actor, request))
 }

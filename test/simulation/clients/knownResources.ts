@@ -11,14 +11,14 @@ export type Known = {
 }
 export type Kind = 'order' | 'invoice' | 'payment' | 'operation' | 'subscription'
 
-export type Market = {
+export type KnownResources = {
   readonly learn: (kind: Kind, tenant: string, answer: Answer | undefined) => Known | undefined
   /** One that the tenant knows; undefined while it knows none that fits. */
   readonly some: (kind: Kind, tenant: string, random: Random, fits?: (known: Known) => boolean) => Known | undefined
   readonly all: (kind: Kind) => readonly Known[]
 }
 
-export const createMarket = (): Market => {
+export const createKnownResources = (): KnownResources => {
   const known = new Map<Kind, Map<string, Known>>()
   const of = (kind: Kind): Map<string, Known> => {
     const there = known.get(kind) ?? new Map<string, Known>()

@@ -3,7 +3,7 @@ import type { History } from './history.ts'
 import type { Machine } from './machine.ts'
 import type { Condition, ServerName } from './network.ts'
 import { replayParked } from './operator.ts'
-import { POISON_TYPE } from './poison.ts'
+import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
@@ -40,7 +40,7 @@ export const stop = (
 export type Sleep = { readonly forMs: number; readonly sessionMs: number }
 
 /** The server is in this condition for so long. */
-export const putOut = (
+export const disturb = (
   { service, timeline, history }: FaultContext,
   { server, condition, forMs }: { readonly server: ServerName; readonly condition: Condition; readonly forMs: number },
 ): void => {
@@ -65,7 +65,7 @@ export const unknownEvent = ({ service, history, random }: FaultContext): true =
   const stream = `${category}-${CATEGORIES[category]}_${hex.slice(0, 26).toUpperCase().padEnd(26, '0')}`
   const data: JsonObject = { text: 'of no schema' }
   history.note(`an event of an unknown type is appended to ${stream}`)
-  service.log.plant(stream, { id, type: POISON_TYPE, data, metadata: { tenant: 'acme' } })
+  service.log.plant(stream, { id, type: UNKNOWN_EVENT_TYPE, data, metadata: { tenant: 'acme' } })
   return true
 }
 

@@ -1,6 +1,6 @@
-import type { Copy } from './copy.ts'
+import type { TreeCopy } from './treeCopy.ts'
 import type { Mutant } from './mutants.ts'
-import { type Ran, run } from './run.ts'
+import { type Ran, run } from './runCommand.ts'
 import type { Command, Failure, Stage } from './stages.ts'
 
 /** Plays one planted bug in one stage. */
@@ -19,7 +19,7 @@ export type Result = {
   readonly by?: string
 }
 
-export type Session = { readonly copy: Copy; readonly signal: AbortSignal }
+export type Session = { readonly copy: TreeCopy; readonly signal: AbortSignal }
 
 const MS_PER_SECOND = 1_000
 /** Tests have time limits of their own, and there are few in any stage. */
@@ -68,7 +68,7 @@ const verdictOn = async (bug: Mutant, { again, by }: Failure, { limitMs, clean }
   return { by, verdict: isLasting && (await isClean(again, clean, session)) ? 'caught' : 'unsound' } as const
 }
 
-export const playStage = async (bug: Mutant, place: Place, session: Session): Promise<Result> => {
+export const runStage = async (bug: Mutant, place: Place, session: Session): Promise<Result> => {
   const stage = place.stage.name
   const commands = place.stage.commandsFor(bug)
   if (commands.length === 0) return { stage, verdict: 'untouched', seconds: 0 }

@@ -3,7 +3,7 @@ import { projections } from '../../projections/index.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 
 /** Rows that a table does not take, as when a text has a character that Postgres cannot hold: until the cause is mended. */
-export type Refusals = {
+export type RefusedRows = {
   /** The next row of this table is refused, and from then on every row of the same key. */
   readonly refuseNext: (table: string) => void
   readonly mend: () => void
@@ -28,7 +28,7 @@ const INSERT = /^\s*insert into (\w+) \(/
 /** Such a row is refused by Postgres itself, with SQLSTATE 22P05. */
 const REFUSED = String.raw`select '"\u0000"'::jsonb ->> 0`
 
-export const createRefusals = (): Refusals => {
+export const createRefusedRows = (): RefusedRows => {
   const awaited = new Set<string>()
   const refused = new Map<string, Set<string>>()
   const keys = new Set<string>()

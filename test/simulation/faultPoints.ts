@@ -8,37 +8,37 @@ import type { Machine } from './machine.ts'
  *   appended    the process has the answer that these events are stored
  *   statement   the process is about to send this statement
  */
-export type Moment =
+export type FaultPoint =
   | { readonly kind: 'appended'; readonly machine: Machine; readonly events: readonly NewEvent[] }
   | { readonly kind: 'statement'; readonly machine: Machine; readonly text: string }
 
-export type Moments = {
-  /** Calls `strike`, once, at the first moment that fits. */
-  readonly next: (fits: (moment: Moment) => boolean, strike: (moment: Moment) => void) => void
-  readonly tell: (moment: Moment) => void
+export type FaultPoints = {
+  /** Calls `strike`, once, at the first point that fits. */
+  readonly next: (fits: (point: FaultPoint) => boolean, strike: (point: FaultPoint) => void) => void
+  readonly tell: (point: FaultPoint) => void
   /** From here on none of those that wait strikes any more. */
   readonly clear: () => void
 }
 
-type Waiting = { readonly fits: (moment: Moment) => boolean; readonly strike: (moment: Moment) => void }
+type Waiting = { readonly fits: (point: FaultPoint) => boolean; readonly strike: (point: FaultPoint) => void }
 
-export const createMoments = (): Moments => {
+export const createFaultPoints = (): FaultPoints => {
   const waiting = new Set<Waiting>()
   return {
     next: (fits, strike) => void waiting.add({ fits, strike }),
     clear: () => waiting.clear(),
-    tell: moment => {
+    tell: point => {
       for (const one of waiting) {
-        if (!one.fits(moment)) continue
+        if (!one.fits(point)) continue
         waiting.delete(one)
-        one.strike(moment)
+        one.strike(point)
       }
     },
   }
 }
 
 /** The store as this process has it, which tells of each append that was answered. */
-export const watchedStore = (store: EventStore, machine: Machine, { tell }: Moments): EventStore => ({
+export const watchedStore = (store: EventStore, machine: Machine, { tell }: FaultPoints): EventStore => ({
   ...store,
   append: async (stream, events, expected) => {
     const appended = await store.append(stream, events, expected)
@@ -48,7 +48,7 @@ export const watchedStore = (store: EventStore, machine: Machine, { tell }: Mome
 })
 
 /** The database as this process has it, which tells of each statement. */
-export const watchedDatabase = (database: Database, machine: Machine, { tell }: Moments): Database => {
+export const watchedDatabase = (database: Database, machine: Machine, { tell }: FaultPoints): Database => {
   const watched =
     (sql: Sql): Sql =>
     (text, values) => {

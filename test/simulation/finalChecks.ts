@@ -1,6 +1,6 @@
 import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
 import { checkAnswers } from './checks/answers.ts'
-import { checkBooks } from './checks/books.ts'
+import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
 import { checkParked } from './checks/parked.ts'
@@ -58,7 +58,7 @@ const checkArrived = async (
 
 /** The promises about the state, without regard to the answers of clients. */
 const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => [
-  ...checkBooks(run.service.log),
+  ...checkStreamAgreement(run.service.log),
   ...(await checkArrived(run, readers, timeOf(run.timeline.nowMs() - ON_ITS_WAY_MS))),
 ]
 
@@ -68,11 +68,11 @@ const textOf = ({ promise, detail }: Violation): string => `${promise}: ${detail
 const whatIsBegun = (run: Run, readers: readonly FactReader[]) => {
   const { timeline, service } = run
   const beganMs = timeline.nowMs()
-  const open = new Set(checkBooks(service.log).map(textOf))
+  const open = new Set(checkStreamAgreement(service.log).map(textOf))
   return {
     isDue: () => timeline.nowMs() >= beganMs + HEALED_MS,
     check: async (): Promise<readonly Violation[]> => [
-      ...checkBooks(service.log).filter(one => open.has(textOf(one))),
+      ...checkStreamAgreement(service.log).filter(one => open.has(textOf(one))),
       ...(await checkArrived(run, readers, timeOf(beganMs))),
     ],
   }

@@ -161,7 +161,7 @@ const referencesAreReleased = ({ all, payments }: Books): Violation[] =>
         : []
     })
 
-export const checkBooks = (log: SimulatedLog): Violation[] => {
+export const checkStreamAgreement = (log: SimulatedLog): Violation[] => {
   const books = booksOf(log)
   return [
     ...paymentsAgree(books),

@@ -6,7 +6,7 @@ import type { Timeline } from './timeline.ts'
  * Requests that arrive a second time, later and behind others, as a proxy or a driver sends them again on its own. A request
  * that was refused for certain does not come again: its caller was told that it has no effect.
  */
-export type Duplicates = {
+export type DuplicateRequests = {
   /** The chance that a request which changes something comes again. */
   readonly setChance: (chance: number) => void
   readonly count: () => number
@@ -18,7 +18,13 @@ const LATER_MAX_MS = 2_000
 
 const isWithoutEffect = (error: unknown): boolean => error instanceof Unavailable && error.effect === 'none'
 
-export const createDuplicates = ({ timeline, random }: { readonly timeline: Timeline; readonly random: Random }) => {
+export const createDuplicateRequests = ({
+  timeline,
+  random,
+}: {
+  readonly timeline: Timeline
+  readonly random: Random
+}) => {
   let chance = 0
   let count = 0
   const again = (send: () => Promise<unknown>): void => {
@@ -27,7 +33,7 @@ export const createDuplicates = ({ timeline, random }: { readonly timeline: Time
     // No process waits for the second answer, whatever it is.
     timeline.after(random.next() * LATER_MAX_MS, () => void send().catch(() => undefined))
   }
-  const duplicates: Duplicates = {
+  const duplicates: DuplicateRequests = {
     setChance: to => {
       chance = to
     },

@@ -9,7 +9,7 @@ import type { Mutant } from './mutants.ts'
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A copy of the working tree, in which bugs are planted: the tree itself is never touched. */
-export type Copy = {
+export type TreeCopy = {
   readonly folder: string
   /** An empty folder for the temporary files of what runs in the copy; it goes with the copy. */
   readonly scratch: string
@@ -42,7 +42,7 @@ const fill = async (folder: string): Promise<void> => {
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 }
 
-export const copyTree = async (): Promise<Copy> => {
+export const copyTree = async (): Promise<TreeCopy> => {
   const whole = await mkdtemp(join(tmpdir(), 'mutants-'))
   const [folder, scratch] = [join(whole, 'tree'), join(whole, 'tmp')]
   const remove = (): Promise<void> => rm(whole, { recursive: true, force: true, maxRetries: REMOVE_RETRIES_MAX })

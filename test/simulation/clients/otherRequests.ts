@@ -3,16 +3,16 @@ import { type Action, keyOf, withTwins } from './actor.ts'
 /** Reads, exports, subscriptions, API keys and auditors. */
 
 const READABLE = ['order', 'invoice', 'payment'] as const
-export const read: Action = async ({ client, market, caller }) => {
+export const read: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = market.some(kind, caller.tenant, client.random)
+  const known = resources.some(kind, caller.tenant, client.random)
   if (known === undefined) return
-  market.learn(kind, caller.tenant, await client.insist({ operation: `read_${kind}`, caller, id: known.id }))
+  resources.learn(kind, caller.tenant, await client.insist({ operation: `read_${kind}`, caller, id: known.id }))
 }
 
-export const list: Action = async ({ client, market, caller }) => {
+export const list: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = market.some(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
+  const known = resources.some(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
   const headers =
     known?.position !== undefined && client.random.chance(0.5)
       ? { 'if-min-position': known.position, prefer: 'wait=2' }
@@ -26,37 +26,37 @@ export const readKey: Action = async ({ client, caller }) => {
 }
 
 export const createExport: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const resource = client.random.pick(['orders', 'invoices', 'payments'])
   const headers = { 'idempotency-key': keyOf(actor, 'export') }
   const body = { resource, format: client.random.pick(['csv', 'jsonl']) }
-  market.learn(
+  resources.learn(
     'operation',
     caller.tenant,
     await withTwins(actor, { operation: 'create_export', caller, headers, body }),
   )
 }
 
-export const cancelExport: Action = async ({ client, market, caller }) => {
-  const operation = market.some('operation', caller.tenant, client.random)
+export const cancelExport: Action = async ({ client, resources, caller }) => {
+  const operation = resources.some('operation', caller.tenant, client.random)
   if (operation) await client.insist({ operation: 'cancel_operation', caller, id: operation.id })
 }
 
 const FACT_TYPES = ['order.created', 'invoice.approved', 'invoice.paid', 'payment.succeeded', 'payment.failed']
 
 export const subscribe: Action = async actor => {
-  const { client, market, caller } = actor
+  const { client, resources, caller } = actor
   const types = FACT_TYPES.filter(() => client.random.chance(0.6))
   const headers = { 'idempotency-key': keyOf(actor, 'subscription') }
   const start = client.random.pick(['beginning', 'now'])
   const body = { types: types.length === 0 ? FACT_TYPES : types, start }
   const request = { operation: 'create_subscription', caller, headers, body }
-  market.learn('subscription', caller.tenant, await withTwins(actor, request))
+  resources.learn('subscription', caller.tenant, await withTwins(actor, request))
 }
 
 export const tendSubscription: Action = async actor => {
-  const { client, market, caller } = actor
-  const known = market.some('subscription', caller.tenant, client.random)
+  const { client, resources, caller } = actor
+  const known = resources.some('subscription', caller.tenant, client.random)
   if (known === undefined) return subscribe(actor)
   const command = client.random.pick(['pause', 'resume', 'replay', 'resume', 'delete'])
   const body = command === 'replay' ? { from: 'beginning' } : undefined
@@ -75,9 +75,9 @@ export const issueKey: Action = async actor => {
 }
 
 const HISTORIES = ['order', 'invoice', 'payment'] as const
-export const audit: Action = async ({ client, market, caller }) => {
+export const audit: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(HISTORIES)
-  const known = market.some(kind, caller.tenant, client.random)
+  const known = resources.some(kind, caller.tenant, client.random)
   if (known) await client.insist({ operation: `read_${kind}_history`, caller, id: known.id })
   await client.insist({ operation: 'list_audit_records', caller, query: { limit: '100' } })
 }

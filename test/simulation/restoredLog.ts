@@ -1,9 +1,9 @@
 import { facts } from '../../projections/facts/projection.ts'
 import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
-import { checkBooks } from './checks/books.ts'
+import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
-import type { Run } from './finishing.ts'
+import type { Run } from './finalChecks.ts'
 import { timeOf } from './machine.ts'
 import { rebuildTables } from './operator.ts'
 
@@ -54,7 +54,7 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
     await service.database.idle()
     const settledAt = timeOf(timeline.nowMs() - CHECK_EVERY_MS)
-    const wrong = [...checkBooks(log), ...(await checkReadModels(log, engine, settledAt))]
+    const wrong = [...checkStreamAgreement(log), ...(await checkReadModels(log, engine, settledAt))]
     if (wrong.length === 0) return []
     if (timeline.nowMs() >= untilMs) return wrong
   }
