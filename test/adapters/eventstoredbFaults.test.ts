@@ -5,6 +5,7 @@ import { openConnection } from '../../src/adapters/eventstoredb/connection.ts'
 import { readStream } from '../../src/adapters/eventstoredb/read.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreFixtures.ts'
+import { openTcpProxy } from '../support/tcpProxy.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 
 const DEADLINE_MS = 1000
@@ -86,6 +87,23 @@ describe('EventStoreDB adapter without an answer of the store', function () {
     process.kill(node.pid(), 'SIGCONT')
     expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'none' })
     expect(await all(store.readStream(stream))).to.have.length(1)
+  })
+
+  it('gives up a half-open connection: after a read that failed, the next one has a connection of its own', async () => {
+    const stream = newStream()
+    await store.append(stream, [event()], 'no_stream')
+    const proxy = await openTcpProxy()
+    proxy.lead(Number(new URL(node.address).port))
+    const behind = openEventStore({ connectionString: `esdb://127.0.0.1:${proxy.port}?tls=false` })
+    try {
+      for (let read = 0; read < 2; read += 1) expect(await all(behind.readStream(stream))).to.have.length(1)
+      proxy.silence()
+      expect(await failureOf(all(behind.readStream(stream)))).to.be.instanceOf(Unavailable)
+      expect(await all(behind.readStream(stream))).to.have.length(1)
+    } finally {
+      await behind.close()
+      await proxy.close()
+    }
   })
 
   it('resends an interrupted append once, and nothing is stored twice', async () => {

@@ -1,6 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy with faults: it forwards everything, or loses some responses together with their connections. */
+/**
+ * A TCP proxy with faults: it forwards everything, loses some responses together with their connections, or leaves its
+ * connections half open.
+ */
 export type TcpProxy = {
   readonly port: number
   /** The port of the server, which may change. */
@@ -8,6 +11,8 @@ export type TcpProxy = {
   /** The probability that a response and its connection are lost after the request has taken effect. */
   readonly loseAnswers: (probability: number) => void
   readonly lost: () => number
+  /** The present connections stay open and carry nothing any more; new ones work. */
+  readonly silence: () => void
   readonly close: () => Promise<void>
 }
 
@@ -48,6 +53,9 @@ export const openTcpProxy = async (): Promise<TcpProxy> => {
       probability = wanted
     },
     lost: () => lost,
+    silence: () => {
+      for (const socket of sockets) socket.removeAllListeners('data').resume()
+    },
     close: async () => {
       const closed = new Promise(resolve => listener.close(resolve))
       for (const socket of sockets) socket.destroy()

@@ -4,7 +4,7 @@ import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ClientReadableStream } from '@grpc/grpc-js'
 import { type Answer, answerOf } from './answers.ts'
 import { ReadCall } from './readCall.ts'
-import { forgetReadSession, observeReadSessions, readSessionOf } from './readSessions.ts'
+import { destroyReadSession, forgetReadSession, observeReadSessions, readSessionOf } from './readSessions.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
 
 /** The connection to the event store: one official client, renewed when it hangs. */
@@ -55,22 +55,29 @@ const openOnSession = (connectionName: string, request: ReadReq): Reading | unde
  * and throws an uncatchable error when a response comes after that. Both methods cost twice as much.
  */
 export class Client extends EventStoreDBClient {
-  read(request: ReadReq): Promise<Reading> {
+  ready = Promise.resolve()
+
+  async read(request: ReadReq): Promise<Reading> {
+    await this.ready
     const open = (grpc: Grpc): Reading =>
       openOnSession(this.connectionName, request) ?? openRead(grpc, request, this.callArguments({}, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
   }
 
   /** The call that carries all appends of this connection. */
-  appendCall(): Promise<AppendCall> {
+  async appendCall(): Promise<AppendCall> {
+    await this.ready
     const open = (grpc: Grpc): AppendCall => grpc.batchAppend(...this.callArguments({}, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', open, appendCalls)()
   }
 }
 
-// The parser of connection strings creates the base class only.
-const openClient = (connectionString: string): Client =>
-  Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
+/** Calls wait for `ready`. The parser of connection strings creates the base class only. */
+const openClient = (connectionString: string, ready: Promise<void> = Promise.resolve()): Client => {
+  const client: Client = Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
+  client.ready = ready
+  return client
+}
 
 /**
  * The client reconnects after a broken connection and pings every 10 s, but waits for a hung one. A call that waits too
@@ -87,8 +94,7 @@ export const openConnection = (connectionString: string): Connection => {
     renew: broken => {
       if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = performance.now()
-      forgetReadSession(broken.connectionName)
-      client = openClient(connectionString)
+      client = openClient(connectionString, destroyReadSession(broken.connectionName))
       void broken.dispose().catch(() => undefined)
     },
     refusalIn: error => refusalBehind(connectionString, error),

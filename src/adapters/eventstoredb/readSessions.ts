@@ -1,10 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 
 /**
  * The HTTP/2 sessions that the official client has opened, found through Node's diagnostics channel when the client makes
- * a call of the Read method. The client discovers the node, authenticates, and keeps the session alive; later reads on
+ * a read or an append. The client discovers the node, authenticates, and keeps the session alive; later reads on
  * the same session can then be made without the layers of its gRPC library (readCall.ts).
  */
 
@@ -23,13 +24,16 @@ export type ReadSession = {
   readonly headers: OutgoingHttpHeaders
 }
 
+const CALLS: ReadonlySet<unknown> = new Set([
+  streamsGrpc.StreamsService.read.path,
+  streamsGrpc.StreamsService.batchAppend.path,
+])
 /** The client gives each call the name of its connection, a UUID unless the connection string has one. */
 const CONNECTION_NAME = 'connection-name'
 /** Headers of a connection. The others, such as a trace context, belong to one call. */
 const KEPT_HEADERS = [
   ':authority',
   ':method',
-  ':path',
   ':scheme',
   'authorization',
   'content-type',
@@ -38,8 +42,10 @@ const KEPT_HEADERS = [
   CONNECTION_NAME,
 ]
 
-const keptOf = (headers: OutgoingHttpHeaders): OutgoingHttpHeaders =>
-  Object.fromEntries(KEPT_HEADERS.flatMap(name => (headers[name] === undefined ? [] : [[name, headers[name]]])))
+const readHeadersOf = (headers: OutgoingHttpHeaders): OutgoingHttpHeaders => ({
+  ...Object.fromEntries(KEPT_HEADERS.flatMap(name => (headers[name] === undefined ? [] : [[name, headers[name]]]))),
+  ':path': streamsGrpc.StreamsService.read.path,
+})
 
 const sessions = new Map<string, ReadSession>()
 
@@ -47,14 +53,14 @@ const keep = (message: unknown): void => {
   const { stream, headers } = message as Created
   const { session: http2 } = stream
   const name = headers[CONNECTION_NAME]
-  if (headers[':path'] !== streamsGrpc.StreamsService.read.path || typeof name !== 'string') return
+  if (!CALLS.has(headers[':path']) || typeof name !== 'string') return
   if (http2 === undefined || http2.closed || http2.destroyed || sessions.get(name)?.http2 === http2) return
   http2.settings({ initialWindowSize: WINDOW_BYTES })
   http2.setLocalWindowSize(WINDOW_BYTES)
-  sessions.set(name, { http2: http2 as ClientHttp2Session, headers: keptOf(headers) })
+  sessions.set(name, { http2: http2 as ClientHttp2Session, headers: readHeadersOf(headers) })
 }
 
-/** The session on which the connection of this name has made a read before; undefined when it takes no more calls. */
+/** The session on which the connection of this name has made its last call; undefined when it takes no more calls. */
 export const readSessionOf = (connectionName: string): ReadSession | undefined => {
   const session = sessions.get(connectionName)
   return session === undefined || session.http2.closed || session.http2.destroyed ? undefined : session
@@ -62,6 +68,19 @@ export const readSessionOf = (connectionName: string): ReadSession | undefined =
 
 /** After this the next read is the client's own, on whatever session that opens. */
 export const forgetReadSession = (connectionName: string): void => void sessions.delete(connectionName)
+
+/**
+ * Closes the connection to the store, and resolves when the gRPC library knows. The library shares a connection among
+ * clients of one address, so that a new client alone would continue on that of the old one, which may be half open.
+ */
+export const destroyReadSession = async (connectionName: string): Promise<void> => {
+  const http2 = sessions.get(connectionName)?.http2
+  sessions.delete(connectionName)
+  if (http2 === undefined || http2.destroyed) return
+  const closed = once(http2, 'close')
+  http2.destroy()
+  await closed
+}
 
 /**
  * Without the reports of the diagnostics channel all reads are the client's own: they work, but slower. Returns a
