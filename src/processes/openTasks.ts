@@ -66,7 +66,7 @@ export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks
   const remove = (key: string): Origin | undefined => {
     const item = open.get(key)
     open.delete(key)
-    item?.ending.abort()
+    item?.ending.abort('ended')
     return item?.origin
   }
 

@@ -1,5 +1,4 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 
@@ -77,7 +76,7 @@ export const destroyReadSession = async (connectionName: string): Promise<void> 
   const http2 = sessions.get(connectionName)?.http2
   sessions.delete(connectionName)
   if (http2 === undefined || http2.destroyed) return
-  const closed = once(http2, 'close')
+  const closed = new Promise<void>(resolve => http2.once('close', resolve))
   http2.destroy()
   await closed
 }

@@ -28,7 +28,7 @@ export const withDeadline = async (
     }
     void world.sleep(Math.max(0, leftMs), signal).then(end)
   })
-  return Promise.race([work(), late]).finally(() => answered.abort())
+  return Promise.race([work(), late]).finally(() => answered.abort('answered'))
 }
 
 /** Throws the Problem of a failing dependency: which one depends on whether the request may have had an effect. */
