@@ -99,12 +99,14 @@ export type Database = {
   /**
    * Waits until this process is the only holder of `name`, then runs `work`. `epoch` grows with every new holder: a
    * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lock
-   * is lost or `stop` aborts.
+   * is lost or `stop` aborts. `waiting` is called after each attempt that failed: with the error, or with undefined
+   * where another process is the holder.
    */
   exclusively(
     name: string,
     stop: AbortSignal,
     work: (held: { epoch: bigint; signal: AbortSignal }) => Promise<void>,
+    waiting?: (error: unknown) => void,
   ): Promise<void>
   close(): Promise<void>
 }

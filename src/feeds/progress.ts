@@ -3,7 +3,8 @@ import { Unavailable, type World } from '../ports.ts'
 /**
  * The progress of a feed in this process. A feed is idle when it has processed all events of the log, otherwise it is busy.
  * A feed that is busy and processes no batch for STALLED_AFTER_MS reports that it is stalled, for any reason: a dependency
- * that does not answer, a subscription that is refused again and again, a batch or a connection that hangs.
+ * that does not answer, a subscription that is refused again and again, a batch or a connection that hangs. A feed that
+ * waits for its lease is idle as long as another process is known to have it.
  */
 
 export type FeedState = {
@@ -20,6 +21,10 @@ export const STALLED_AFTER_MS = 30_000
 const CHECK_EVERY_MS = 1_000
 
 export type Progress = {
+  /** The feed has no lease, and waits for it. */
+  readonly waiting: () => void
+  /** An attempt to acquire the lease did not succeed: it failed, or without an error another process has the lease. */
+  readonly leaseAttempted: (error?: unknown) => void
   /** The feed has work from now on. A repeated call does not restart the time. */
   readonly busy: () => void
   /** A batch was processed. `live`: it had the last events of the log. */
@@ -40,23 +45,47 @@ const failureOf = (error: unknown, stopped: boolean): Failure => {
   return { error: `${message}${cause}`, dependency: error.dependency, stopped }
 }
 
+/** Long because the states of a feed share the variables that tell them apart. */
 export const createProgress = (name: string, world: World, report: (state: FeedState) => void): Progress => {
   let position = 0n
   let busySinceMs: number | undefined
   let failure: Failure | undefined
   let isReportedStalled = false
+  let isStandby = false
 
   const isStalled = (): boolean => busySinceMs !== undefined && world.monotonicMs() - busySinceMs >= STALLED_AFTER_MS
 
   const reportFailure = (): void => {
     isReportedStalled = isStalled()
+    isStandby = false
     const { stopped, dependency, error = 'Nothing has failed; something hangs.' } = failure ?? { stopped: false }
     const state = stopped ? 'stopped' : isReportedStalled ? 'stalled' : 'waiting'
     const since = isReportedStalled ? `It has not got on for ${STALLED_AFTER_MS / 1_000} s. ` : ''
     report({ name, state, position, error: `${since}${error}`, ...(dependency !== undefined && { dependency }) })
   }
 
+  const reportStandby = (): void => {
+    if (isStandby) return
+    isStandby = true
+    isReportedStalled = false
+    failure = undefined
+    position = 0n
+    report({ name, state: 'waiting', position })
+  }
+
   return {
+    waiting: () => {
+      busySinceMs ??= world.monotonicMs()
+      if (!isReportedStalled) reportStandby()
+    },
+    leaseAttempted: error => {
+      if (error !== undefined) {
+        failure = failureOf(error, false)
+        return
+      }
+      busySinceMs = world.monotonicMs()
+      reportStandby()
+    },
     busy: () => {
       busySinceMs ??= world.monotonicMs()
     },
@@ -64,6 +93,7 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
       position = upTo
       failure = undefined
       isReportedStalled = false
+      isStandby = false
       busySinceMs = live ? undefined : world.monotonicMs()
       report({ name, state: live ? 'live' : 'catching_up', position })
     },

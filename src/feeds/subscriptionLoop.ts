@@ -20,7 +20,7 @@ export type { FeedState } from './progress.ts'
  *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────────┘
  *
  * A feed that has work and processes no batch for 30 s is reported as `stalled` in place of its state (progress.ts), until
- * the next batch. A feed that waits for its lease, or that is live, has no work.
+ * the next batch. A feed that is live, or whose lease another process has, has no work.
  *
  * A run has two halves: the loop, which processes batches from the checkpoint on, and the background work. The end of one
  * half ends the other, and the run has ended when both have: only then may the next run begin. All state of a run (its
@@ -77,34 +77,30 @@ export const runFeeds = async (
   stop: AbortSignal,
 ): Promise<void> => {
   const { database, world, report } = dependencies
+  const all = feeds.map(feed => ({ feed, dependencies, progress: createProgress(feed.name, world, report) }))
+  const leaseAttempted = (error: unknown): void => {
+    for (const { progress } of all) progress.leaseAttempted(error)
+  }
+  const reporting = all.map(({ progress }) => progress.reportWhenStalled(stop))
   while (!stop.aborted) {
-    for (const feed of feeds) report({ name: feed.name, state: 'waiting', position: 0n })
-    await database.exclusively(name, stop, async ({ epoch, signal }) => {
-      await Promise.all(feeds.map(feed => keepRunning(feed, dependencies, epoch, signal)))
-    })
+    for (const { progress } of all) progress.waiting()
+    const work = async ({ epoch, signal }: Held): Promise<void> => {
+      await Promise.all(all.map(running => keepRunning(running, epoch, signal)))
+    }
+    await database.exclusively(name, stop, work, leaseAttempted)
     await world.sleep(UNAVAILABLE_RETRY_MS, stop)
   }
+  await Promise.all(reporting)
 }
 
-const keepRunning = async (
-  feed: Feed,
-  dependencies: FeedDependencies,
-  epoch: bigint,
-  signal: AbortSignal,
-): Promise<void> => {
-  const progress = createProgress(feed.name, dependencies.world, dependencies.report)
-  const ended = new AbortController()
-  const reporting = progress.reportWhenStalled(AbortSignal.any([signal, ended.signal]))
+const keepRunning = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
   try {
     while (!signal.aborted) {
-      const pauseMs = await runAndReport({ feed, dependencies, progress }, epoch, signal)
-      await dependencies.world.sleep(pauseMs, signal)
+      const pauseMs = await runAndReport(running, epoch, signal)
+      await running.dependencies.world.sleep(pauseMs, signal)
     }
   } catch (error) {
     if (!(error instanceof Replaced)) throw error
-  } finally {
-    ended.abort()
-    await reporting
   }
 }
 
@@ -122,6 +118,7 @@ const runAndReport = async (running: Running, epoch: bigint, signal: AbortSignal
   return UNAVAILABLE_RETRY_MS
 }
 
+type Held = { readonly epoch: bigint; readonly signal: AbortSignal }
 type Running = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
 
 const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {

@@ -259,6 +259,49 @@ describe('Postgres adapter', function () {
       expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
     })
 
+    it('reports each attempt that fails: that another has it, or the error', async () => {
+      const attempts: unknown[] = []
+      const begun = Promise.withResolvers<void>()
+      const first = await takeTurn(db, 'reported').began
+      const second = open('second-reported').exclusively(
+        'reported',
+        stop.signal,
+        async () => begun.resolve(),
+        error => attempts.push(error),
+      )
+      await until(() => attempts.length >= 2)
+      first.end()
+      await begun.promise
+      await Promise.all([first.done, second])
+      expect(new Set(attempts)).to.deep.equal(new Set([undefined]))
+    })
+
+    it('reports that this user may not have leases, and begins when it may', async () => {
+      const database = new URL(postgres.address).pathname.slice(1)
+      await asAdmin(`create role leaseless login password 'leaseless'`)
+      const url = Object.assign(new URL(postgres.address), { username: 'leaseless', password: 'leaseless' })
+      const refused = openDatabase({ connectionString: url.href, poolMax: 1, lease: { pollMs: 50 } })
+      opened.push(refused)
+      const errors: unknown[] = []
+      const begun = Promise.withResolvers<void>()
+      const done = refused.exclusively(
+        'for everybody',
+        stop.signal,
+        async () => begun.resolve(),
+        error => errors.push(error),
+      )
+      await until(() => errors.length > 0)
+      expect(errors[0])
+        .to.be.instanceOf(Error)
+        .and.to.have.property('message')
+        .that.matches(/permission denied/)
+      await asAdmin(`grant create on database "${database}" to leaseless`)
+      await asAdmin('grant all on schema ledger_meta to leaseless')
+      await asAdmin('grant all on all tables in schema ledger_meta to leaseless')
+      await begun.promise
+      await done
+    })
+
     it('does not block holders of other names', async () => {
       const [one, two] = await Promise.all([takeTurn(db, 'name-1').began, takeTurn(db, 'name-2').began])
       one.end()

@@ -32,14 +32,26 @@ const createSource = () => {
   }
 }
 
-/** A database without other processes; `held` ends the wait for the lease. */
-const databaseThatHolds = (held = Promise.resolve()): Database =>
+type Work = Parameters<Database['exclusively']>[2]
+type Waiting = NonNullable<Parameters<Database['exclusively']>[3]>
+
+/** A database without other processes. */
+const databaseThatGrants = (): Database =>
   ({
-    exclusively: async (_: string, stop: AbortSignal, work: Parameters<Database['exclusively']>[2]) => {
-      await Promise.race([held, new Promise(resolve => stop.addEventListener('abort', resolve))])
-      if (!stop.aborted) await work({ epoch: 1n, signal: stop })
-    },
+    exclusively: (_: string, stop: AbortSignal, work: Work) => work({ epoch: 1n, signal: stop }),
   }) as Database
+
+/** A database that grants no lease; the test provides the outcome of each attempt. */
+const databaseThatRefuses = () => {
+  let attempted: Waiting = () => undefined
+  const database = {
+    exclusively: (_: string, stop: AbortSignal, __: Work, waiting?: Waiting) => {
+      attempted = waiting ?? attempted
+      return new Promise<void>(resolve => stop.addEventListener('abort', () => resolve()))
+    },
+  } as Database
+  return { database, attempted: (error?: unknown) => attempted(error) }
+}
 
 describe('a feed that makes no progress', () => {
   let world: HeldWorld
@@ -48,7 +60,7 @@ describe('a feed that makes no progress', () => {
   let stop: AbortController
   let running: Promise<void>
 
-  const start = (take: () => Promise<void> = () => Promise.resolve(), database = databaseThatHolds()): void => {
+  const start = (take: () => Promise<void> = () => Promise.resolve(), database = databaseThatGrants()): void => {
     const feed: Feed = {
       name: 'tried',
       categories: ['order'],
@@ -126,8 +138,42 @@ describe('a feed that makes no progress', () => {
   })
 
   it('because another process runs it waits for any time', async () => {
-    start(undefined, databaseThatHolds(new Promise(() => undefined)))
-    await pass(10 * STALLED_AFTER_MS)
+    const { database, attempted } = databaseThatRefuses()
+    start(undefined, database)
+    for (let waitedMs = 0; waitedMs < 10 * STALLED_AFTER_MS; waitedMs += 1_000) {
+      attempted()
+      await pass(1_000)
+    }
+    expect(reports.states).to.deep.equal([{ name: 'tried', state: 'waiting', position: 0n }])
+  })
+
+  it('because the attempts to acquire its lease fail is stalled with the reason, until another process has it', async () => {
+    const { database, attempted } = databaseThatRefuses()
+    start(undefined, database)
+    for (let waitedMs = 0; waitedMs < STALLED_AFTER_MS + 2_000; waitedMs += 1_000) {
+      attempted(new Error('permission denied for schema ledger_meta'))
+      await pass(1_000)
+    }
+    expect(newest()?.state).to.equal('stalled')
+    expect(newest()?.error).to.match(/^It has not got on for 30 s\. permission denied/)
+    attempted()
     expect(newest()).to.deep.equal({ name: 'tried', state: 'waiting', position: 0n })
+  })
+
+  it('because an attempt to acquire its lease hangs is stalled, though nothing fails', async () => {
+    const { database, attempted } = databaseThatRefuses()
+    start(undefined, database)
+    attempted()
+    await pass(STALLED_AFTER_MS - 2_000)
+    expect(newest()?.state).to.equal('waiting')
+    await pass(4_000)
+    expect(newest()?.state).to.equal('stalled')
+  })
+
+  it('because it loses its lease again and again is stalled, and stays so', async () => {
+    const database = { exclusively: () => world.sleep(1_000) } as Partial<Database> as Database
+    start(undefined, database)
+    await pass(STALLED_AFTER_MS + 10_000)
+    expect(reports.states.map(({ state }) => state)).to.deep.equal(['waiting', 'stalled'])
   })
 })

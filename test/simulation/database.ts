@@ -235,10 +235,17 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
     }
   }
 
-  const waitForLock = async (machine: Machine, name: string, stop: AbortSignal): Promise<bigint | undefined> => {
+  type Waiting = Parameters<Database['exclusively']>[3]
+  const waitForLock = async (
+    machine: Machine,
+    name: string,
+    stop: AbortSignal,
+    waiting: Waiting,
+  ): Promise<bigint | undefined> => {
     while (!stop.aborted) {
       const epoch = await askForLock(machine, name)
       if (epoch !== undefined) return epoch
+      waiting?.(undefined)
       await mayBeFree(machine, stop)
     }
     return undefined
@@ -246,8 +253,8 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
 
   const exclusively =
     (machine: Machine): Database['exclusively'] =>
-    async (name, stop, work) => {
-      const epoch = await waitForLock(machine, name, stop)
+    async (name, stop, work, waiting) => {
+      const epoch = await waitForLock(machine, name, stop, waiting)
       if (epoch === undefined) return
       const lost = new AbortController()
       turns.add(lost)

@@ -202,7 +202,8 @@ export const openDatabase = (options: DatabaseOptions): Database => {
     transaction: async work =>
       await inTransaction(pool, 'begin', send => work(async (text, values) => send(toStatement(text, values, nameOf)))),
     snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
-    exclusively: async (name, stop, work) => await holdExclusively(config, lease, { name, stop, work }),
+    exclusively: async (name, stop, work, waiting = () => undefined) =>
+      await holdExclusively(config, lease, { name, stop, work, waiting }),
     close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),
   }
 }

@@ -30,6 +30,7 @@ export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, id
 
 type Held = { readonly client: Client; readonly epoch: bigint }
 type Work = Parameters<Database['exclusively']>[2]
+type Wanted = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
 
 const RETRY_MAX_MS = 2_000
 const END_MAX_MS = 1_000
@@ -81,12 +82,13 @@ const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
   sleep(ms, undefined, { signal: stop }).catch(() => undefined)
 
 /** Waits on one connection. Undefined if `stop` aborted first. */
-const waitForLock = async (client: Client, name: string, stop: AbortSignal, { pollMs }: LeaseOptions) => {
+const waitForLock = async (client: Client, { name, stop, waiting }: Wanted, { pollMs }: LeaseOptions) => {
   while (!stop.aborted) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
       leaseLock(name),
     ])
     if (rows[0]?.taken === true) return true
+    waiting(undefined)
     await pause(pollMs, stop)
   }
   return undefined
@@ -98,16 +100,11 @@ const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   return BigInt(rows[0]?.epoch ?? 0)
 }
 
-const tryAcquire = async (
-  config: ClientConfig,
-  name: string,
-  stop: AbortSignal,
-  options: LeaseOptions,
-): Promise<Held | undefined> => {
+const tryAcquire = async (config: ClientConfig, wanted: Wanted, options: LeaseOptions): Promise<Held | undefined> => {
   const client = await connect(config, options)
   try {
     await client.query(await tableStatements('leases'))
-    if (await waitForLock(client, name, stop, options)) return { client, epoch: await takeEpoch(client, name) }
+    if (await waitForLock(client, wanted, options)) return { client, epoch: await takeEpoch(client, wanted.name) }
   } catch (error) {
     await end(client)
     throw error
@@ -117,11 +114,13 @@ const tryAcquire = async (
 }
 
 /** Retries through any outage of the database, because a waiting process has no other work. */
-const acquire = async (config: ClientConfig, name: string, stop: AbortSignal, options: LeaseOptions) => {
+const acquire = async (config: ClientConfig, wanted: Wanted, options: LeaseOptions) => {
+  const { stop, waiting } = wanted
   for (let retryMs = options.pollMs; !stop.aborted; retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)) {
     try {
-      return await tryAcquire(config, name, stop, options)
-    } catch {
+      return await tryAcquire(config, wanted, options)
+    } catch (error) {
+      waiting(error)
       await pause(retryMs, stop)
     }
   }
@@ -147,9 +146,10 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
 export const holdExclusively = async (
   config: ClientConfig,
   options: LeaseOptions,
-  { name, stop, work }: { name: string; stop: AbortSignal; work: Work },
+  { work, ...wanted }: Wanted & { readonly work: Work },
 ): Promise<void> => {
-  const held = await acquire(config, name, stop, options)
+  const { stop } = wanted
+  const held = await acquire(config, wanted, options)
   if (held === undefined) return
   const lost = new AbortController()
   const endHeartbeat = keepAlive(held.client, options.heartbeatMs, lost)
