@@ -363,7 +363,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an append is sent for any revision',
-    file: 'src/adapters/eventstoredb/append.ts',
+    file: 'src/adapters/eventstoredb/batchAppend.ts',
     find: `  else options.setStreamPosition(expected.toString())`,
     replace: `  else options.setAny(new empty.Empty())`,
   },

@@ -1,133 +1,95 @@
-import { randomUUID } from 'node:crypto'
-import { convertToCommandError } from '@eventstore/db-client'
-import code from '@eventstore/db-client/generated/code_pb.js'
-import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendToStream/unpackError.js'
-import { parseUUID } from '@eventstore/db-client/dist/utils/grpcUUID.js'
-import shared from '@eventstore/db-client/generated/shared_pb.js'
-import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb.js'
-import empty from 'google-protobuf/google/protobuf/empty_pb.js'
-import type { Appended, ExpectedRevision, NewEvent } from '../../ports.ts'
-import type { AppendCall, Client } from './connection.ts'
-import { CallEnded, Unreadable, isCallError } from './errors.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Appended, type StoredEvent, Unavailable } from '../../ports.ts'
+import { type Append, type Sending, batchAppend } from './batchAppend.ts'
+import type { Client, Connection } from './connection.ts'
+import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './errors.ts'
+import { readStream } from './read.ts'
+import { refusalOf } from './refusals.ts'
+
+/** Appends with a deadline and one resend: which outcome is certain, and which is unknown. */
+
+const RESEND_AFTER_MS = 50
+const APPEND_ATTEMPTS_MAX = 2
 
 /**
- * The store's BatchAppend method: one call carries all appends of a connection. Each message has its own correlation
- * id, by which its response is found in any order.
+ * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
+ * response is that of the first. An append that is unanswered at the deadline is reported as unknown.
  */
-
-export type Append = {
-  readonly stream: string
-  readonly events: readonly NewEvent[]
-  readonly expected: ExpectedRevision
-}
-
-type Unanswered = { readonly resolve: (appended: Appended) => void; readonly reject: (error: Error) => void }
-
-/**
- * Far more than an append of this service, and less than a server accepts: an oversized message would end the call with
- * all appends on it.
- */
-const APPEND_BYTES_MAX = 3 * 1024 * 1024
-const JSON_CONTENT = 'application/json'
-
-type Carrier = { readonly unanswered: Map<string, Unanswered>; ended: boolean }
-const carriers = new WeakMap<AppendCall, Carrier>()
-
-/** Listens to a call from its first append on. When the call ends, its unanswered appends fail with its error. */
-const carrierOf = (call: AppendCall): Carrier => {
-  const known = carriers.get(call)
-  if (known !== undefined) return known
-  const carrier: Carrier = { unanswered: new Map(), ended: false }
-  carriers.set(call, carrier)
-  call.on('data', (answer: BatchAppendResp) => {
-    const correlationId = answer.getCorrelationId()
-    const id = correlationId === undefined ? '' : parseUUID(correlationId)
-    settle(answer, carrier.unanswered.get(id))
-    carrier.unanswered.delete(id)
-  })
-  const fail = (error: Error): void => {
-    carrier.ended = true
-    // The client reuses the call until both of its directions have ended.
-    call.end()
-    for (const { reject } of carrier.unanswered.values()) reject(error)
-    carrier.unanswered.clear()
+export const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
+  const givenUpAtMs = performance.now() + deadlineMs
+  let mayBeWritten = false
+  for (let attempt = 1; ; attempt += 1) {
+    const { client } = connection
+    const outcome = await attemptOf(client, asked, givenUpAtMs)
+    if (!('failure' in outcome)) {
+      if (outcome.appended.ok || !mayBeWritten) return outcome.appended
+      return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
+    }
+    const { failure, wasSent } = outcome
+    if (failure instanceof Silence) connection.renew(client)
+    const refused = refusalOf(failure)
+    if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
+    if (!isLost(failure)) throw failure
+    const never = !wasSent || wasNeverSent(failure)
+    mayBeWritten ||= !never
+    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
+    if (!mayTryAgain || (never && !(failure instanceof CallEnded)))
+      throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
+    await sleep(RESEND_AFTER_MS)
   }
-  call.on('error', (error: Error) => fail(isCallError(error) ? convertToCommandError(error) : error))
-  for (const end of ['end', 'close']) call.on(end, () => fail(new CallEnded('unknown')))
-  return carrier
 }
 
-const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void => {
-  const success = answer.getSuccess()
-  if (success === undefined) waiting?.reject(refusalIn(answer))
-  else
-    waiting?.resolve({
-      ok: true,
-      revision: BigInt(success.getCurrentRevision()),
-      position: BigInt(success.getPosition()?.getCommitPosition() ?? '0'),
-    })
+type Outcome = { readonly appended: Appended } | { readonly failure: unknown; readonly wasSent: boolean }
+
+const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
+  const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
+  const givenUp = new AbortController()
+  const sending: Sending = { givenUp: givenUp.signal, sent: false }
+  try {
+    return { appended: await within(batchAppend(client, asked, sending), withinMs) }
+  } catch (failure) {
+    const conflict = conflictIn(failure)
+    return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
+  } finally {
+    givenUp.abort('settled')
+  }
 }
+
+type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
 
 /**
- * The client's error for the reason in the response. A response without success or reason is an error too, so that its
- * append settles.
+ * A refused resend does not tell the outcome of the first append: a cluster that has lost its leader refuses an append
+ * because of the first one while that is committed but not yet readable. The events at its revisions tell.
  */
-const refusalIn = (answer: BatchAppendResp): Error => {
-  const refused = answer.getError()
-  if (refused === undefined) return new Unreadable('neither error nor success')
-  if (refused.getCode() === code.Code.UNAVAILABLE || refused.getDetails() === undefined)
-    return new Unreadable(refused.getMessage())
-  return unpackToCommandError(refused, streamIn(answer))
+const outcomeOfFirst = async (
+  connection: Connection,
+  asked: Append,
+  { refused, givenUpAtMs }: Refused,
+): Promise<Appended> => {
+  const { stream, events, expected } = asked
+  const from = expected === 'no_stream' ? 0n : expected + 1n
+  const there: StoredEvent[] = []
+  try {
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
+    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) there.push(event)
+  } catch (error) {
+    throw new Unavailable('event store', 'unknown', error)
+  }
+  if (there.some(({ id }, n) => id !== events[n]?.id)) return refused
+  const last = there.at(-1)
+  if (last === undefined || there.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
+  return { ok: true, revision: last.revision, position: last.position }
 }
 
-const streamIn = (answer: BatchAppendResp): string =>
-  Buffer.from(answer.getStreamIdentifier()?.getStreamName_asU8() ?? []).toString('utf8')
-
-/** The progress of an append. After `givenUp` it is not sent any more. */
-export type Sending = { readonly givenUp: AbortSignal; sent: boolean }
-
-/** Rejects with the client's own errors, such as a wrong expected revision. */
-export const batchAppend = async (client: Client, append: Append, sending: Sending): Promise<Appended> => {
-  const id = randomUUID()
-  const message = messageOf(id, append)
-  const call = await client.appendCall()
-  const { unanswered, ended } = carrierOf(call)
-  if (ended || sending.givenUp.aborted) throw new CallEnded('none')
-  return new Promise((resolve, reject) => {
-    unanswered.set(id, { resolve, reject })
-    sending.givenUp.addEventListener('abort', () => unanswered.delete(id), { once: true })
-    sending.sent = true
-    call.write(message)
+/** A time limit, since the client itself waits without one. */
+const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
-}
 
-/**
- * Without a deadline, which would be an absolute time of this clock, compared with the clock of the store: a difference
- * of four seconds would fail every append.
- */
-const messageOf = (id: string, { stream, events, expected }: Append): BatchAppendReq => {
-  const options = new streams.BatchAppendReq.Options()
-  const identifier = new shared.StreamIdentifier()
-  identifier.setStreamName(Buffer.from(stream, 'utf8'))
-  options.setStreamIdentifier(identifier)
-  if (expected === 'no_stream') options.setNoStream(new empty.Empty())
-  else options.setStreamPosition(expected.toString())
-  const proposed = events.map(proposedMessage)
-  const bytes = proposed.reduce((sum, event) => sum + event.getData_asU8().length, 0)
-  if (bytes > APPEND_BYTES_MAX) throw new RangeError(`An append of ${bytes} bytes to ${stream} is too large.`)
-  return new streams.BatchAppendReq()
-    .setCorrelationId(new shared.UUID().setString(id))
-    .setOptions(options)
-    .setProposedMessagesList(proposed)
-    .setIsFinal(true)
-}
-
-const proposedMessage = ({ id, type, data, metadata }: NewEvent): BatchAppendReq.ProposedMessage => {
-  const message = new streams.BatchAppendReq.ProposedMessage()
-  message.getMetadataMap().set('type', type).set('content-type', JSON_CONTENT)
-  return message
-    .setId(new shared.UUID().setString(id))
-    .setData(Buffer.from(JSON.stringify(data)))
-    .setCustomMetadata(Buffer.from(JSON.stringify(metadata)))
+const conflictIn = (error: unknown): Appended | undefined => {
+  const cause = causeOf(error)
+  if (cause?.type !== 'wrong-expected-version') return undefined
+  return { ok: false, actual: typeof cause.actualVersion === 'bigint' ? cause.actualVersion : 'no_stream' }
 }

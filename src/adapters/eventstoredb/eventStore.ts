@@ -1,17 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type Appended, type EventStore, type StoredEvent, Unavailable } from '../../ports.ts'
-import { type Append, type Sending, batchAppend } from './append.ts'
-import { type Client, type Connection, openConnection } from './connection.ts'
-import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './errors.ts'
+import type { EventStore } from '../../ports.ts'
+import { append } from './append.ts'
+import { openConnection } from './connection.ts'
 import { subscribe } from './subscription.ts'
 import { head, readStream } from './read.ts'
-import { refusalOf } from './refusals.ts'
 
-/** The event store port on EventStoreDB: appends with a deadline and one resend, reads, subscriptions. */
+/** The event store port on EventStoreDB. */
 
 const APPEND_DEADLINE_MS = 3000
-const RESEND_AFTER_MS = 50
-const APPEND_ATTEMPTS_MAX = 2
 
 export type EventStoreOptions = {
   /** `esdb://…`; `esdb+discover://…` for a cluster. */
@@ -37,87 +32,4 @@ export const openEventStore = ({
       await connection.close()
     },
   }
-}
-
-/**
- * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
- * response is that of the first. An append that is unanswered at the deadline is reported as unknown.
- */
-const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
-  const givenUpAtMs = performance.now() + deadlineMs
-  let mayBeWritten = false
-  for (let attempt = 1; ; attempt += 1) {
-    const { client } = connection
-    const outcome = await attemptOf(client, asked, givenUpAtMs)
-    if (!('failure' in outcome)) {
-      if (outcome.appended.ok || !mayBeWritten) return outcome.appended
-      return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
-    }
-    const { failure, wasSent } = outcome
-    if (failure instanceof Silence) connection.renew(client)
-    const refused = refusalOf(failure)
-    if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
-    if (!isLost(failure)) throw failure
-    const never = !wasSent || wasNeverSent(failure)
-    mayBeWritten ||= !never
-    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
-    if (!mayTryAgain || (never && !(failure instanceof CallEnded)))
-      throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
-    await sleep(RESEND_AFTER_MS)
-  }
-}
-
-type Outcome = { readonly appended: Appended } | { readonly failure: unknown; readonly wasSent: boolean }
-
-const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
-  const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
-  const givenUp = new AbortController()
-  const sending: Sending = { givenUp: givenUp.signal, sent: false }
-  try {
-    return { appended: await within(batchAppend(client, asked, sending), withinMs) }
-  } catch (failure) {
-    const conflict = conflictIn(failure)
-    return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
-  } finally {
-    givenUp.abort('settled')
-  }
-}
-
-type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
-
-/**
- * A refused resend does not tell the outcome of the first append: a cluster that has lost its leader refuses an append
- * because of the first one while that is committed but not yet readable. The events at its revisions tell.
- */
-const outcomeOfFirst = async (
-  connection: Connection,
-  asked: Append,
-  { refused, givenUpAtMs }: Refused,
-): Promise<Appended> => {
-  const { stream, events, expected } = asked
-  const from = expected === 'no_stream' ? 0n : expected + 1n
-  const there: StoredEvent[] = []
-  try {
-    const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
-    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) there.push(event)
-  } catch (error) {
-    throw new Unavailable('event store', 'unknown', error)
-  }
-  if (there.some(({ id }, n) => id !== events[n]?.id)) return refused
-  const last = there.at(-1)
-  if (last === undefined || there.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
-  return { ok: true, revision: last.revision, position: last.position }
-}
-
-/** A time limit, since the client itself waits without one. */
-const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)
-    promise.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
-
-const conflictIn = (error: unknown): Appended | undefined => {
-  const cause = causeOf(error)
-  if (cause?.type !== 'wrong-expected-version') return undefined
-  return { ok: false, actual: typeof cause.actualVersion === 'bigint' ? cause.actualVersion : 'no_stream' }
 }
