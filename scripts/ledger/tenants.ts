@@ -51,6 +51,13 @@ const ofSubject = (name: string, description: string): Command =>
     .requiredOption('--subject <subject>', 'whose')
     .requiredOption('--scope <scope>', 'which')
 
+const changeScope =
+  (type: 'RevokeScope' | 'RestoreScope') =>
+  (tenant: string, options: RightOptions): Promise<void> => {
+    const { subject, reason, scope } = options
+    return changeTenant(tenant, { type, subject, scope: checkedScope(scope), reason }, options)
+  }
+
 export const tenantsCommand = new Command('tenants')
   .description('Suspends tenants and takes scopes from subjects, whatever their credentials say.')
   .addCommand(
@@ -66,26 +73,10 @@ export const tenantsCommand = new Command('tenants')
   )
   .addCommand(
     ofSubject('revoke-scope', 'The subject may no longer do what the scope permits.').action(
-      (tenant: string, options: RightOptions) => {
-        const { subject, reason } = options
-        return changeTenant(
-          tenant,
-          { type: 'RevokeScope', subject, scope: checkedScope(options.scope), reason },
-          options,
-        )
-      },
+      changeScope('RevokeScope'),
     ),
   )
-  .addCommand(
-    ofSubject('restore-scope', 'Gives back what was revoked.').action((tenant: string, options: RightOptions) => {
-      const { subject, reason } = options
-      return changeTenant(
-        tenant,
-        { type: 'RestoreScope', subject, scope: checkedScope(options.scope), reason },
-        options,
-      )
-    }),
-  )
+  .addCommand(ofSubject('restore-scope', 'Gives back what was revoked.').action(changeScope('RestoreScope')))
   .addHelpText(
     'after',
     '\nCounts on every instance within 5 seconds, for streams of events and subscriptions too. Saying it twice is saying it\n' +

@@ -5,7 +5,7 @@ import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import { feedAll, fillLog, startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
+import { feedAll, fillLog, useTestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>
@@ -16,7 +16,7 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
 
 describe('the identity of a log', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let database: Database
   let log: MemoryLog
 
@@ -24,14 +24,12 @@ describe('the identity of a log', function () {
   const check = (store: EventStore) => failureOf(checkLog({ database, store }))
 
   before(async () => {
-    postgres = await startTestPostgres()
     log = createMemoryLog()
     const ledger = createLedger(log.open(), realWorld())
     await ledger.idSecret()
     for (const { stream, revision, id, type, data, metadata } of (await fillLog(6)).events)
       await ledger.store.append(stream, [{ id, type, data, metadata }], revision === 0n ? 'no_stream' : revision - 1n)
   })
-  after(() => postgres.stop())
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
     await adopt(log)

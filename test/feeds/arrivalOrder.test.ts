@@ -10,7 +10,7 @@ import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
+import { createReports, feedAll, fillLog, useTestPostgres, until } from './fixtures.ts'
 
 const TENANT = 'acme'
 const BEGINNING = placeBefore(0n)
@@ -20,14 +20,10 @@ type Read = { readonly ids: string[]; readonly at: FeedPlace }
 
 describe('a reader of the facts, while the projector parks and replays events,', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     log = await fillLog(6)
     database = await postgres.ledgerDatabase()

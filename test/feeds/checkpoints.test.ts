@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { moveCheckpoint, positionOf, Replaced, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from './fixtures.ts'
+import { useTestPostgres } from './fixtures.ts'
 
 const failureOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -11,13 +11,9 @@ const failureOf = (promise: Promise<unknown>) =>
 
 describe('a checkpoint', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let database: Database
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
   })

@@ -9,18 +9,14 @@ import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { beginRun, feedAll, fillLog, rowsIn, startTestPostgres, type TestPostgres } from './fixtures.ts'
+import { beginRun, feedAll, fillLog, rowsIn, useTestPostgres } from './fixtures.ts'
 
 describe('a projector that was replaced while it was paused', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     log = await fillLog(3)
     database = await postgres.ledgerDatabase()

@@ -17,14 +17,17 @@ export type TestPostgres = {
   readonly database: () => Promise<Database>
   /** A database with all tables. */
   readonly ledgerDatabase: () => Promise<Database>
-  readonly stop: () => Promise<void>
 }
 
 /** Small, because the server has a hundred connections for the pools of all tests. */
 const POOL_MAX = 3
 
-export const startTestPostgres = async (): Promise<TestPostgres> => {
+/** Databases for the tests of a describe block, whose pools are closed after it. */
+export const useTestPostgres = (): TestPostgres => {
   const opened: Database[] = []
+  after(async () => {
+    await Promise.all(opened.map(one => one.close()))
+  })
   const database = async (): Promise<Database> => {
     const connectionString = await newDatabase()
     const created = openDatabase({ connectionString, poolMax: POOL_MAX, lease: { pollMs: 20 } })
@@ -37,9 +40,6 @@ export const startTestPostgres = async (): Promise<TestPostgres> => {
       const created = await database()
       await createLedgerTables(created)
       return created
-    },
-    stop: async () => {
-      await Promise.all(opened.map(one => one.close()))
     },
   }
 }

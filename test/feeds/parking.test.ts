@@ -10,7 +10,7 @@ import { type Database, type FactBus, type FactMessage, FactTooLarge, type Store
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
-import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
+import { createReports, fillLog, type Reports, useTestPostgres, until } from './fixtures.ts'
 
 /** A broker that refuses the messages of some keys, as if they were too large. */
 const createBus = () => {
@@ -46,7 +46,7 @@ const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
 
 describe('parking by the publisher', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let reports: Reports
@@ -87,10 +87,8 @@ describe('parking by the publisher', function () {
   }
 
   before(async () => {
-    postgres = await startTestPostgres()
     log = await fillLog(12)
   })
-  after(() => postgres.stop())
   beforeEach(async () => {
     stop = new AbortController()
     running = Promise.resolve()

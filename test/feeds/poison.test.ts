@@ -8,11 +8,11 @@ import type { Database, JsonObject } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, fillLog, foldedRows, rowsIn, startTestPostgres, type TestPostgres, until } from './fixtures.ts'
+import { createReports, fillLog, foldedRows, rowsIn, useTestPostgres, until } from './fixtures.ts'
 
 describe('an event that a read model cannot write', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let leftBehind: string[]
@@ -67,10 +67,6 @@ describe('an event that a read model cannot write', function () {
     }
   }
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     log = await fillLog(6)
     database = await postgres.ledgerDatabase()

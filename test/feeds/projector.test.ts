@@ -8,17 +8,7 @@ import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import {
-  beginRun,
-  feedAll,
-  fillLog,
-  foldedRows,
-  rowsIn,
-  startTestPostgres,
-  type Table,
-  TABLES,
-  type TestPostgres,
-} from './fixtures.ts'
+import { beginRun, feedAll, fillLog, foldedRows, rowsIn, useTestPostgres, type Table, TABLES } from './fixtures.ts'
 
 const failureOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -28,7 +18,7 @@ const failureOf = (promise: Promise<unknown>) =>
 
 describe('the projector', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let leftBehind: [string, unknown][]
@@ -47,10 +37,8 @@ describe('the projector', function () {
     ])
 
   before(async () => {
-    postgres = await startTestPostgres()
     log = await fillLog(12)
   })
-  after(() => postgres.stop())
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
     leftBehind = []

@@ -10,16 +10,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import {
-  createReports,
-  fillLog,
-  foldedRows,
-  type Reports,
-  rowsIn,
-  startTestPostgres,
-  type TestPostgres,
-  until,
-} from './fixtures.ts'
+import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres, until } from './fixtures.ts'
 
 /** A bus that records acknowledged messages, and can fail or delay acknowledgements. */
 const createBus = () => {
@@ -48,7 +39,7 @@ const createBus = () => {
 
 describe('running feeds', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let reports: Reports
@@ -77,10 +68,8 @@ describe('running feeds', function () {
     })
 
   before(async () => {
-    postgres = await startTestPostgres()
     log = await fillLog(6)
   })
-  after(() => postgres.stop())
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
     reports = createReports()

@@ -6,7 +6,7 @@ import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
 import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { beginRun, fillLog, startTestPostgres, type TestPostgres } from './fixtures.ts'
+import { beginRun, fillLog, useTestPostgres } from './fixtures.ts'
 
 /** A broker that refuses every message of the key, or none. */
 const createBus = (refused?: string) => {
@@ -25,16 +25,14 @@ const createBus = (refused?: string) => {
 
 describe('a publisher that takes over', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
 
   before(async () => {
-    postgres = await startTestPostgres()
     log = await fillLog(2)
     database = await postgres.ledgerDatabase()
   })
-  after(() => postgres.stop())
 
   const publisher = (bus: FactBus, on = database): Feed =>
     publisherOf({ database: on, bus, store: log.open(), world: { ...realWorld(), sleep: () => Promise.resolve() } })

@@ -3,22 +3,20 @@ import { operationEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
-import type { Database, JsonObject, StoredEvent } from '../../src/ports.ts'
+import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
+import { createReports, type Reports, until } from '../feeds/fixtures.ts'
 import { createOrder, id, requestExport } from '../streams/samples.ts'
-import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { useProcessHarness } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 describe('the event intake of a process', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-  let database: Database
-  let log: MemoryLog
+  const harness = useProcessHarness()
   let ledger: Ledger
   let reports: Reports
   let stop: AbortController
@@ -43,10 +41,11 @@ describe('the event intake of a process', function () {
         : undefined,
     ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
   }
-  const watch = (): Feed => feedOf(watching, { database, ledger, onFailure: () => undefined })
+  const watch = (): Feed => feedOf(watching, { database: harness.database, ledger, onFailure: () => undefined })
   const start = (feed = watch()): void => {
     stop = new AbortController()
     reports = createReports()
+    const { database, log } = harness
     const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
     running = runFeeds('tests', [feed], dependencies, stop.signal)
   }
@@ -59,14 +58,17 @@ describe('the event intake of a process', function () {
   const cancel = (n: number) =>
     handle(ledger, orderEntity, id('ord', n), { command: { type: 'CancelOrder', reason: 'R' }, context: context() })
   const reached = async (name = 'watching'): Promise<bigint> => {
-    const [row] = await database.sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
+    const [row] = await harness.database.sql<{ position: bigint }>('select position from checkpoints where name = $1', [
+      name,
+    ])
     return row?.position ?? -1n
   }
-  const caughtUp = () => until(() => reports.states.at(-1)?.position === (log.events.at(-1)?.position ?? 0n))
+  const caughtUp = () => until(() => reports.states.at(-1)?.position === (harness.log.events.at(-1)?.position ?? 0n))
   const errors = () => reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))
-  const waiting = async () => (await parkedSummary(database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
+  const waiting = async () =>
+    (await parkedSummary(harness.database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
   const ask = (n: number, what: 'replay' | 'discard', only?: bigint) =>
-    requestParked(database.sql, { delivery: 'watching', key: id('ord', n) }, what, only)
+    requestParked(harness.database.sql, { delivery: 'watching', key: id('ord', n) }, what, only)
   /** Makes an event undecodable; `mend` reverts that, as a newer build would. */
   const spoil = (stored: StoredEvent): { mend: () => void } => {
     const { data } = stored
@@ -74,19 +76,13 @@ describe('the event intake of a process', function () {
     return { mend: () => void Object.assign(stored, { data }) }
   }
   const newest = (): StoredEvent => {
-    const stored = log.events.at(-1)
+    const stored = harness.log.events.at(-1)
     if (stored === undefined) throw new Error('The log is empty.')
     return stored
   }
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
-    database = await postgres.ledgerDatabase()
-    log = createMemoryLog()
-    ledger = createLedger(log.open(), realWorld())
+    ledger = createLedger(harness.log.open(), realWorld())
     finished = []
     broken = new Set()
   })
@@ -111,7 +107,7 @@ describe('the event intake of a process', function () {
       await until(() => finished.includes(id('ord', 4)))
       await cancel(4)
       await caughtUp()
-      expect(await reached()).to.equal(log.events[1]?.position)
+      expect(await reached()).to.equal(harness.log.events[1]?.position)
       await end()
       start()
       await caughtUp()
@@ -120,14 +116,14 @@ describe('the event intake of a process', function () {
 
     it('while an export is open', async () => {
       await createOne(1)
-      start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, log: silent }))
       const operation = id('op', 1)
       await handle(ledger, operationEntity, operation, { command: requestExport, context: context(), isNew: true })
       await createOne(2)
       await caughtUp()
-      expect(await reached('exports')).to.be.oneOf([-1n, log.events[0]?.position])
+      expect(await reached('exports')).to.be.oneOf([-1n, harness.log.events[0]?.position])
       await end()
-      start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, log: silent }))
       await caughtUp()
       expect(errors()).to.deep.equal([])
     })
@@ -168,7 +164,9 @@ describe('the event intake of a process', function () {
       await caughtUp()
       mend()
       await ask(1, 'replay')
-      await until(async () => (await parkedSummary(database.sql))[0]?.reason === 'Error: It cannot be finished.')
+      await until(
+        async () => (await parkedSummary(harness.database.sql))[0]?.reason === 'Error: It cannot be finished.',
+      )
       broken.clear()
       await ask(1, 'replay')
       await until(async () => (await waiting()).length === 0)
@@ -207,11 +205,11 @@ describe('the event intake of a process', function () {
       start()
       await until(() => finished.includes(id('ord', 1)))
       await createOne(4)
-      await until(async () => (await reached()) === log.events[2]?.position)
+      await until(async () => (await reached()) === harness.log.events[2]?.position)
       await end()
       start()
       await caughtUp()
-      expect(await database.sql('select * from discarded_events')).to.deep.equal([])
+      expect(await harness.database.sql('select * from discarded_events')).to.deep.equal([])
     })
 
     it('receives earlier events of its key when a later run reads them again', async () => {

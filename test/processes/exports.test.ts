@@ -3,60 +3,43 @@ import { csv } from '../../src/adapters/files/csv.ts'
 import { jsonl } from '../../src/adapters/files/jsonl.ts'
 import { parquet } from '../../src/adapters/files/parquet.ts'
 import { operationEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { handle } from '../../src/commands/commandHandler.ts'
 import { moveCheckpoint, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { sources } from '../../src/processes/exports/sources.ts'
 import { context } from '../commands/fixtures.ts'
-import { startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
+import { until } from '../feeds/fixtures.ts'
 import { id, requestExport } from '../streams/samples.ts'
-import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
+import { type ProcessHarness, useProcessHarness } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 /** Wakes the process, and lets no time pass: an attempt that failed is not tried again. */
 const AT_ONCE_MS = 0
 const EPOCH = 1n
 
-describe('exports of several tenants', function () {
+/** The read model has everything that was written up to the position, so that an export need not wait for more. */
+const reflect = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
+  const { name } = sources[requestExport.resource]
+  await acquireCheckpoint(sql, name, EPOCH)
+  await moveCheckpoint(sql, [name], upTo, EPOCH)
+}
+const request = ({ ledger }: ProcessHarness, n = 1, tenant = 'acme') =>
+  handle(ledger, operationEntity, id('op', n), { command: requestExport, context: context({ tenant }), isNew: true })
+
+describe('the exports of several tenants', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-  let database: Database
-  let log: MemoryLog
-  let world: HeldWorld
-  let ledger: Ledger
-  let driven: DrivenRun
+  const harness = useProcessHarness()
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
-  beforeEach(async () => {
-    database = await postgres.ledgerDatabase()
-    log = createMemoryLog()
-    world = createHeldWorld()
-    ledger = createLedger(log.open(), world)
-    driven = await drive(exportsFeed({ database, ledger, formats: {} as never, log: silent }), log)
-  })
-  afterEach(() => driven.stop())
-
-  const request = (n: number, tenant: string) =>
-    handle(ledger, operationEntity, id('op', n), { command: requestExport, context: context({ tenant }), isNew: true })
-  /** The read model has everything that was written, so that an export need not wait for it. */
-  const reflect = async (): Promise<void> => {
-    const { name } = sources[requestExport.resource]
-    await acquireCheckpoint(database.sql, name, EPOCH)
-    await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
-  }
-  const begun = (): readonly string[] =>
-    log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
-
-  it('are begun one of each, although one tenant has asked for several before', async () => {
-    for (const n of [1, 2, 3]) await request(n, 'many')
-    await request(4, 'one')
-    await reflect()
-    await driven.processNew()
+  it('begin one of each, although one tenant has asked for several before', async () => {
+    const { database, ledger, log, world } = harness
+    const run = await harness.start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+    for (const n of [1, 2, 3]) await request(harness, n, 'many')
+    await request(harness, 4, 'one')
+    await reflect(harness, log.head())
+    await run.processNew()
+    const begun = (): readonly string[] =>
+      log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
     await until(async () => {
       await world.pass(AT_ONCE_MS)
       return begun().length >= 2
@@ -69,18 +52,11 @@ describe('exports of several tenants', function () {
 describe('an export', function () {
   this.timeout(60_000)
   const LOOKS = 3
-  let postgres: TestPostgres
-
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
+  const RETRY_MS = 1_000
+  const harness = useProcessHarness()
 
   it('begins once its read model has everything that was written before the request', async () => {
-    const database = await postgres.ledgerDatabase()
-    const log = createMemoryLog()
-    const world = createHeldWorld()
-    const ledger = createLedger(log.open(), world)
+    const { database, ledger, log, world } = harness
     let looks = 0
     const watched: Database = {
       ...database,
@@ -89,45 +65,27 @@ describe('an export', function () {
         return database.sql(text, values)
       },
     }
-    const { name } = sources[requestExport.resource]
-    await acquireCheckpoint(database.sql, name, EPOCH)
-    const driven = await drive(exportsFeed({ database: watched, ledger, formats: {} as never, log: silent }), log)
-    await handle(ledger, operationEntity, id('op', 1), { command: requestExport, context: context(), isNew: true })
-    await moveCheckpoint(database.sql, [name], log.head() - 1n, EPOCH)
+    const run = await harness.start(exportsFeed({ database: watched, ledger, formats: {} as never, log: silent }))
+    await request(harness)
+    await reflect(harness, log.head() - 1n)
     const hasBegun = (): boolean => log.events.some(({ type }) => type === 'OperationStarted')
-    await driven.processNew()
+    await run.processNew()
     looks = 0
     await until(async () => {
       await world.pass(AT_ONCE_MS)
       return looks >= LOOKS || hasBegun()
     })
     expect(hasBegun()).to.equal(false)
-    await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
+    await reflect(harness, log.head())
     await until(async () => {
       await world.pass(AT_ONCE_MS)
       return hasBegun()
     })
-    await driven.stop()
   })
-})
 
-describe('an export whose attempt a replaced worker has superseded', function () {
-  this.timeout(60_000)
-  const RETRY_MS = 1_000
-  let postgres: TestPostgres
-
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
-
-  it('is attempted again, since the replaced worker does not complete it', async () => {
-    const database = await postgres.ledgerDatabase()
-    const log = createMemoryLog()
-    const world = createHeldWorld()
-    const ledger = createLedger(log.open(), world)
-    const operation = id('op', 1)
-    const replacedWorker = createLedger(log.open(), world)
+  it('is attempted again when a replaced worker has superseded the attempt, since that worker does not complete it', async () => {
+    const { database, ledger, log, world, openLedger } = harness
+    const replacedWorker = openLedger()
     let isSuperseded = false
     const interrupted: Database = {
       ...database,
@@ -136,30 +94,21 @@ describe('an export whose attempt a replaced worker has superseded', function ()
         if (!isSuperseded) {
           isSuperseded = true
           const command = { type: 'StartAttempt' as const, run: 'of the replaced worker' }
-          const started = await handle(replacedWorker, operationEntity, operation, { command, context: context() })
+          const started = await handle(replacedWorker, operationEntity, id('op', 1), { command, context: context() })
           expect(started.ok).to.equal(true)
         }
         return made
       },
     }
     const formats = { jsonl, csv, parquet }
-    const driven = await drive(exportsFeed({ database: interrupted, ledger, formats, log: silent }), log)
-    const asked = await handle(ledger, operationEntity, operation, {
-      command: requestExport,
-      context: context(),
-      isNew: true,
-    })
-    expect(asked.ok).to.equal(true)
-    const { name } = sources[requestExport.resource]
-    await acquireCheckpoint(database.sql, name, EPOCH)
-    await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
-    await driven.processNew()
+    const run = await harness.start(exportsFeed({ database: interrupted, ledger, formats, log: silent }))
+    expect((await request(harness)).ok).to.equal(true)
+    await reflect(harness, log.head())
+    await run.processNew()
     await until(async () => {
       await world.pass(RETRY_MS)
       return log.events.some(({ type }) => type === 'ExportCompleted')
     })
-    const started = log.events.filter(({ type }) => type === 'OperationStarted')
-    expect(started).to.have.length(3)
-    await driven.stop()
+    expect(log.events.filter(({ type }) => type === 'OperationStarted')).to.have.length(3)
   })
 })

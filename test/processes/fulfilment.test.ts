@@ -1,64 +1,51 @@
 import { expect } from 'chai'
 import { REQUEST_GRACE_MS } from '../../src/commands/timeBudgets.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { handle } from '../../src/commands/commandHandler.ts'
 import { pay } from '../../src/commands/payments.ts'
-import { positionOf } from '../../src/feeds/checkpoints.ts'
-import type { Database } from '../../src/ports.ts'
 import { fulfilment } from '../../src/processes/fulfilment.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { context, newPayment, typesIn } from '../commands/fixtures.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
-import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type DrivenRun, drive, type HeldWorld, noFailure } from './harness.ts'
+import { type DrivenRun, useProcessHarness, noFailure } from './harness.ts'
 
 const GRACE_MS = REQUEST_GRACE_MS
 const TICK_MS = 250
 
 describe('the fulfilment process', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-  let database: Database
-  let log: MemoryLog
-  let world: HeldWorld
-  let ledger: Ledger
+  const harness = useProcessHarness()
   let process: DrivenRun
 
-  const orderTypes = () => typesIn(log.events, `order-${id('ord')}`)
-  const invoiceTypes = (n = 1) => typesIn(log.events, `invoice-${id('inv', n)}`)
+  const orderTypes = () => typesIn(harness.log.events, `order-${id('ord')}`)
+  const invoiceTypes = (n = 1) => typesIn(harness.log.events, `invoice-${id('inv', n)}`)
   const onOrder = (command: Parameters<typeof orderEntity.aggregate.decider.decide>[0]) =>
-    handle(ledger, orderEntity, id('ord'), { command, context: context() })
+    handle(harness.ledger, orderEntity, id('ord'), { command, context: context() })
   const onInvoice = (command: Parameters<typeof invoiceEntity.aggregate.decider.decide>[0]) =>
-    handle(ledger, invoiceEntity, id('inv'), { command, context: context() })
+    handle(harness.ledger, invoiceEntity, id('inv'), { command, context: context() })
+  const start = (): Promise<DrivenRun> => {
+    const { database, openLedger } = harness
+    const ledger = openLedger()
+    return harness.start(feedOf(fulfilment(ledger), { database, ledger, onFailure: noFailure }))
+  }
   /** Processes new events, and lets the process finish due tasks. */
   const settle = async (timeMs = TICK_MS): Promise<void> => {
     await process.processNew()
-    await world.pass(timeMs)
+    await harness.world.pass(timeMs)
   }
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
-    database = await postgres.ledgerDatabase()
-    log = createMemoryLog()
-    world = createHeldWorld()
-    ledger = createLedger(log.open(), world)
     await onOrder(createOrder)
     await onOrder(invoiceOrder())
-    const own = createLedger(log.open(), world)
-    process = await drive(feedOf(fulfilment(own), { database, ledger: own, onFailure: noFailure }), log)
+    process = await start()
   })
-  afterEach(() => process.stop().catch(() => undefined))
 
   it('raises the invoice of an invoiced order whose request ended early', async () => {
     await settle(GRACE_MS - 1)
     expect(invoiceTypes()).to.deep.equal([])
-    await world.pass(1)
+    await harness.world.pass(1)
     expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
-    const { row } = await ledger.aggregates.load(invoiceEntity, id('inv'))
+    const { row } = await harness.ledger.aggregates.load(invoiceEntity, id('inv'))
     expect(row).to.include({ order_id: id('ord'), amount_due: 2500n, due_date: '2026-03-01', created_by: 'clerk' })
   })
 
@@ -73,17 +60,17 @@ describe('the fulfilment process', function () {
       metadata: {},
       claim: null,
     })
-    await world.pass(GRACE_MS)
+    await harness.world.pass(GRACE_MS)
     expect(invoiceTypes()).to.deep.equal(['InvoiceRaised'])
   })
 
   it('keeps its checkpoint before the order whose invoice is not raised yet', async () => {
     await process.processNew()
-    const invoicedAt = log.events[1]?.position ?? 0n
-    expect((await positionOf(database.sql, 'fulfilment')) < invoicedAt).to.equal(true)
-    await world.pass(GRACE_MS)
+    const invoicedAt = harness.log.events[1]?.position ?? 0n
+    expect((await harness.checkpoint('fulfilment')) < invoicedAt).to.equal(true)
+    await harness.world.pass(GRACE_MS)
     await process.processNew()
-    expect(await positionOf(database.sql, 'fulfilment')).to.equal(log.head())
+    expect(await harness.checkpoint('fulfilment')).to.equal(harness.log.head())
   })
 
   describe('when the invoice is raised', () => {
@@ -93,14 +80,14 @@ describe('the fulfilment process', function () {
 
     it('completes the order of an invoice that is paid', async () => {
       await onInvoice({ type: 'ApproveInvoice', approved_by: 'boss' })
-      await pay(ledger, newPayment('k', { amount: 2500n }), context())
+      await pay(harness.ledger, newPayment('k', { amount: 2500n }), context())
       await settle()
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderCompleted'])
     })
 
     it('does not complete the order of an invoice that is paid in part', async () => {
       await onInvoice({ type: 'ApproveInvoice', approved_by: 'boss' })
-      await pay(ledger, newPayment('k', { amount: 2499n }), context())
+      await pay(harness.ledger, newPayment('k', { amount: 2499n }), context())
       await settle(2 * GRACE_MS)
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced'])
     })
@@ -116,13 +103,11 @@ describe('the fulfilment process', function () {
       await onInvoice({ type: 'VoidInvoice', reason: null })
       await settle()
       await onOrder(invoiceOrder(2))
-      await database.sql('update checkpoints set position = -1')
-      const own = createLedger(log.open(), world)
-      const again = await drive(feedOf(fulfilment(own), { database, ledger: own, onFailure: noFailure }), log)
+      await harness.database.sql('update checkpoints set position = -1')
+      const again = await start()
       await again.processNew()
-      await world.pass(TICK_MS)
+      await harness.world.pass(TICK_MS)
       expect(orderTypes()).to.deep.equal(['OrderCreated', 'OrderInvoiced', 'OrderReopened', 'OrderInvoiced'])
-      await again.stop()
     })
   })
 })

@@ -1,7 +1,12 @@
+import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
-import type { World } from '../../src/ports.ts'
-import type { MemoryLog } from '../support/memoryStore.ts'
+import type { Database, World } from '../../src/ports.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
+
+/** The harness of process tests: an empty log in memory and an empty database for each test, time and runs by hand. */
 
 const turns = async (count: number): Promise<void> => {
   for (let left = count; left > 0; left -= 1) await new Promise(resolve => setImmediate(resolve))
@@ -69,4 +74,58 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
 /** For processes whose tasks must all succeed: a failure fails the test. */
 export const noFailure = (key: string, error: unknown): never => {
   throw new Error(`The task ${key} failed.`, { cause: error })
+}
+
+/** New for each test of the describe block that calls `useProcessHarness`. */
+export type ProcessHarness = {
+  readonly database: Database
+  readonly log: MemoryLog
+  readonly world: HeldWorld
+  readonly ledger: Ledger
+  /** A ledger on the same log with caches of its own, as in another process of the service. */
+  readonly openLedger: () => Ledger
+  /** Begins a run, which is stopped after the test. */
+  readonly start: (feed: Feed, epoch?: bigint) => Promise<DrivenRun>
+  readonly checkpoint: (name: string) => Promise<bigint>
+}
+
+type Fresh = Pick<ProcessHarness, 'database' | 'log' | 'world' | 'ledger'>
+
+export const useProcessHarness = (): ProcessHarness => {
+  const postgres = useTestPostgres()
+  let fresh: Fresh | undefined
+  const runs: DrivenRun[] = []
+  const current = (): Fresh => {
+    if (fresh === undefined) throw new Error('The harness is created before each test.')
+    return fresh
+  }
+  const openLedger = (): Ledger => createLedger(current().log.open(), current().world)
+  beforeEach(async () => {
+    const [log, world] = [createMemoryLog(), createHeldWorld()]
+    fresh = { database: await postgres.ledgerDatabase(), log, world, ledger: createLedger(log.open(), world) }
+  })
+  afterEach(async () => {
+    for (const run of runs.splice(0)) await run.stop().catch(() => undefined)
+  })
+  return {
+    get database() {
+      return current().database
+    },
+    get log() {
+      return current().log
+    },
+    get world() {
+      return current().world
+    },
+    get ledger() {
+      return current().ledger
+    },
+    openLedger,
+    start: async (feed, epoch = 1n) => {
+      const run = await drive(feed, current().log, epoch)
+      runs.push(run)
+      return run
+    },
+    checkpoint: name => positionOf(current().database.sql, name),
+  }
 }

@@ -3,20 +3,18 @@ import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { MANIFEST_TOPICS, topicOf } from '../../projections/topicSettings.ts'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { createLedger, handle } from '../../src/commands/commandHandler.ts'
 import { FACTS, manifestIdOf, sealManifest } from '../../src/commands/manifests.ts'
-import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
-import type { Database, StoredEvent, World } from '../../src/ports.ts'
+import type { StoredEvent, World } from '../../src/ports.ts'
 import { manifestsFeed } from '../../src/processes/manifests.ts'
 import { context } from '../commands/fixtures.ts'
-import { feedAll, startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
+import { feedAll } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { eventually } from '../support/client.ts'
-import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
+import { type DrivenRun, useProcessHarness } from './harness.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -31,11 +29,7 @@ type Sealed = {
 
 describe('the manifests process', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-  let database: Database
-  let log: MemoryLog
-  let world: HeldWorld
-  let ledger: Ledger
+  const harness = useProcessHarness()
   const running: DrivenRun[] = []
   let orders = 0
   let epoch = 0n
@@ -43,13 +37,14 @@ describe('the manifests process', function () {
 
   const start = async (): Promise<DrivenRun> => {
     epoch += 1n
+    const { database, log, world } = harness
     const sleep: World['sleep'] = async (timeMs, signal) => {
       asleep += 1
       await world.sleep(timeMs, signal)
       asleep -= 1
     }
-    const own = createLedger(log.open(), { ...world, sleep })
-    const driven = await drive(manifestsFeed({ database, ledger: own, everyMs: HOUR_MS }), log, epoch)
+    const ledger = createLedger(log.open(), { ...world, sleep })
+    const driven = await harness.start(manifestsFeed({ database, ledger, everyMs: HOUR_MS }), epoch)
     running.push(driven)
     await eventually(async () => asleep === running.length)
     return driven
@@ -60,27 +55,34 @@ describe('the manifests process', function () {
   }
   const order = async (tenant = 'acme'): Promise<void> => {
     orders += 1
-    const at = new Date(world.now()).toISOString()
-    await handle(ledger, orderEntity, id('ord', orders), { command: createOrder, context: context({ tenant, at }) })
+    const at = new Date(harness.world.now()).toISOString()
+    await handle(harness.ledger, orderEntity, id('ord', orders), {
+      command: createOrder,
+      context: context({ tenant, at }),
+    })
   }
   const project = (): Promise<void> =>
     feedAll(
-      projectorOf({ database, store: log.open(), world }, readModels, (_, error) => {
-        throw error
-      }),
-      log,
+      projectorOf(
+        { database: harness.database, store: harness.log.open(), world: harness.world },
+        readModels,
+        (_, error) => {
+          throw error
+        },
+      ),
+      harness.log,
     )
   const manifestsOf = (topic: string): StoredEvent[] =>
-    log.events.filter(({ stream }) => stream === `manifest-${manifestIdOf(topic)}`)
+    harness.log.events.filter(({ stream }) => stream === `manifest-${manifestIdOf(topic)}`)
   const sealedOf = (topic: string): Sealed[] => manifestsOf(topic).map(({ data }) => data as Sealed)
   const all = () => MANIFEST_TOPICS.flatMap(sealedOf)
   /** Lets time pass, and waits until all work that it began has ended. */
   const pass = async (timeMs: number): Promise<void> => {
-    await world.pass(timeMs)
+    await harness.world.pass(timeMs)
     await eventually(async () => asleep === running.length)
   }
   const idsBetween = (category: string, from: bigint, to: bigint): string[] =>
-    log.events.flatMap(stored => {
+    harness.log.events.flatMap(stored => {
       const decoded = decode(stored)
       const fact = publishedBy(decoded.category, decoded.recorded)
       const isWanted = decoded.category === category && stored.position >= from && stored.position <= to
@@ -105,27 +107,17 @@ describe('the manifests process', function () {
     }
   }
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
-    database = await postgres.ledgerDatabase()
-    log = createMemoryLog()
-    world = createHeldWorld()
-    ledger = createLedger(log.open(), world)
     epoch = 0n
     // The virtual clock begins on the hour.
-    await world.pass(10 * MINUTE_MS)
+    await harness.world.pass(10 * MINUTE_MS)
   })
-  afterEach(async () => {
-    for (const one of running.splice(0)) await one.stop().catch(() => undefined)
-  })
+  afterEach(() => void running.splice(0))
 
   it('seals nothing in a ledger without facts, at any time', async () => {
     await start()
     await pass(5 * HOUR_MS)
-    expect(log.events).to.deep.equal([])
+    expect(harness.log.events).to.deep.equal([])
   })
 
   it('seals every topic when the hour is over, and not before', async () => {
@@ -136,7 +128,7 @@ describe('the manifests process', function () {
     await pass(50 * MINUTE_MS - 1)
     expect(all()).to.deep.equal([])
     await pass(1)
-    const reached = await positionOf(database.sql, FACTS)
+    const reached = await harness.checkpoint(FACTS)
     for (const topic of MANIFEST_TOPICS) {
       const count = topic === 'ledger.order.v1' ? 2 : 0
       expect(sealedOf(topic)).to.have.length(1)
@@ -170,7 +162,7 @@ describe('the manifests process', function () {
     await order()
     await order()
     await project()
-    await world.pass(5 * HOUR_MS)
+    await harness.world.pass(5 * HOUR_MS)
     await start()
     await pass(1_000)
     expect(sealedOf('ledger.order.v1').map(({ count }) => count)).to.deep.equal([1, 2])
@@ -214,22 +206,26 @@ describe('the manifests process', function () {
   it('counts again after a lost race, from the end of the other manifest', async () => {
     await order()
     await project()
-    const mine = createLedger(log.open(), world)
+    const mine = harness.openLedger()
     let isFirst = true
     const reached = async (): Promise<bigint> => {
       if (isFirst) {
         isFirst = false
         await order()
         await project()
-        await sealManifest({ ledger, sql: database.sql, projectedUpTo: reached }, 'ledger.order.v1', 'another')
+        await sealManifest(
+          { ledger: harness.ledger, sql: harness.database.sql, projectedUpTo: reached },
+          'ledger.order.v1',
+          'another',
+        )
         await order()
         await project()
         return 1n
       }
-      return positionOf(database.sql, FACTS)
+      return harness.checkpoint(FACTS)
     }
     const { sealed } = await sealManifest(
-      { ledger: mine, sql: database.sql, projectedUpTo: reached },
+      { ledger: mine, sql: harness.database.sql, projectedUpTo: reached },
       'ledger.order.v1',
       'mine',
     )
@@ -247,7 +243,7 @@ describe('the manifests process', function () {
     const answers = [1n, 0n]
     const reached = async () => answers.shift() ?? 0n
     const failure = await sealManifest(
-      { ledger, sql: database.sql, projectedUpTo: reached },
+      { ledger: harness.ledger, sql: harness.database.sql, projectedUpTo: reached },
       'ledger.order.v1',
       'x',
     ).catch((error: unknown) => error)
@@ -261,7 +257,7 @@ describe('the manifests process', function () {
     await start()
     await pass(HOUR_MS)
     await project()
-    const rows = await database.sql(`select tenant_id, type from facts_v1 where type = 'ledger.manifest'`)
+    const rows = await harness.database.sql(`select tenant_id, type from facts_v1 where type = 'ledger.manifest'`)
     expect(rows).to.deep.equal(MANIFEST_TOPICS.map(() => ({ tenant_id: 'ledger', type: 'ledger.manifest' })))
   })
 })

@@ -10,7 +10,7 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
 import { writeExportFile } from '../../src/processes/exports/writeFile.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import { createTestLedger, feedAll, fillLog, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
+import { createTestLedger, feedAll, fillLog, useTestPostgres, until } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { sharedService } from '../support/service.ts'
 import { caller, startVariant } from '../support/serviceVariants.ts'
@@ -21,16 +21,12 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 
 describe('a proof of facts, while the projector has some parked,', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let key: string
   let held: readonly StoredEvent[]
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     log = await fillLog(6)
     database = await postgres.ledgerDatabase()

@@ -1,15 +1,12 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
 import { FINISHING_MS } from '../../src/commands/timeBudgets.ts'
-import { Contended, createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { type Database, Unavailable } from '../../src/ports.ts'
+import { Contended, handle } from '../../src/commands/commandHandler.ts'
+import { Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { context } from '../commands/fixtures.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
-import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-import { createHeldWorld, type DrivenRun, drive, type HeldWorld } from './harness.ts'
+import { type DrivenRun, useProcessHarness } from './harness.ts'
 
 const GRACE_MS = 1_000
 /** The pause after a failure that is no outage. */
@@ -17,11 +14,7 @@ const RETRY_MS = 30_000
 
 describe('a process manager', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-  let database: Database
-  let log: MemoryLog
-  let world: HeldWorld
-  let ledger: Ledger
+  const harness = useProcessHarness()
   let process: DrivenRun
   let finished: string[]
   let failures: [string, unknown][]
@@ -48,35 +41,25 @@ describe('a process manager', function () {
     ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
   }
   const begin = (n: number) =>
-    handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+    handle(harness.ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
   const end = (n: number) =>
-    handle(ledger, orderEntity, id('ord', n), { command: { type: 'DeleteOrder' }, context: context() })
-  const checkpoint = () => positionOf(database.sql, 'watching')
+    handle(harness.ledger, orderEntity, id('ord', n), { command: { type: 'DeleteOrder' }, context: context() })
+  const checkpoint = () => harness.checkpoint('watching')
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
-    database = await postgres.ledgerDatabase()
-    log = createMemoryLog()
-    world = createHeldWorld()
-    ledger = createLedger(log.open(), world)
     finished = []
     failures = []
     troubles = new Map()
-    process = await drive(
-      feedOf(watching, { database, ledger, onFailure: (key, error) => void failures.push([key, error]) }),
-      log,
-    )
+    const { database, ledger } = harness
+    const onFailure = (key: string, error: unknown): void => void failures.push([key, error])
+    process = await harness.start(feedOf(watching, { database, ledger, onFailure }))
   })
-  afterEach(() => process.stop().catch(() => undefined))
 
   it('finishes a task that was not ended in time, once', async () => {
     await begin(1)
     await process.processNew()
-    await world.pass(GRACE_MS)
-    await world.pass(10 * GRACE_MS)
+    await harness.world.pass(GRACE_MS)
+    await harness.world.pass(10 * GRACE_MS)
     expect(finished).to.deep.equal([id('ord', 1)])
   })
 
@@ -87,15 +70,15 @@ describe('a process manager', function () {
     await process.processNew()
     await end(2)
     await process.processNew()
-    await world.pass(10 * GRACE_MS)
+    await harness.world.pass(10 * GRACE_MS)
     expect(finished).to.deep.equal([])
-    expect(await checkpoint()).to.equal(log.head())
+    expect(await checkpoint()).to.equal(harness.log.head())
   })
 
   it('finishes many, each once', async () => {
     for (let n = 1; n <= 50; n += 1) await begin(n)
     await process.processNew()
-    await world.pass(GRACE_MS)
+    await harness.world.pass(GRACE_MS)
     expect(finished.toSorted()).to.deep.equal(Array.from({ length: 50 }, (_, n) => id('ord', n + 1)))
   })
 
@@ -107,7 +90,7 @@ describe('a process manager', function () {
       await begin(1)
       await begin(2)
       await process.processNew()
-      await world.pass(GRACE_MS)
+      await harness.world.pass(GRACE_MS)
     })
 
     it('reports it, and finishes the others', () => {
@@ -117,16 +100,16 @@ describe('a process manager', function () {
 
     it('tries again, later', async () => {
       troubles.clear()
-      await world.pass(RETRY_MS - 1)
+      await harness.world.pass(RETRY_MS - 1)
       expect(finished).to.deep.equal([id('ord', 2)])
-      await world.pass(1)
+      await harness.world.pass(1)
       expect(finished).to.deep.equal([id('ord', 2), id('ord', 1)])
     })
 
     it('finds it again after a restart', async () => {
       await begin(3)
       await process.processNew()
-      expect((await checkpoint()) < (log.events[0]?.position ?? 0n)).to.equal(true)
+      expect((await checkpoint()) < (harness.log.events[0]?.position ?? 0n)).to.equal(true)
     })
   })
 
@@ -134,9 +117,9 @@ describe('a process manager', function () {
     troubles.set(id('ord', 1), new Contended('order-1'))
     await begin(1)
     await process.processNew()
-    await world.pass(GRACE_MS)
+    await harness.world.pass(GRACE_MS)
     troubles.clear()
-    await world.pass(FINISHING_MS)
+    await harness.world.pass(FINISHING_MS)
     expect(finished).to.deep.equal([id('ord', 1)])
   })
 
@@ -145,7 +128,7 @@ describe('a process manager', function () {
     troubles.set(id('ord', 1), outage)
     await begin(1)
     await process.processNew()
-    await world.pass(GRACE_MS)
+    await harness.world.pass(GRACE_MS)
     expect(
       await process.background.then(
         () => undefined,
@@ -153,6 +136,6 @@ describe('a process manager', function () {
       ),
     ).to.equal(outage)
     expect(failures).to.deep.equal([])
-    expect((await checkpoint()) < (log.events[0]?.position ?? 0n)).to.equal(true)
+    expect((await checkpoint()) < (harness.log.events[0]?.position ?? 0n)).to.equal(true)
   })
 })

@@ -6,18 +6,13 @@ import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
+import { createReports, useTestPostgres, until } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 
 describe('a process manager whose run fails', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
-
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
+  const postgres = useTestPostgres()
 
   /** A database on which the next move of a checkpoint fails after `fail` was called. */
   const failing = (database: Database) => {

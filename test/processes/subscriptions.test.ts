@@ -13,7 +13,7 @@ import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, fillLog, type Reports, startTestPostgres, type TestPostgres, until } from '../feeds/fixtures.ts'
+import { createReports, fillLog, type Reports, useTestPostgres, until } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createOrder, createSubscription, id as orderId } from '../streams/samples.ts'
 
@@ -61,7 +61,7 @@ const createBus = () => {
 
 describe('the delivery of subscriptions', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
   let ledger: Ledger
@@ -72,10 +72,6 @@ describe('the delivery of subscriptions', function () {
   let stop: AbortController
   let running: Promise<unknown>
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     log = await fillLog(4)
     database = await postgres.ledgerDatabase()

@@ -4,7 +4,7 @@ import type { Query } from '../../projections/page.ts'
 import { subscriptionPage } from '../../projections/subscriptions/queries.ts'
 import { deliveriesUpTo } from '../../src/feeds/subscriptionCheckpoints.ts'
 import type { Database } from '../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
 import { rowsRead } from './rowsRead.ts'
 
 const OTHERS = 30_000
@@ -20,11 +20,10 @@ const READ_AT_MOST = 2_500
  */
 describe('the facts of one tenant beside many of another', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let database: Database
 
   before(async () => {
-    postgres = await startTestPostgres()
     database = await postgres.ledgerDatabase()
     await database.sql(
       `insert into facts_v1 (position, tenant_id, type, subject, at, event)
@@ -35,7 +34,6 @@ describe('the facts of one tenant beside many of another', function () {
     await database.sql(`insert into checkpoints (name, position, epoch) values ('facts_v1', $1, 1)`, [HEAD])
     await database.sql('analyze facts_v1')
   })
-  after(() => postgres.stop())
 
   const start = 0n
   const early = BigInt(OWN)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FactsRequest, placeBefore } from '../../projections/facts/queries.ts'
 import type { Database } from '../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from '../feeds/fixtures.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
 import { rowsRead } from './rowsRead.ts'
 
 const FACTS = 30_000
@@ -11,11 +11,10 @@ const LIMIT = 26
 
 describe('a page of facts', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let database: Database
 
   before(async () => {
-    postgres = await startTestPostgres()
     database = await postgres.ledgerDatabase()
     // Positions have gaps, and every other fact is of another tenant. The last one of all is the only one of its type.
     await database.sql(
@@ -28,7 +27,6 @@ describe('a page of facts', function () {
     await database.sql(`insert into checkpoints (name, position, epoch) values ('facts_v1', $1, 1)`, [FACTS * 300])
     await database.sql('analyze facts_v1')
   })
-  after(() => postgres.stop())
 
   const read = async (request: Partial<FactsRequest>): Promise<FactsPageRow[]> => {
     const { text, values } = factsPage({ tenant: 'acme', after: placeBefore(0n), limit: LIMIT, ...request })

@@ -18,7 +18,7 @@ import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { readPage } from './collection.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { createdQuery, pageQuery, pageSchema, textSchema, timeSchema } from './commonSchemas.ts'
+import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commonSchemas.ts'
 
 /** Audit records: the endpoint that lists them, and the recording of denials. */
 
@@ -161,11 +161,7 @@ const listAuditRecords = route({
     resource: textSchema.optional(),
     correlation_id: textSchema.optional(),
   }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(recordSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(recordSchema),
   handle: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
 })
 

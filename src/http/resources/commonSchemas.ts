@@ -124,3 +124,22 @@ export const pageSchema = <T extends z.ZodType>(item: T) =>
       as_of_position: z.string().meta({ description: 'The position of the log that this page knows of.' }),
     }),
   })
+
+/** The declared response and errors of every list. */
+export const listOf = <T extends z.ZodType>(item: T) =>
+  ({
+    isList: true,
+    responses: {
+      200: { description: 'A page.', schema: pageSchema(item), headers: ['Link', 'Preference-Applied'] },
+    },
+    errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  }) as const
+
+export const NOT_MODIFIED = { description: 'You have it already.', headers: ['ETag'] } as const
+
+/** The declared responses and errors of every GET by id. */
+export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>
+  ({
+    responses: { 200: { description, schema, headers: ['ETag'] }, 304: NOT_MODIFIED },
+    errors: ['precondition_invalid'],
+  }) as const

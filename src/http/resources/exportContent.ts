@@ -9,6 +9,7 @@ import { isKnown } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
 import { PRIVATE_CACHING, visible } from './commonReplies.ts'
+import { NOT_MODIFIED } from './commonSchemas.ts'
 import { type Call, route, type Streamed } from '../route.ts'
 
 /** GET /exports/{id}/content: the file of an export, whole or one range of its bytes. */
@@ -93,7 +94,7 @@ export const readContent = route({
       contentType: offers,
       headers: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
     },
-    304: { description: 'You have it already.', headers: ['ETag'] },
+    304: NOT_MODIFIED,
   },
   errors: ['precondition_invalid', 'export_expired', 'range_not_satisfiable'],
   handle: async call => {

@@ -18,7 +18,7 @@ import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { replyToCreation, readOne } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { metadataSchema, timeSchema } from './commonSchemas.ts'
+import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */
 
@@ -126,7 +126,7 @@ const readManifest = route({
   params: z.object({ id: idSchema('op') }),
   responses: {
     200: { description: 'The manifest.', schema: manifestSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
+    304: NOT_MODIFIED,
   },
   errors: ['precondition_invalid', 'export_expired'],
   handle: async call => {

@@ -21,12 +21,13 @@ import {
   exponentSchema,
   metadataSchema,
   pageQuery,
-  pageSchema,
   dateSchema,
   resourceShape,
   sumSchema,
   textSchema,
   timeSchema,
+  listOf,
+  resourceById,
 } from './commonSchemas.ts'
 
 /** The endpoints of invoices. */
@@ -110,11 +111,7 @@ const readInvoice = route({
   scope: 'invoices:read',
   params: byId,
   query: asOfQuery,
-  responses: {
-    200: { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(invoiceSchema, 'The invoice.'),
   handle: call => readOne(call, invoiceEntity, call.params.id, render),
 })
 
@@ -126,11 +123,7 @@ const listInvoices = route({
   summary: 'List invoices, newest first',
   scope: 'invoices:read',
   query: z.object({ ...pageQuery, ...invoiceFilters }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(invoiceSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(invoiceSchema),
   handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { OperationRow } from '../../../projections/operations/projection.ts'
 import { operationPage } from '../../../projections/operations/queries.ts'
+import { resourceView } from '../../../projections/projection.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { idSchema, type OperationId, type PaymentId, withPrefix } from '../../../streams/ids.ts'
 import { operationEntity, paymentEntity } from '../../commands/entities.ts'
@@ -13,7 +14,7 @@ import { documentOf, insufficientScope, isErrorCode, Problem } from '../response
 import { PRIVATE_CACHING, problemOfRejection, readOne, visible } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
-import { createdQuery, pageQuery, pageSchema } from './commonSchemas.ts'
+import { createdQuery, pageQuery, listOf, resourceById } from './commonSchemas.ts'
 import { operationSchema, type OperationView } from './operationSchema.ts'
 import { tickOf } from './subscriptions/subscriptionSchemas.ts'
 
@@ -31,12 +32,7 @@ export const renderPaymentOperation = (row: PaymentRow): OperationView => {
     id,
     kind: 'create_payment',
     state: failed ? 'failed' : accepted ? 'succeeded' : 'pending',
-    version: Number(row.revision),
-    tenant_id: row.tenant_id,
-    created_at: row.created_at,
-    updated_at: row.updated_at,
-    created_by: row.created_by,
-    metadata: row.metadata,
+    ...resourceView(row),
     progress: { done: accepted ? 1 : 0, total: 1, unit: 'payments', rate: null, eta_seconds: null },
     result: accepted ? { href: `/payments/${row.id}` } : null,
     error: row.failure_code === null ? null : errorOf(row.failure_code, `/operations/${id}`, ''),
@@ -64,12 +60,7 @@ export const renderOperation = (row: OperationRow, shown?: Shown): OperationView
   id: row.id as OperationId,
   kind: row.kind,
   state: row.state,
-  version: Number(row.revision),
-  tenant_id: row.tenant_id,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  created_by: row.created_by,
-  metadata: row.metadata,
+  ...resourceView(row),
   progress: progressView(row, shown),
   result: row.state === 'succeeded' ? { href: `/exports/${row.id}/content` } : null,
   error: row.error_code === null ? null : errorOf(row.error_code, `/operations/${row.id}`, row.correlation_id),
@@ -108,11 +99,7 @@ const readOperation = route({
   // A caller who waits for a payment or a replay has its scope, and does not need the others.
   orScopes: ['payments:read', 'events:subscribe'],
   params: byId,
-  responses: {
-    200: { description: 'The operation.', schema: operationSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(operationSchema, 'The operation.'),
   handle: async (call): Promise<Reply> => {
     const { ledger, params, principal } = call
     const { row } = await ledger.aggregates.load(operationEntity, params.id)
@@ -158,11 +145,7 @@ const listOperations = route({
     state: operationSchema.shape.state.optional(),
     kind: z.enum(['export']).optional(),
   }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(operationSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(operationSchema),
   handle: call =>
     readPage(call, {
       name: 'operations_v1',

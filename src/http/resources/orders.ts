@@ -22,9 +22,10 @@ import {
   metadataPatchSchema,
   metadataSchema,
   pageQuery,
-  pageSchema,
   resourceShape,
   textSchema,
+  listOf,
+  resourceById,
 } from './commonSchemas.ts'
 import { violationsOf } from '../request/violations.ts'
 
@@ -127,11 +128,7 @@ const readOrder = route({
   scope: 'orders:read',
   params: byId,
   query: asOfQuery,
-  responses: {
-    200: { description: 'The order.', schema: orderSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(orderSchema, 'The order.'),
   handle: call => readOne(call, orderEntity, call.params.id, render),
 })
 
@@ -143,11 +140,7 @@ const listOrders = route({
   summary: 'List orders, newest first',
   scope: 'orders:read',
   query: z.object({ ...pageQuery, ...orderFilters }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(orderSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(orderSchema),
   handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 

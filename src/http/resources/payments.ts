@@ -20,10 +20,11 @@ import {
   exponentSchema,
   metadataSchema,
   pageQuery,
-  pageSchema,
   resourceShape,
   sumSchema,
   textSchema,
+  listOf,
+  resourceById,
 } from './commonSchemas.ts'
 
 /** The endpoints that create, list and read payments. */
@@ -146,11 +147,7 @@ const readPayment = route({
   rateClass: 'default',
   params: z.object({ id: idSchema('pay') }),
   query: asOfQuery,
-  responses: {
-    200: { description: 'The payment.', schema: paymentSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(paymentSchema, 'The payment.'),
   handle: call => readOne(call, paymentEntity, call.params.id, renderPayment),
 })
 
@@ -163,11 +160,7 @@ const listPayments = route({
   scope: 'payments:read',
   rateClass: 'default',
   query: z.object({ ...pageQuery, ...paymentFilters }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(paymentSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(paymentSchema),
   handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
 })
 

@@ -20,7 +20,7 @@ import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKe
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
 import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
+import { createdQuery, pageQuery, listOf, resourceById } from '../commonSchemas.ts'
 
 /** The endpoints of API keys. */
 
@@ -106,11 +106,7 @@ const readApiKey = route({
   operationId: 'read_api_key',
   summary: 'Read a key, without its secret',
   params: byId,
-  responses: {
-    200: { description: 'The key.', schema: apiKeySchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(apiKeySchema, 'The key.'),
   handle: async call => {
     const secrets = secretsOf(call)
     const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
@@ -129,11 +125,7 @@ const listApiKeys = route({
   operationId: 'list_api_keys',
   summary: 'List the keys of the tenant, newest first, without their secrets',
   query: z.object({ ...pageQuery, ...createdQuery, state: apiKeySchema.shape.state.optional() }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(apiKeySchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(apiKeySchema),
   handle: async call => {
     const secrets = secretsOf(call)
     const now = nowOf(call)

@@ -15,7 +15,7 @@ import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
 import { replyToCreation, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
-import { createdQuery, pageQuery, pageSchema } from '../commonSchemas.ts'
+import { createdQuery, pageQuery, listOf, resourceById } from '../commonSchemas.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
   newSubscription,
@@ -108,11 +108,7 @@ const readSubscription = route({
   operationId: 'read_subscription',
   summary: 'Read a subscription, and how far its delivery has come',
   params: byId,
-  responses: {
-    200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag'] },
-    304: { description: 'You have it already.', headers: ['ETag'] },
-  },
-  errors: ['precondition_invalid'],
+  ...resourceById(subscriptionSchema, 'The subscription.'),
   handle: async call => {
     const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
     const { body, etag } = await representationOf(call, row)
@@ -128,11 +124,7 @@ const listSubscriptions = route({
   operationId: 'list_subscriptions',
   summary: 'List the subscriptions of the tenant, newest first',
   query: z.object({ ...pageQuery, ...createdQuery, state: subscriptionSchema.shape.state.optional() }),
-  responses: {
-    200: { description: 'A page.', schema: pageSchema(subscriptionSchema), headers: ['Link', 'Preference-Applied'] },
-  },
-  isList: true,
-  errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
+  ...listOf(subscriptionSchema),
   handle: call =>
     readPage(call, {
       name: 'subscriptions_v1',

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
 import type { Followed } from '../../../../src/http/resources/events/caughtUpStreams.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
-import { startTestPostgres, type TestPostgres } from '../../../feeds/fixtures.ts'
+import { useTestPostgres } from '../../../feeds/fixtures.ts'
 import { createVirtualWorld } from '../../../support/virtualWorld.ts'
 import { eventually } from '../../../support/client.ts'
 
@@ -42,17 +42,13 @@ const createClock = () => {
 
 describe('the tail of the feed of facts', function () {
   this.timeout(60_000)
-  let postgres: TestPostgres
+  const postgres = useTestPostgres()
   let database: Database
   let clock: ReturnType<typeof createClock>
   let tail: Tail
   let statements: string[]
   let position: number
 
-  before(async () => {
-    postgres = await startTestPostgres()
-  })
-  after(() => postgres.stop())
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
     clock = createClock()
