@@ -9,9 +9,9 @@ export type FilterSpec = {
 
 export type Filter = (record: StoredRecord) => boolean
 
-/** Prefixes take precedence over the regex, as in the real server. Throws SyntaxError for an invalid regex. */
+/** The regex takes precedence over prefixes, as in the real server. Throws SyntaxError for an invalid regex. */
 export const filterOf = ({ on, regex, prefixes }: FilterSpec): Filter => {
-  if (prefixes.length > 0) return record => prefixes.some(prefix => record[on].startsWith(prefix))
+  if (regex === '') return record => prefixes.some(prefix => record[on].startsWith(prefix))
   const pattern = new RegExp(regex)
   return record => pattern.test(record[on])
 }

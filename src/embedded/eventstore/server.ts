@@ -5,6 +5,7 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { StartupError } from '../../startupError.ts'
 import { append } from './protocol/append.ts'
 import { batchAppend } from './protocol/batchAppend.ts'
+import { readBatchRequest } from './protocol/batchRequest.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
 import { writesBatches } from './protocol/backpressureWriter.ts'
 import { read } from './protocol/read.ts'
@@ -33,6 +34,16 @@ export type NodeOptions = {
   readonly onReplaced?: (error: Error) => void
 }
 
+/** The service with its own encoding of read responses, which is done before they reach the call. */
+const STREAMS_SERVICE = {
+  ...streamsGrpc.StreamsService,
+  read: {
+    ...streamsGrpc.StreamsService.read,
+    responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+  },
+  batchAppend: { ...streamsGrpc.StreamsService.batchAppend, requestDeserialize: readBatchRequest },
+}
+
 /**
  * A single-node EventStoreDB: serves its gRPC protocol on the loopback interface and keeps its log in Postgres. Throws
  * if Postgres or the port is not available, and NodeAlreadyRunning if another node uses the database.
@@ -47,21 +58,13 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   })
   const { tail, streams } = writer
   let boundPort = port
-  // Read responses are encoded before they reach the call.
-  const readMethod = {
-    ...streamsGrpc.StreamsService.read,
-    responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-  }
-  server.addService(
-    { ...streamsGrpc.StreamsService, read: readMethod },
-    {
-      read: read({ reader, streams, tail }),
-      append: append(writer),
-      batchAppend: batchAppend(writer),
-      delete: deleteStream(writer),
-      tombstone: tombstone(writer),
-    },
-  )
+  server.addService(STREAMS_SERVICE, {
+    read: read({ reader, streams, tail }),
+    append: append(writer),
+    batchAppend: batchAppend(writer),
+    delete: deleteStream(writer),
+    tombstone: tombstone(writer),
+  })
   server.addService(gossipGrpc.GossipService, { read: gossipRead(HOST, () => boundPort) })
   server.addService(featuresGrpc.ServerFeaturesService, { getSupportedMethods: supportedMethods })
   const close = async (): Promise<void> => {

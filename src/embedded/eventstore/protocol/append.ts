@@ -14,22 +14,30 @@ import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } f
 
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
-/** `Append`: the options first, then one message for each event, then one response. */
+/**
+ * `Append`: the options first, then one message for each event, then one response. A refusal is sent at once, since a
+ * slow client may need longer for the rest than its deadline allows.
+ */
 export const append =
   (writer: Writer) =>
   (call: Call, callback: sendUnaryData<AppendResp>): void => {
     let proposal: Proposal | undefined
+    let isAnswered = false
+    const answer = (outcome: Answer): void => {
+      if (isAnswered) return
+      isAnswered = true
+      if ('failed' in outcome) callback(outcome.failed)
+      else callback(null, outcome.response)
+    }
     call.on('data', (message: AppendReq) => {
       const options = message.getOptions()
       if (options !== undefined) proposal ??= openProposal({ ...targetOf(options), deadlineMs: deadlineOf(call) })
       const proposed = message.getProposedMessage()
-      if (proposed !== undefined) proposal?.add(proposedOf(proposed))
+      const refused = proposed && proposal?.add(proposedOf(proposed))
+      if (refused !== undefined) answer({ failed: refused.failure })
     })
     call.on('end', () => {
-      void executeAppend(writer, proposal).then(answer => {
-        if ('failed' in answer) callback(answer.failed)
-        else callback(null, answer.response)
-      })
+      if (!isAnswered) void executeAppend(writer, proposal).then(answer)
     })
     // The client disconnected before it had sent everything, so no response is possible.
     call.on('error', () => undefined)

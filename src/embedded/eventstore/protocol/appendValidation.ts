@@ -1,6 +1,7 @@
 import { type Expected, type ProposedEvent, sizeOf } from '../record.ts'
 import type { WriteRequest } from '../writeRequest.ts'
-import { type Failure, invalidArgument, tooLarge } from './status.ts'
+import type { Proposed } from './messages.ts'
+import { type Failure, invalidArgument, missingMetadata, tooLarge } from './status.ts'
 
 /** Validation of an append while its messages arrive. */
 
@@ -10,11 +11,11 @@ const NAME_BYTES_MAX = 2000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export type Target = { readonly stream: string; readonly expected: Expected; readonly deadlineMs: number }
-type Proposed = Omit<ProposedEvent, 'id' | 'type'> & { readonly id?: string; readonly type?: string }
 
 /** An append while its messages arrive. */
 export type Proposal = {
-  add(event: Proposed): void
+  /** Returns the reason if the append is refused already, so that the client need not send the rest. */
+  add(event: Proposed): Refused | undefined
   /** The request, or the reason for its refusal. */
   finish(): { readonly request: WriteRequest } | { readonly refused: Refused }
 }
@@ -23,23 +24,24 @@ export type Refused = { readonly reason: 'too_large' | 'invalid'; readonly failu
 export const openProposal = (target: Target): Proposal => {
   const events: ProposedEvent[] = []
   let bytes = 0
-  let refused: Refused | undefined = invalid(nameProblem(target.stream))
+  const problem = nameProblem(target.stream)
+  let refused = problem === undefined ? undefined : invalid(invalidArgument(problem))
   return {
     add: event => {
-      refused ??= invalid(eventProblem(event))
-      if (refused !== undefined) return
-      const { id = '', type = '' } = event
-      const complete = { ...event, id, type }
+      refused ??= eventProblem(event)
+      if (refused !== undefined) return refused
+      const { id = '', type = '', isJson = false } = event
+      const complete = { ...event, id, type, isJson }
       bytes += sizeOf(complete)
       if (bytes > APPEND_BYTES_MAX) refused = { reason: 'too_large', failure: tooLarge(APPEND_BYTES_MAX) }
       else events.push(complete)
+      return refused
     },
     finish: () => (refused === undefined ? { request: { kind: 'append', ...target, events, bytes } } : { refused }),
   }
 }
 
-const invalid = (problem: string | undefined): Refused | undefined =>
-  problem === undefined ? undefined : { reason: 'invalid', failure: invalidArgument(problem) }
+const invalid = (failure: Failure): Refused => ({ reason: 'invalid', failure })
 
 /** Postgres stores every character but NUL, and one refused event would fail a whole batch. */
 export const nameProblem = (stream: string): string | undefined => {
@@ -48,8 +50,10 @@ export const nameProblem = (stream: string): string | undefined => {
   return stream.includes('\0') ? 'The name of the stream holds a NUL.' : undefined
 }
 
-const eventProblem = ({ id, type }: Proposed): string | undefined => {
-  if (id === undefined || !UUID.test(id)) return 'An event has no id that is a UUID.'
-  if (type === undefined || type === '') return 'An event has no type.'
-  return type.includes('\0') ? 'The type of an event holds a NUL.' : undefined
+const eventProblem = ({ id, type, isJson }: Proposed): Refused | undefined => {
+  if (id === undefined || !UUID.test(id)) return invalid(invalidArgument('An event has no id that is a UUID.'))
+  if (type === undefined) return invalid(missingMetadata('type'))
+  if (isJson === undefined) return invalid(missingMetadata('content-type'))
+  if (type === '') return invalid(invalidArgument('An event has no type.'))
+  return type.includes('\0') ? invalid(invalidArgument('The type of an event holds a NUL.')) : undefined
 }

@@ -12,7 +12,7 @@ import type { Writer } from '../writer.ts'
 import type { Written } from '../writeRequest.ts'
 import { identifierOf, proposedOf, streamName, uuidText } from './messages.ts'
 import { APPEND_BYTES_MAX, type Proposal, type Refused, type Target, openProposal } from './appendValidation.ts'
-import { invalidArgument, unavailable, wrongVersionText } from './status.ts'
+import { unavailable } from './status.ts'
 
 /** The BatchAppend method. */
 
@@ -52,12 +52,10 @@ export const batchAppend =
     const receive = (message: BatchAppendReq): void => {
       const id = uuidText(message.getCorrelationId()) ?? ''
       const opened = open.get(id) ?? begin(message)
-      if (opened === undefined) {
-        call.emit('error', invalidArgument('The first message of an append must hold its options.'))
-        return
-      }
-      for (const proposed of message.getProposedMessagesList()) opened.proposal.add(proposedOf(proposed))
-      if (!message.getIsFinal()) return void open.set(id, opened)
+      // The rest of an append that was refused before its last message is ignored, as by the real server.
+      if (opened === undefined) return
+      const refused = message.getProposedMessagesList().map(proposed => opened.proposal.add(proposedOf(proposed)))
+      if (!message.getIsFinal() && refused.at(-1) === undefined) return void open.set(id, opened)
       open.delete(id)
       unanswered += 1
       if (unanswered >= UNANSWERED_MAX) call.pause()
@@ -95,10 +93,6 @@ type Outcome = Written | Refused
 
 const responseOf = ({ stream, expected }: Target, outcome: Outcome): BatchAppendResp => {
   const response = new streams.BatchAppendResp().setStreamIdentifier(identifierOf(stream))
-  if (expected === 'any') response.setAny(new empty.Empty())
-  else if (expected === 'no_stream') response.setNoStream(new empty.Empty())
-  else if (expected === 'stream_exists') response.setStreamExists(new empty.Empty())
-  else response.setStreamPosition(expected.toString())
   if ('kind' in outcome && outcome.kind === 'written') return response.setSuccess(successOf(outcome))
   return response.setError(errorOf(stream, expected, outcome))
 }
@@ -119,18 +113,16 @@ const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, {
   switch (outcome.kind) {
     case 'wrong_version':
       return statusOf(
-        status.FAILED_PRECONDITION,
-        wrongVersionText(stream, expected, outcome.actual),
+        status.ALREADY_EXISTS,
         'WrongExpectedVersion',
         conflictOf(expected, outcome.actual).serializeBinary(),
       )
     case 'deleted': {
       const deleted = new shared.StreamDeleted().setStreamIdentifier(identifierOf(stream))
-      const text = `Event stream '${stream}' is deleted.`
-      return statusOf(status.FAILED_PRECONDITION, text, 'StreamDeleted', deleted.serializeBinary())
+      return statusOf(status.NOT_FOUND, 'StreamDeleted', deleted.serializeBinary())
     }
     case 'timeout':
-      return statusOf(status.DEADLINE_EXCEEDED, 'Timeout', 'Timeout', new shared.Timeout().serializeBinary())
+      return statusOf(status.DEADLINE_EXCEEDED, 'Timeout', new shared.Timeout().serializeBinary())
     case 'unavailable':
       return unavailableOf(outcome.effect)
   }
@@ -143,15 +135,17 @@ const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, {
 const unavailableOf = (effect: 'none' | 'unknown'): Status => {
   const { code, details } = unavailable(effect)
   return effect === 'unknown'
-    ? statusOf(status.DEADLINE_EXCEEDED, details, 'Timeout', new shared.Timeout().serializeBinary())
-    : statusOf(code, details, 'Unknown', new shared.Unknown().serializeBinary())
+    ? statusOf(status.DEADLINE_EXCEEDED, 'Timeout', new shared.Timeout().serializeBinary(), details)
+    : statusOf(code, 'Unknown', new shared.Unknown().serializeBinary(), details)
 }
 
 const refusalOf = ({ reason, failure }: Refused): Status => {
-  if (reason === 'invalid')
-    return statusOf(failure.code, failure.details, 'BadRequest', new shared.BadRequest().serializeBinary())
+  if (reason === 'invalid') {
+    const bad = new shared.BadRequest().setMessage(failure.details)
+    return statusOf(failure.code, 'BadRequest', bad.serializeBinary())
+  }
   const exceeded = new shared.MaximumAppendSizeExceeded().setMaxappendsize(APPEND_BYTES_MAX)
-  return statusOf(failure.code, failure.details, 'MaximumAppendSizeExceeded', exceeded.serializeBinary())
+  return statusOf(failure.code, 'MaximumAppendSizeExceeded', exceeded.serializeBinary())
 }
 
 const conflictOf = (expected: Expected, actual: bigint) => {
@@ -164,7 +158,8 @@ const conflictOf = (expected: Expected, actual: bigint) => {
   return conflict.setExpectedStreamPosition(expected.toString())
 }
 
-const statusOf = (code: number, message: string, detail: string, bytes: Uint8Array): Status => {
+/** The code and the text differ from those of the other methods; some clients know an error by them alone. */
+const statusOf = (code: number, detail: string, bytes: Uint8Array, message: string = detail): Status => {
   const details = new any.Any()
   details.pack(bytes, `event_store.client.${detail}`)
   const result = new statusPb.Status()

@@ -152,14 +152,19 @@ type ProposedMessage = Pick<
 
 const bufferOf = (view: Uint8Array): Buffer => Buffer.from(view.buffer, view.byteOffset, view.byteLength)
 
-/** A proposed event of either form of append; id or type are undefined if they are missing. */
-export const proposedOf = (message: ProposedMessage): Partial<ProposedEvent> & Omit<ProposedEvent, 'id' | 'type'> => {
+/** An event whose client may have left these members out. */
+export type Proposed = Partial<Pick<ProposedEvent, Optional>> & Omit<ProposedEvent, Optional>
+type Optional = 'id' | 'type' | 'isJson'
+
+/** A proposed event of either form of append. */
+export const proposedOf = (message: ProposedMessage): Proposed => {
   const id = uuidText(message.getId())
   const type = message.getMetadataMap().get('type')
+  const contentType = message.getMetadataMap().get('content-type')
   return {
     ...(id !== undefined && { id }),
     ...(type !== undefined && { type }),
-    isJson: message.getMetadataMap().get('content-type') === JSON_CONTENT,
+    ...(contentType !== undefined && { isJson: contentType === JSON_CONTENT }),
     data: bufferOf(message.getData_asU8()),
     metadata: bufferOf(message.getCustomMetadata_asU8()),
   }

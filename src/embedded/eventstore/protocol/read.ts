@@ -1,5 +1,7 @@
-import { type Log, entryFor, existence, mayBegin, readAll, readStream } from '../read.ts'
+import { type Log, type StreamRead, entryFor, existence, mayBegin, readAll, readStream } from '../read.ts'
 import { type StoredRecord, isMetastream, originalOf } from '../record.ts'
+import type { StreamEntry } from '../streams.ts'
+import { firstVisible } from '../truncation.ts'
 import { firstStreamPositionMessage, lastStreamPositionMessage, streamName, streamNotFoundMessage } from './messages.ts'
 import { type BackpressureWriter, type ReadCall, openBackpressureWriter } from './backpressureWriter.ts'
 import {
@@ -15,6 +17,9 @@ import {
 } from './readOptions.ts'
 import { type Failure, invalidArgument, readRefused, streamDeleted, unavailable } from './status.ts'
 import { subscribeToAll, subscribeToStream } from './subscribe.ts'
+
+/** The real server's page size. */
+const PAGE_EVENTS = 32
 
 /** `Read`: pages of a stream or of `$all`, or a subscription to either. */
 export const read =
@@ -41,17 +46,14 @@ const sendAll = async (
   pages: AsyncIterable<readonly StoredRecord[]>,
   encode: Encoder,
   writer: BackpressureWriter,
-): Promise<number> => {
-  let sent = 0
+): Promise<void> => {
   for await (const page of pages) {
     for (const record of page) {
       const room = writer.sendSoon(encode(record))
       if (room !== undefined) await room
-      if (writer.gone.aborted) return sent
-      sent += 1
+      if (writer.gone.aborted) return
     }
   }
-  return sent
 }
 
 const serveStream = async (log: Log, options: Options, writer: BackpressureWriter): Promise<Failure | undefined> => {
@@ -63,14 +65,28 @@ const serveStream = async (log: Log, options: Options, writer: BackpressureWrite
     await writer.send(streamNotFoundMessage(stream))
     return undefined
   }
-  const { head, truncation } = entry
-  const direction = directionOf(options)
-  const pages = readStream(log, entry, { stream, direction, from: revisionOf(options), count: countOf(options) })
-  const sent = await sendAll(pages, encoderOf(log, options), writer)
-  if (!knowsPositions(options) || writer.gone.aborted) return undefined
-  if (sent === 0 && direction === 'forwards') await writer.send(firstStreamPositionMessage(truncation.before))
-  await writer.send(lastStreamPositionMessage(head))
+  const asked = { stream, direction: directionOf(options), from: revisionOf(options), count: countOf(options) }
+  const first = knowsPositions(options) ? firstPosition(entry, asked) : undefined
+  if (first !== undefined) await writer.send(firstStreamPositionMessage(first))
+  await sendAll(readStream(log, entry, asked), encoderOf(log, options), writer)
+  if (knowsPositions(options) && !writer.gone.aborted) await writer.send(lastStreamPositionMessage(entry.head))
   return undefined
+}
+
+/**
+ * The real server names the first revision that there is to read if the first page of a forwards read is empty: because
+ * it ends before that revision, or because it begins after the head.
+ */
+const firstPosition = (
+  { head, truncation }: StreamEntry,
+  { direction, from, count }: StreamRead,
+): bigint | undefined => {
+  if (direction === 'backwards' || from === 'end') return undefined
+  const start = from === 'start' ? 0n : from
+  const visible = firstVisible(truncation, head)
+  const end = start + BigInt(Math.min(count, PAGE_EVENTS))
+  const first = end <= visible ? visible : start > head || visible > head ? head + 1n : undefined
+  return first === start ? undefined : first
 }
 
 /** The metadata of a tombstoned stream is as inaccessible as the stream itself. */

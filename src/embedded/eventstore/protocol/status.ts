@@ -43,16 +43,22 @@ const EXPECTED_NUMBERS = { no_stream: -1n, any: -2n, stream_exists: -4n } as con
 export const expectedNumber = (expected: Expected): bigint =>
   typeof expected === 'bigint' ? expected : EXPECTED_NUMBERS[expected]
 
-export const wrongVersionText = (stream: string, expected: Expected, actual: bigint): string =>
-  `Append failed due to WrongExpectedVersion. Stream: ${stream}, Expected version: ${expectedNumber(expected)}, ` +
-  `Actual version: ${actual}`
-
-export const wrongVersion = (stream: string, expected: Expected, actual: bigint): Failure =>
-  failure(status.FAILED_PRECONDITION, wrongVersionText(stream, expected, actual), {
+/** The refusal of a Delete or Tombstone call. Clients without trailers parse the text. */
+export const wrongVersion = (stream: string, expected: Expected, actual: bigint): Failure => {
+  const versions = `Expected version: ${expectedNumber(expected)}, Actual version: ${actual}`
+  const text = `Delete failed due to WrongExpectedVersion. Stream: ${stream}, ${versions}`
+  return failure(status.FAILED_PRECONDITION, text, {
     exception: 'wrong-expected-version',
     'stream-name': ascii(stream),
     'expected-version': expectedNumber(expected).toString(),
     'actual-version': actual.toString(),
+  })
+}
+
+export const missingMetadata = (name: 'type' | 'content-type'): Failure =>
+  failure(status.INVALID_ARGUMENT, `Required Metadata Property '${name}' is missing`, {
+    exception: 'missing-required-metadata-property',
+    'required-metadata-properties': 'type,content-type',
   })
 
 export const tooLarge = (maxBytes: number): Failure =>
