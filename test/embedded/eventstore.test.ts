@@ -95,11 +95,21 @@ describe('embedded event store: writing, and its process', function () {
         expect(late.type).to.equal('deadline-exceeded')
       })
 
-      it('accepts one mebibyte, and no more', async () => {
-        const of = (bytes: number) => binaryEvent({ type: 'Blob', data: new Uint8Array(bytes) })
-        await client.appendToStream(newStream(), of(MEBIBYTE - 4), options)
-        const refusal = await failureOf(client.appendToStream(newStream(), of(MEBIBYTE), options))
+      it('accepts one mebibyte of data, and no more', async () => {
+        const of = (bytes: number) =>
+          binaryEvent({ type: 'Blob', data: new Uint8Array(bytes), metadata: new Uint8Array(1000) })
+        await client.appendToStream(newStream(), of(MEBIBYTE), options)
+        const refusal = await failureOf(client.appendToStream(newStream(), of(MEBIBYTE + 1), options))
         expect(refusal).to.deep.include({ type: 'maximum-append-size-exceeded', maxAppendSize: MEBIBYTE })
+      })
+
+      it('accepts 16 mebibytes with metadata and types, and no more', async () => {
+        const of = (bytes: number) =>
+          binaryEvent({ type: 'Blob', data: new Uint8Array(1), metadata: new Uint8Array(bytes) })
+        const many = Array.from({ length: 4 }, () => of(4 * MEBIBYTE))
+        await client.appendToStream(newStream(), many.slice(1), options)
+        const refusal = await failureOf(client.appendToStream(newStream(), many, options))
+        expect(refusal.type).to.equal('maximum-append-size-exceeded')
       })
 
       it('refuses data that Postgres cannot store, without an effect on concurrent appends', async () => {

@@ -5,7 +5,10 @@ import { type Failure, invalidArgument, missingMetadata, tooLarge } from './stat
 
 /** Validation of an append while its messages arrive. */
 
+/** The limit of the data of an append. The real server counts neither metadata nor types, up to version 24.10. */
 export const APPEND_BYTES_MAX = 1024 * 1024
+/** The limit of an append with its metadata and types. The real server has it for one event. */
+const APPEND_TOTAL_BYTES_MAX = 16 * 1024 * 1024
 /** A name is part of an index entry of Postgres, whose limit is 2,700 bytes. */
 const NAME_BYTES_MAX = 2000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -24,6 +27,7 @@ export type Refused = { readonly reason: 'too_large' | 'invalid'; readonly failu
 export const openProposal = (target: Target): Proposal => {
   const events: ProposedEvent[] = []
   let bytes = 0
+  let dataBytes = 0
   const problem = nameProblem(target.stream)
   let refused = problem === undefined ? undefined : invalid(invalidArgument(problem))
   return {
@@ -33,7 +37,9 @@ export const openProposal = (target: Target): Proposal => {
       const { id = '', type = '', isJson = false } = event
       const complete = { ...event, id, type, isJson }
       bytes += sizeOf(complete)
-      if (bytes > APPEND_BYTES_MAX) refused = { reason: 'too_large', failure: tooLarge(APPEND_BYTES_MAX) }
+      dataBytes += event.data.length
+      if (dataBytes > APPEND_BYTES_MAX || bytes > APPEND_TOTAL_BYTES_MAX)
+        refused = { reason: 'too_large', failure: tooLarge(APPEND_BYTES_MAX) }
       else events.push(complete)
       return refused
     },
