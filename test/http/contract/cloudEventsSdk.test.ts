@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { CloudEvent, type CloudEventV1, Kafka } from 'cloudevents'
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/schemaBaseUrl.ts'
 import { messageOf } from '../../../src/feeds/publisher.ts'
 import type { Database, FactMessage, SubscriberBus } from '../../../src/ports.ts'
-import type { CloudEvent as Fact } from '../../../streams/facts.ts'
+import { type CloudEvent as Fact, FACT_TYPES } from '../../../streams/facts.ts'
 import {
   aPayment,
   approvedInvoice,
@@ -93,6 +94,32 @@ describe('facts and the SDK of CloudEvents', function () {
       const event = Array.isArray(read) ? expect.fail('There is one event in a message.') : strictly(read)
       const { traceparent: _, ...fact } = facts[index] as Fact
       expect(JSON.parse(JSON.stringify(event))).to.deep.include(fact)
+    }
+  })
+})
+
+/** Every fact of every version, the manifests of operators included. */
+describe('golden facts and the SDK of CloudEvents', () => {
+  const folder = new URL('../../golden-facts/', import.meta.url)
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const read = (file: string) => JSON.parse(readFileSync(new URL(file, folder), 'utf8'))
+
+  it('are accepted in strict mode, and are unchanged afterwards', () => {
+    const types = new Set<string>()
+    for (const file of files.filter(name => name.endsWith('.event.json'))) {
+      const fact = read(file)
+      expect(JSON.parse(JSON.stringify(strictly(fact))), file).to.deep.equal(fact)
+      types.add(fact.type)
+    }
+    expect([...types]).to.have.members([...FACT_TYPES])
+  })
+
+  it('are accepted as Kafka messages in strict mode', () => {
+    for (const file of files.filter(name => name.endsWith('.message.json'))) {
+      const { headers, key, value } = read(file)
+      const message = { headers, key, value, body: value, timestamp: '' }
+      const event = Kafka.toEvent<unknown>(message)
+      strictly(Array.isArray(event) ? expect.fail(file) : event)
     }
   })
 })

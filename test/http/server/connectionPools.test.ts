@@ -30,6 +30,7 @@ describe('the connections of requests', function () {
   const isProjectedMeanwhile = async (): Promise<boolean> => {
     const client = clientOf(service.api, await service.token({ tenant: `pools-${newKey().slice(0, 8)}` }))
     let answered = 0
+    let isMeanwhile = false
     let requests: Promise<unknown>[] = []
     await database.transaction(async sql => {
       // Requests read this table, and no feed does: without a broker nothing is delivered to subscriptions.
@@ -46,8 +47,8 @@ describe('the connections of requests', function () {
         const rows = await database.sql('select id from orders_v1 where id = $1', [order.body.id])
         return rows.length === 1
       })
+      isMeanwhile = answered === 0
     })
-    const isMeanwhile = answered === 0
     await Promise.all(requests)
     return isMeanwhile
   }
