@@ -4,7 +4,6 @@ import {
   addressBlock,
   count,
   DAY_MS,
-  DEFAULT_RATE_LIMITS,
   duration,
   flag,
   fourEyes,
@@ -12,7 +11,7 @@ import {
   list,
   pepper,
   publicUrl,
-  rateLimits,
+  rateLimitsOver,
 } from './configValues.ts'
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
@@ -30,6 +29,15 @@ export type KafkaConfig = {
     readonly username: string
     readonly password: string
   }
+}
+
+/** Requests that a caller may make within the seconds of a window. RATE_LIMITS changes them. */
+const DEFAULT_RATE_LIMITS: Readonly<Record<RatePolicy, RateLimit>> = {
+  default: { requests: 6_000, windowSeconds: 60 },
+  payments: { requests: 600, windowSeconds: 60 },
+  exports: { requests: 10, windowSeconds: 3_600 },
+  auth_failures: { requests: 60, windowSeconds: 60 },
+  api_keys: { requests: 12_000, windowSeconds: 60 },
 }
 
 export type Config = {
@@ -92,7 +100,7 @@ const environment = z.object({
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
   APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
-  RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
+  RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
   EXPORTS_AT_ONCE: count.default(2),

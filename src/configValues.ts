@@ -35,29 +35,23 @@ export const fourEyes = list.transform((rules, context) => {
   return amounts
 })
 
-export const DEFAULT_RATE_LIMITS: Readonly<Record<RatePolicy, RateLimit>> = {
-  default: { requests: 6_000, windowSeconds: 60 },
-  payments: { requests: 600, windowSeconds: 60 },
-  exports: { requests: 10, windowSeconds: 3_600 },
-  auth_failures: { requests: 60, windowSeconds: 60 },
-  api_keys: { requests: 12_000, windowSeconds: 60 },
-}
 const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
 
 /** `payments=600/60,exports=10/3600`: requests per seconds. Policies that are not named keep their default. */
-export const rateLimits = list.transform((rules, context) => {
-  const limits = { ...DEFAULT_RATE_LIMITS }
-  for (const rule of rules) {
-    const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
-    if (policy === undefined)
-      context.addIssue({
-        code: 'custom',
-        message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
-      })
-    else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
-  }
-  return limits
-})
+export const rateLimitsOver = (defaults: Readonly<Record<RatePolicy, RateLimit>>) =>
+  list.transform((rules, context) => {
+    const limits = { ...defaults }
+    for (const rule of rules) {
+      const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
+      if (policy === undefined)
+        context.addIssue({
+          code: 'custom',
+          message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
+        })
+      else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+    }
+    return limits
+  })
 
 const PREFIX_MAX = { 4: 32, 6: 128 } as const
 

@@ -55,10 +55,10 @@ const refusedByState = (operation: string, resource: string, code: string): Verd
   resource,
 })
 
-/** The first event after the claim answers the caller that asked for the payment; later ones answer others. */
-const ANSWER = 1n
+/** Of a payment: revision 0 claims the key, revision 1 is the outcome that its caller asked for, later ones have other callers. */
+const REVISION_OF_OUTCOME = 1n
 const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
-  recorded.revision === ANSWER ? granted('create_payment')(recorded) : undefined
+  recorded.revision === REVISION_OF_OUTCOME ? granted('create_payment')(recorded) : undefined
 
 /*
  * An event is also the audit record of the grant that led to it: one append has both the grant and its effect. Decisions
@@ -88,7 +88,7 @@ const ON_PAYMENT: VerdictMap<PaymentEvent> = {
   PaymentAccepted: paid,
   PaymentSucceeded: paid,
   PaymentFailed: ({ id, revision, event: { data } }) =>
-    revision === ANSWER ? refusedByState('create_payment', id, data.code) : undefined,
+    revision === REVISION_OF_OUTCOME ? refusedByState('create_payment', id, data.code) : undefined,
   PaymentRefunded: granted('refund_payment'),
   RefundRefused: ({ id, event: { data } }) => refusedByState('refund_payment', id, data.code),
 }
@@ -119,8 +119,8 @@ const ON_TENANT: VerdictMap<TenantEvent> = {
   ScopeRevoked: ({ event: { data } }) => byOperator('revoke_scope', `${data.subject} ${data.scope}`),
   ScopeRestored: ({ event: { data } }) => byOperator('restore_scope', `${data.subject} ${data.scope}`),
 }
-/** No caller asked: a permission granted earlier was found to be lost. */
-const STOPPED: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {
+/** By reason of SubscriptionStopped, which no caller asks for: a permission granted earlier was found to be lost. */
+const CAUSES_OF_STOP: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {
   scope_revoked: { check_name: 'scope', code: 'insufficient_scope' },
 }
 const ON_SUBSCRIPTION: VerdictMap<SubscriptionEvent> = {
@@ -134,7 +134,7 @@ const ON_SUBSCRIPTION: VerdictMap<SubscriptionEvent> = {
     operation: 'deliver_subscription',
     check_name: 'policy',
     code: 'policy_denied',
-    ...STOPPED[data.reason],
+    ...CAUSES_OF_STOP[data.reason],
     resource: id,
   }),
   SubscriptionDeleted: granted('delete_subscription'),

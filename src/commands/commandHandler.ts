@@ -30,7 +30,7 @@ export type Ledger = {
   readonly store: EventStore
   readonly world: World
   readonly aggregates: AggregateRepository
-  /** Called as soon as a part of the command is durable; see durableEffect.ts. */
+  /** Called as soon as a part of the command is durable; see asOneCommand.ts. */
   readonly noteEffect: () => void
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>

@@ -1,9 +1,9 @@
 /**
- * Time budgets of a request, each derived from the one that it must fit into (contract.md §4 and §10). They are
+ * Time budgets of a request, each derived from the one that it must fit into. They are
  * measured on the monotonic clock from the moment the request has arrived; receiving its body is not counted.
  */
 
-/** A request is answered within this time. */
+/** A request is answered within this time; a request for a payment within PAYMENT_DEADLINE_MS. */
 export const REQUEST_DEADLINE_MS = 10_000
 export const PAYMENT_DEADLINE_MS = REQUEST_DEADLINE_MS / 2
 
@@ -13,7 +13,10 @@ export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
 /** A request waits this long for a concurrent request with its key that has nothing durable yet. */
 export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
 
-/** The longest wait for an outcome or a read model within a deadline; a fifth of it is left for the answer. */
+/**
+ * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a deadline.
+ * The last fifth of the deadline is left for sending the answer.
+ */
 export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 
 /** Creating a subscription waits this long for its topic, once the subscription is durable. */
@@ -24,13 +27,13 @@ export const DRAIN_MS = REQUEST_DEADLINE_MS
 
 /**
  * Unfinished work is finished within this time after everything answers again, whether or not the process that began it
- * is still there (quality.md, I9). It is the sum of these times: a successor takes over and reads what is open, the request keeps its grace,
- * recovery looks at what is due, and makes the appends that are left.
+ * is still there. It is more than the sum of these times: a successor takes over and reads what is open, the request
+ * keeps its grace, recovery looks at what is due, and makes the appends that are left.
  */
-export const HEALED_MS = 10_000
+export const RECOVERED_WITHIN_MS = 10_000
 export const TAKE_OVER_MS = 2_000
 export const RECOVERY_TICK_MS = 250
-export const FINISHING_MS = 2_000
+export const RECOVERY_APPENDS_MS = 2_000
 
 /**
  * Recovery takes over work that a request has begun and not ended. A request whose dependencies answer ends long before; until

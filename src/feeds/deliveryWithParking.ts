@@ -118,7 +118,7 @@ export const openDeliveryWithParking = async (
     name,
     database,
     world,
-    inOrder,
+    queue: inOrder,
     fence,
     replay: async parked => {
       const fact = await find(parked)
@@ -130,7 +130,7 @@ export const openDeliveryWithParking = async (
     send: (facts, commit) =>
       inOrder(async () => {
         const rows = await sendAll(dependencies, attempt, parking, facts)
-        await parking.parkWith(rows, commit)
+        await parking.parkAndMove(rows, commit)
       }),
     serve: signal => serveRegularly(() => [parking], world, signal),
   }

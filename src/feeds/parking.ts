@@ -57,7 +57,7 @@ export type ParkingOptions = RequestHandlers & {
   readonly database: Database
   readonly world: Pick<World, 'now'>
   /** Shared with the batches of the feed: an event that is replayed and a later one of its key must not cross. */
-  readonly inOrder: SerialQueue
+  readonly queue: SerialQueue
   /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
   /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
@@ -72,11 +72,11 @@ export type Parking = {
   /** Rows for events of one key: the first has failed, or all wait behind an event that is parked already. */
   readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => ParkedEvent[]
   /** Counts the keys of the rows as parked from now on. */
-  readonly note: (rows: readonly ParkedEvent[]) => void
+  readonly countAsParked: (rows: readonly ParkedEvent[]) => void
   /** Runs `work`, and inserts the rows that it returns, in one transaction. */
-  readonly parkAfter: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
+  readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
   /** Moves the checkpoint, and inserts the rows in the same transaction where there are any. */
-  readonly parkWith: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
+  readonly parkAndMove: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
   /** A transaction that an old epoch cannot commit. */
   readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
   /** Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. */
@@ -85,7 +85,7 @@ export type Parking = {
 
 /** For one run. The checkpoint must have been acquired before: rows that an older epoch inserts later are rolled back. */
 export const openParking = async (options: ParkingOptions): Promise<Parking> => {
-  const { name, database, world, inOrder } = options
+  const { name, database, world, queue: inOrder } = options
   if (options.replaysAtStart) await requestReplayOfAll(database.sql, name)
   const waiting = await firstParkedPositions(database.sql, name)
   const transactions = transactionsOf(options, waiting)
@@ -116,25 +116,25 @@ type Waiting = Map<string, bigint>
 const transactionsOf = (
   { database, fence }: ParkingOptions,
   waiting: Waiting,
-): Pick<Parking, 'note' | 'parkAfter' | 'parkWith' | 'fenced'> => {
-  const note: Parking['note'] = rows => {
+): Pick<Parking, 'countAsParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
+  const countAsParked: Parking['countAsParked'] = rows => {
     for (const { key, position } of rows) if (position < (waiting.get(key) ?? position + 1n)) waiting.set(key, position)
   }
-  const parkAfter: Parking['parkAfter'] = async work => {
+  const parkInTransaction: Parking['parkInTransaction'] = async work => {
     let rows: readonly ParkedEvent[] = []
     await database.transaction(async sql => {
       rows = await work(sql)
       await insertParked(sql, rows)
     })
-    note(rows)
+    countAsParked(rows)
   }
   return {
-    note,
-    parkAfter,
-    parkWith: (rows, move) =>
+    countAsParked,
+    parkInTransaction,
+    parkAndMove: (rows, move) =>
       rows.length === 0
         ? move(database.sql)
-        : parkAfter(async sql => {
+        : parkInTransaction(async sql => {
             await move(sql)
             return rows
           }),

@@ -66,7 +66,7 @@ export const openReadModel = async (
     name: model.name,
     database,
     world,
-    inOrder,
+    queue: inOrder,
     fence: fenceCheckpoint(model.name, epoch),
     replaysAtStart: true,
     replay: async parked => {
@@ -192,7 +192,7 @@ const writeByHalves = async (
 const writeWithoutPoison = async (readModel: OpenReadModel, batch: Batch): Promise<void> => {
   const { model, parking } = readModel
   const { flowing, waiting } = newEventsOf(readModel, batch)
-  await parking.parkAfter(async sql => {
+  await parking.parkInTransaction(async sql => {
     await moveCheckpoint(sql, [model.name], batch.position, batch.epoch)
     const streams = [...Map.groupBy(flowing, ({ stream }) => stream).values()]
     const poisoned = await writeByHalves(sql, readModel, streams, batch)

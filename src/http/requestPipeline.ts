@@ -1,6 +1,6 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import { newUuid } from '../commands/identifiers.ts'
-import { asOneCommand } from '../commands/durableEffect.ts'
+import { asOneCommand } from '../commands/asOneCommand.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'

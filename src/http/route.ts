@@ -132,8 +132,8 @@ export type ResponseSpec = {
 }
 
 /**
- * The place of a request where an audited operation names its resource: the id in the path, a member of the body, or nowhere
- * yet, since the operation creates it.
+ * The place of a request where an audited operation names its resource: the id in the path, a member of the body, or
+ * `created`: only the response has the id.
  */
 export type AuditedResource<B> = 'path' | 'created' | { readonly bodyMember: keyof B & string }
 
@@ -164,8 +164,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly body?: B
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
   /**
-   * Present when grants and denials of the operation are audit records. The grants that an event records are listed in
-   * projections/audit/projection.ts.
+   * Present when grants and denials of the operation are audit records. A grant whose effect is an event
+   * gets its record from that event, by the table in projections/audit/projection.ts.
    */
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K

@@ -19,6 +19,7 @@ type Jwk = z.infer<typeof jwkSchema>
 /** The bit length of an unsigned number in base64url; leading zeros do not count. */
 const bitsOf = (text: string): number => {
   const bytes = Buffer.from(text, 'base64url')
+  // clz32 counts in 32 bits, a byte has 8.
   const first = bytes.findIndex(byte => byte !== 0)
   return first === -1 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
 }
@@ -32,7 +33,7 @@ const flawOfKey = ({ kty, alg = '', use, kid, n = '' }: Jwk): string | undefined
   return undefined
 }
 
-/** The first flaw of a published set, as the end of a sentence; undefined without one. */
+/** The first flaw of a published key set, worded to follow "It publishes"; undefined without one. */
 export const flawOf = (jwks: unknown): string | undefined => {
   const parsed = jwksSchema.safeParse(jwks)
   return parsed.data?.keys.map(flawOfKey).find(flaw => flaw !== undefined)

@@ -54,7 +54,7 @@ const parkingOf = (
     name,
     database,
     world,
-    inOrder,
+    queue: inOrder,
     fence: fenceCheckpoint(name, epoch),
     replaysAtStart: true,
     replay: async parked => {
@@ -80,7 +80,7 @@ const receiveOne = (
     return []
   } catch (error) {
     const rows = parking.rowsOf([reference], { reason: reasonOf(error), attempts: 1 })
-    parking.note(rows)
+    parking.countAsParked(rows)
     return rows
   }
 }
@@ -122,7 +122,7 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
         mayHaveParked ||= rows.length > 0
         const move = (sql: Sql): Promise<void> =>
           moveCheckpoint(sql, [name], receiver.tasks.resumeAfter() ?? position, epoch)
-        await parking.parkWith(rows, move)
+        await parking.parkAndMove(rows, move)
       }),
     serve: async () => {
       if (!mayHaveParked || world.monotonicMs() < serveAtMs) return

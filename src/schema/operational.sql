@@ -6,8 +6,9 @@ create table if not exists checkpoints (
   epoch bigint not null,
   updated_at timestamptz not null default now()
 );
--- What is here is not made from the log, so a rebuild leaves it alone. A file is bytes, and how far one has come is worth
--- no event: nobody decides by it, and it is told anew by the next attempt.
+-- The tables of this file are not derived from events, so a rebuild keeps them.
+-- The bytes of exports, and their progress. Progress is not an event, because no decision depends on it and the next
+-- attempt reports it anew.
 create table if not exists export_chunks (
   operation_id text not null,
   attempt integer not null,
@@ -27,32 +28,33 @@ create table if not exists operation_progress (
   rate bigint not null,
   eta_seconds bigint
 );
--- Who has how many exports under way. Taken before the export is accepted, so that two that come at once are not both the
--- last that is allowed.
+-- The exports that each caller has under way. Reserved before the export is accepted, so that two concurrent requests
+-- cannot both take the last place.
 create table if not exists export_slots (
   caller text not null,
   operation_id text not null,
   taken_at timestamptz not null default now(),
   primary key (caller, operation_id)
 );
--- API keys that are about to be issued or renewed. Taken before the event is appended, so that two that come at once are
--- not both the last that the tenant may have.
+-- API keys that are about to be issued or rotated. Reserved before the event is appended, so that two concurrent requests
+-- cannot both take the last place of the tenant.
 create table if not exists api_key_slots (
   tenant_id text not null,
   key_id text not null,
-  -- Whether it has expired and is given a new secret.
+  -- Whether an expired key gets a new secret.
   renewed boolean not null,
   taken_at timestamptz not null default now(),
   primary key (tenant_id, key_id)
 );
--- The address in front of the dataschema of every fact: remembered, since a fact that is delivered again has the same bytes.
+-- The base URL of the `dataschema` attribute of every fact. It is kept, because a fact that is delivered again must have
+-- the same bytes.
 create table if not exists fact_base (
   id integer primary key check (id = 1),
   url text not null,
   -- Whether an operator set it; else it is the one that the service printed.
   is_set boolean not null
 );
--- The subscriptions that a tenant is about to have, or has before the read model knows: counted with those that are known.
+-- Subscriptions that are reserved, or created and not yet in the read model. They count toward the tenant's limit.
 create table if not exists subscription_places (
   tenant_id text not null,
   subscription_id text not null,
@@ -60,9 +62,9 @@ create table if not exists subscription_places (
   taken_at timestamptz not null default now(),
   primary key (tenant_id, subscription_id)
 );
--- Facts that could not be delivered, and every later one of their keys: they wait here, in order, for an operator.
+-- Events that could not be delivered or processed, and every later one of their keys: they wait, in order, for an operator.
 create table if not exists parked_facts (
-  -- The publisher, or the id of a subscription.
+  -- The publisher, the id of a subscription, or the name of a read model or of a process manager.
   delivery text not null,
   position bigint not null,
   key text not null,
@@ -80,7 +82,7 @@ create table if not exists parked_facts (
   requested text check (requested in ('replay', 'discard')),
   primary key (delivery, position)
 );
--- Facts of subscriptions that were parked are announced on their dead letter topics.
+-- Whether a parked fact of a subscription is on its dead letter topic.
 alter table parked_facts add column if not exists announced boolean not null default false;
 create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
   where not announced and delivery <> 'publisher';
@@ -91,7 +93,7 @@ create table if not exists discarded_events (
   primary key (delivery, position)
 );
 -- Set by read models alone: the stream whose beginning was discarded, so that it has no row. Kept for good: later events of
--- that stream are parked, and others are not held up by them.
+-- that stream are parked, and other streams go on.
 alter table discarded_events add column if not exists key text;
 -- How far each subscription has been delivered.
 create table if not exists subscription_deliveries (
@@ -102,7 +104,7 @@ create table if not exists subscription_deliveries (
   replay integer not null,
   -- Everything up to here is in the topic, or parked.
   position bigint not null,
-  -- What its principal has been granted; null as long as there is no topic, or what was granted was taken away again.
+  -- What its principal has been granted; null: no topic yet, or the rights were revoked.
   acl text check (acl in ('granted', 'not_enforced', 'none')),
   updated_at timestamptz not null default now()
 );
@@ -111,26 +113,27 @@ create table if not exists subscription_deliveries (
 create table if not exists late_facts (
   position bigint primary key,
   tenant_id text not null,
-  -- Where they stand in the feed: behind every fact that anybody could have read when they came.
+  -- The position after which a reader gets it: that of the last fact that a reader could have got when it became visible.
   arrival bigint not null,
-  -- The number of the late arrival; it orders those of one place.
+  -- The order among facts with equal arrival.
   seq bigint not null unique
 );
 create index if not exists late_facts_tenant on late_facts (tenant_id, arrival, seq);
--- The furthest position that a reader of the facts can have reached, before a rebuild too. One row.
+-- The furthest position that any reader of the facts can have reached, also before a rebuild of the facts. One row.
 create table if not exists facts_head (
   id integer primary key check (id = 1),
   position bigint not null
 );
--- The log of the places above, while the tables beside them are empty and of no log.
+-- Between a rebuild and the next start, while log_identity is empty: the log that facts_head and late_facts are of.
 alter table facts_head add column if not exists log text;
--- Why a feed does not go on, in the words of what failed: for the operator (ledger doctor), and nobody else.
+-- The last error of each feed, for `ledger doctor`. It may have internals, so the API does not show it.
 create table if not exists feed_errors (
   name text primary key,
   error text not null,
   at timestamptz not null default now()
 );
--- The log that the read models, checkpoints and parked events are of: the id of the event that made its secret. One row.
+-- The log that the read models, checkpoints and parked events are of: the id of the first event of the stream that holds
+-- the secret of the log's ids. One row.
 create table if not exists log_identity (
   id integer primary key check (id = 1),
   log text not null

@@ -5,9 +5,10 @@ import type { KeyBindingEvent } from './events.ts'
 export type BindKey = { type: 'BindKey'; claim: IdempotencyRecord }
 
 /**
- * Binds the key of a command whose first append is on a stream that the key does not name: raising an invoice begins
- * with its order, rotating a secret with its API key. Two requests with one key meet here before either changes
- * anything. The first is bound for ever; a later one compares itself with the stored claim.
+ * Ties an Idempotency-Key to its request where the first append goes to an existing stream: raising an invoice begins
+ * with its order, rotating a secret with its API key. (Elsewhere the id of the new stream is made from the key.) Two
+ * requests with one key meet here before either changes anything. The claim of the first one stays for ever; a later
+ * request is compared with it.
  */
 export type KeyBindingState =
   | { readonly status: 'none' }

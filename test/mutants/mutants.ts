@@ -46,7 +46,7 @@ export const mutants: readonly Mutant[] = [
     name: 'an event that cannot be read stops its process',
     issue: 'A5',
     file: 'src/processes/eventIntake.ts',
-    find: `    parking.note(rows)
+    find: `    parking.countAsParked(rows)
     return rows`,
     replace: `    throw error`,
   },
@@ -90,9 +90,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a batch with poison is written without its epoch',
     issue: 'A13',
     file: 'src/feeds/readModelWriter.ts',
-    find: `  await parking.parkAfter(async sql => {
+    find: `  await parking.parkInTransaction(async sql => {
     await moveCheckpoint(sql, [model.name], batch.position, batch.epoch)`,
-    replace: `  await parking.parkAfter(async sql => {`,
+    replace: `  await parking.parkInTransaction(async sql => {`,
   },
   {
     name: 'tables of another log are served',
@@ -288,7 +288,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a fact overtakes one of its key that is parked',
     file: 'src/feeds/parking.ts',
-    find: `    note(rows)
+    find: `    countAsParked(rows)
   }`,
     replace: `  }`,
   },

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { FINISHING_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERY_APPENDS_MS } from '../../src/commands/timeBudgets.ts'
 import { Contended, handle } from '../../src/commands/commandHandler.ts'
 import { Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
@@ -119,7 +119,7 @@ describe('a process manager', function () {
     await process.processNew()
     await harness.world.pass(GRACE_MS)
     troubles.clear()
-    await harness.world.pass(FINISHING_MS)
+    await harness.world.pass(RECOVERY_APPENDS_MS)
     expect(finished).to.deep.equal([id('ord', 1)])
   })
 

@@ -48,12 +48,12 @@ describe('the work on topics', () => {
     const { work, want, end, begun } = createHarness()
     want('a0')
     await begun()
-    work.rowsAreRead()
-    expect(work.isUnderWay('a0')).to.equal(true)
+    work.beforeRowsAreRead()
+    expect(work.mayChangeRows('a0')).to.equal(true)
     await end('a0')
-    expect(work.isUnderWay('a0')).to.equal(true)
-    work.rowsAreRead()
-    expect(work.isUnderWay('a0')).to.equal(false)
+    expect(work.mayChangeRows('a0')).to.equal(true)
+    work.beforeRowsAreRead()
+    expect(work.mayChangeRows('a0')).to.equal(false)
   })
 
   it('throws its failure once, and continues with the rest', async () => {
@@ -63,8 +63,8 @@ describe('the work on topics', () => {
     await begun()
     await end('a0', new Error('broken'))
     expect(await begun()).to.equal('a1')
-    expect(() => work.isUnderWay('a0')).to.throw('broken')
-    expect(work.isUnderWay('a0')).to.equal(false)
+    expect(() => work.mayChangeRows('a0')).to.throw('broken')
+    expect(work.mayChangeRows('a0')).to.equal(false)
   })
 
   it('can be forgotten or replaced before it begins, and stopped', async () => {
@@ -72,7 +72,7 @@ describe('the work on topics', () => {
     want('a0')
     want('a1')
     want('a2')
-    work.forget('a1')
+    work.drop('a1')
     await begun()
     await end('a0')
     expect(await begun()).to.equal('a2')

@@ -1,4 +1,4 @@
-import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERED_WITHIN_MS } from '../../src/commands/timeBudgets.ts'
 import { checkAnswers } from './checks/answers.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
@@ -70,7 +70,7 @@ const whatIsBegun = (run: Run, readers: readonly FactReader[]) => {
   const beganMs = timeline.nowMs()
   const open = new Set(checkStreamAgreement(service.log).map(textOf))
   return {
-    isDue: () => timeline.nowMs() >= beganMs + HEALED_MS,
+    isDue: () => timeline.nowMs() >= beganMs + RECOVERED_WITHIN_MS,
     check: async (): Promise<readonly Violation[]> => [
       ...checkStreamAgreement(service.log).filter(one => open.has(textOf(one))),
       ...(await checkArrived(run, readers, timeOf(beganMs))),
@@ -122,7 +122,7 @@ export const finish = async (
   const healedMs = timeline.nowMs()
   const begun = whatIsBegun(run, readers)
   const areClientsDone = (): boolean => openActions() === 0
-  await timeline.run(healedMs + HEALED_MS, areClientsDone)
+  await timeline.run(healedMs + RECOVERED_WITHIN_MS, areClientsDone)
   await service.database.idle()
   const late = areClientsDone() ? [] : await begun.check()
   if (late.length > 0) return late
@@ -135,7 +135,7 @@ export const finish = async (
     if (wrong.length === 0) return checkAtEnd(run)
     const left = begun.isDue() ? await begun.check() : []
     if (left.length > 0) return left
-    if (timeline.nowMs() >= endedMs + HEALED_MS) return wrong
+    if (timeline.nowMs() >= endedMs + RECOVERED_WITHIN_MS) return wrong
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
   }
 }

@@ -1,5 +1,5 @@
 import { facts } from '../../projections/facts/projection.ts'
-import { HEALED_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERED_WITHIN_MS } from '../../src/commands/timeBudgets.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
@@ -49,7 +49,7 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   if (left.length > 0) return [violation('a log that was restored is noticed', `${left.join()} still serve it`)]
   void rebuildTables(operator, service)
   await timeline.run(timeline.nowMs() + REBUILT_MS, () => !service.isEnded())
-  const untilMs = timeline.nowMs() + HEALED_MS
+  const untilMs = timeline.nowMs() + RECOVERED_WITHIN_MS
   for (;;) {
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
     await service.database.idle()

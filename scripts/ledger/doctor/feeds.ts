@@ -18,8 +18,8 @@ export type FeedReport = {
 
 export const EVENTS_COUNTED_MAX = 1_000
 /**
- * The time that a feed has to reach the head as it was at the start of the check. Longer than the wait of a process
- * manager.
+ * The time that a feed has to reach the head as it was at the start of the check. A process
+ * manager checks for due work far more often.
  */
 const GRACE_MS = 5_000
 const POLL_MS = 250
@@ -118,16 +118,16 @@ const isBehind = ({ name, position, behind, error }: FeedReport, examination: Fe
 const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
   const { name, position, behind, error } = feed
   const check = `feed ${name}`
-  const wayOut =
+  const remedy =
     'A service with the role of this feed must run; if one does, its log and the errors of feeds below have the reason.'
   if (isOfAnotherBuild(name)) return notUsed(check, `at position ${position}, of another build`)
-  if (position === null) return finding(check, 'It has never run here.', wayOut)
+  if (position === null) return finding(check, 'It has never run here.', remedy)
   if (error !== undefined)
-    return finding(check, `The store does not let a reader go on from ${position}: ${error}`, wayOut)
+    return finding(check, `The store does not let a reader go on from ${position}: ${error}`, remedy)
   if (!isBehind(feed, examination))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`
-  return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, wayOut)
+  return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, remedy)
 }
 
 /** Every expected or existing feed. Feeds that are behind get up to GRACE_MS to reach `head`. */

@@ -6,7 +6,7 @@ import { head, readStream } from './read.ts'
 
 /** The event store port on EventStoreDB. */
 
-const APPEND_DEADLINE_MS = 3000
+const DEFAULT_APPEND_DEADLINE_MS = 3000
 
 export type EventStoreOptions = {
   /** `esdb://…`; `esdb+discover://…` for a cluster. */
@@ -17,7 +17,7 @@ export type EventStoreOptions = {
 /** EventStoreDB or the embedded event store, by the official client. Connects with the first call. */
 export const openEventStore = ({
   connectionString,
-  appendDeadlineMs = APPEND_DEADLINE_MS,
+  appendDeadlineMs = DEFAULT_APPEND_DEADLINE_MS,
 }: EventStoreOptions): EventStore => {
   const connection = openConnection(connectionString)
   const closing = new AbortController()

@@ -33,7 +33,7 @@ export const createAccessControl = (
   }
 
   return {
-    identify: identification(rateLimits, authenticate),
+    identify: countingFailures(rateLimits, authenticate),
     admit: async (principal, declared, res) => {
       const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
@@ -54,7 +54,7 @@ export const createAccessControl = (
  * cannot lock out others behind the same address. An expired token is not counted and always gets 401, since its holder
  * was authenticated once and refreshes it.
  */
-const identification =
+const countingFailures =
   (rateLimits: RateLimits, authenticate: Authenticate): Authenticate =>
   async req => {
     try {

@@ -21,11 +21,11 @@ export type Pace = {
 
 export type Account = { readonly name: string; readonly waitMaxMs: number }
 
-/** The burst that is not delayed, as time at the rate of the limit. */
+/** Requests that take this much time at the permitted rate pass without a delay. */
 const BURST_MS = 500
 /** Beyond this backlog the requests of an account are processed one after the other, with time for others between them. */
-const AT_ONCE_MS = 100
-const TURN_MS = 1
+const SERIAL_ABOVE_MS = 100
+const PAUSE_BETWEEN_MS = 1
 const CALLER_WAIT_MAX_MS = 5_000
 /** Unauthenticated callers share an account with all others of their network, and are delayed less. */
 const ADDRESS_WAIT_MAX_MS = 1_000
@@ -37,7 +37,10 @@ export const callerAccount = (principal: Principal): Account => ({
   waitMaxMs: CALLER_WAIT_MAX_MS,
 })
 
-/** Requests without a credential have an account for each `kind`, so that a flood of one kind does not delay the others. */
+/**
+ * Requests without a credential have an account for each `kind`, so that a flood of one kind does not delay the others:
+ * `refused` credentials, routes that are `open` to everybody, and the endpoints of the `issuer`.
+ */
 export const anonymousAccount = (kind: 'refused' | 'open' | 'issuer', address: unknown): Account => ({
   name: `${kind} ${networkOf(String(address))}`,
   waitMaxMs: ADDRESS_WAIT_MAX_MS,
@@ -57,12 +60,12 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
 
   let last = Promise.resolve()
   const takeTurn = (): Promise<void> => {
-    last = last.then(() => clock.sleep(TURN_MS))
+    last = last.then(() => clock.sleep(PAUSE_BETWEEN_MS))
     return last
   }
 
   let latestDueMs = 0
-  const turn: Pace['admit'] = async ({ name, waitMaxMs }) => {
+  const admit: Pace['admit'] = async ({ name, waitMaxMs }) => {
     const nowMs = clock.monotonicMs()
     const dueAtMs = Math.max(dueMs.get(name) ?? 0, nowMs)
     // A request that waits for the maximum does not delay later requests any further.
@@ -71,14 +74,14 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
     dueMs.set(name, nextMs)
     latestDueMs = Math.max(latestDueMs, nextMs)
     if (waitMs > 0) await clock.sleep(waitMs)
-    if (dueAtMs - nowMs > AT_ONCE_MS) await takeTurn()
+    if (dueAtMs - nowMs > SERIAL_ABOVE_MS) await takeTurn()
   }
 
   return {
-    admit: turn,
+    admit,
     isOverPace: account => {
       const atMs = account === undefined ? latestDueMs : (dueMs.get(account.name) ?? 0)
-      return atMs - clock.monotonicMs() > AT_ONCE_MS
+      return atMs - clock.monotonicMs() > SERIAL_ABOVE_MS
     },
   }
 }

@@ -85,12 +85,12 @@ export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: 
   }
 
   return {
-    rowsAreRead: () => topicWork.rowsAreRead(),
+    rowsAreRead: () => topicWork.beforeRowsAreRead(),
     reconcile: async (subscription, projectedUpTo) => {
       const { id, state } = subscription
-      if (topicWork.isUnderWay(id)) return false
+      if (topicWork.mayChangeRows(id)) return false
       const due = await dueFor(subscription)
-      if (due === 'none' || due === 'deliver') topicWork.forget(id)
+      if (due === 'none' || due === 'deliver') topicWork.drop(id)
       if (due === 'deliver') return deliver(subscription, projectedUpTo)
       await deliveries.close(id)
       if (state === 'deleted') permissionMonitor.forget(id)

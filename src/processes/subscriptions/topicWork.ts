@@ -2,7 +2,7 @@ import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.t
 import { createRoundRobin } from '../fairScheduling.ts'
 
 /**
- * Runs the work on topics and rights beside the deliveries, because a broker takes seconds for it: one at a time for a
+ * Runs the creation and deletion of topics and Kafka ACLs beside the deliveries, because a broker takes seconds for it: one at a time for a
  * tenant, and for up to AT_ONCE_MAX tenants at once.
  *
  *   wanted ─▶ under way ─▶ ended ──▶ forgotten, when rows are read that show the result
@@ -19,11 +19,11 @@ export type TopicWork = {
   /** Replaces work of the subscription that has not begun. */
   readonly want: (subscription: Subscription, work: Work) => void
   /** Drops work of the subscription that has not begun. */
-  readonly forget: (id: string) => void
+  readonly drop: (id: string) => void
   /** Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once. */
-  readonly isUnderWay: (id: string) => boolean
+  readonly mayChangeRows: (id: string) => boolean
   /** Must be called before rows are read: they show all work that has ended by now. */
-  readonly rowsAreRead: () => void
+  readonly beforeRowsAreRead: () => void
   /** Begins nothing more. Resolves when nothing is under way. */
   readonly stop: () => Promise<void>
 }
@@ -70,8 +70,8 @@ export const createTopicWork = (): TopicWork => {
       roundRobin.joins(task)
       beginDue()
     },
-    forget: id => void wanted.delete(id),
-    isUnderWay: id => {
+    drop: id => void wanted.delete(id),
+    mayChangeRows: id => {
       if (failures.has(id)) {
         const failure = failures.get(id)
         failures.delete(id)
@@ -79,7 +79,7 @@ export const createTopicWork = (): TopicWork => {
       }
       return running.has(id) || ended.has(id)
     },
-    rowsAreRead: () => ended.clear(),
+    beforeRowsAreRead: () => ended.clear(),
     stop: async () => {
       isStopped = true
       wanted.clear()

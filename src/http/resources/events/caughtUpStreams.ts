@@ -1,12 +1,12 @@
 import type { TailFact } from '../../../../projections/facts/queries.ts'
 import type { World } from '../../../ports.ts'
 
-/** Event streams that have caught up, each with a queue of new facts of its tenant. */
+/** Open responses of GET /events that have caught up, each with a queue of new facts of its tenant. */
 
 /** A stream with a longer queue falls behind, and reads from the database again. */
 const QUEUE_MAX = 500
 
-export type Followed = {
+export type LiveQueue = {
   /**
    * The new facts since the last call; `behind` if the queue overflowed: then the stream must read from the database. Empty
    * when the time is over or the signal aborts.
@@ -32,7 +32,7 @@ const put = (follower: Follower, fact: TailFact): void => {
 }
 
 /** Long because its functions share the followers of one process. */
-export const createCaughtUpStreams = (world: World, onNone: () => void) => {
+export const createCaughtUpStreams = (world: World, onLastClosed: () => void) => {
   const byTenant = new Map<string, Set<Follower>>()
   let count = 0
 
@@ -41,12 +41,12 @@ export const createCaughtUpStreams = (world: World, onNone: () => void) => {
     if (!own?.delete(follower)) return
     if (own.size === 0) byTenant.delete(tenant)
     count -= 1
-    if (count === 0) onNone()
+    if (count === 0) onLastClosed()
   }
 
   return {
     count: () => count,
-    add: (tenant: string): Followed => {
+    add: (tenant: string): LiveQueue => {
       const follower: Follower = { queue: [], isBehind: false, wake: new AbortController() }
       byTenant.set(tenant, (byTenant.get(tenant) ?? new Set()).add(follower))
       count += 1
@@ -65,7 +65,7 @@ export const createCaughtUpStreams = (world: World, onNone: () => void) => {
       for (const fact of facts)
         if (!fact.is_elsewhere) for (const follower of byTenant.get(fact.tenant_id) ?? []) put(follower, fact)
     },
-    loseAll: (): void => {
+    markAllBehind: (): void => {
       for (const own of byTenant.values())
         for (const follower of own) {
           follower.isBehind = true

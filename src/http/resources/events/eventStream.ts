@@ -1,7 +1,7 @@
 import { type FeedPlace, isBehind, type TailFact } from '../../../../projections/facts/queries.ts'
 import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
-import type { Followed } from './caughtUpStreams.ts'
+import type { LiveQueue } from './caughtUpStreams.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
 
@@ -101,7 +101,7 @@ const createRecheck = (call: EventsCall): (() => Promise<string | undefined>) =>
   }
 }
 
-const run = async (call: EventsCall, sender: Sender, followed: Followed, signal: AbortSignal) => {
+const run = async (call: EventsCall, sender: Sender, followed: LiveQueue, signal: AbortSignal) => {
   const recheck = createRecheck(call)
   for (let isReading = true; !signal.aborted; ) {
     const refused = await recheck()

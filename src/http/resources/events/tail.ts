@@ -3,7 +3,7 @@ import { factsBehind, type FeedPlace, lastPlace, type TailFact } from '../../../
 import type { Query } from '../../../../projections/page.ts'
 import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
-import { createCaughtUpStreams, type Followed } from './caughtUpStreams.ts'
+import { createCaughtUpStreams, type LiveQueue } from './caughtUpStreams.ts'
 
 /**
  * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position and
@@ -24,7 +24,7 @@ export type Tail = {
   /** Resolves when the read model has reached the position, or when the time is over. */
   readonly waitUntilReached: (name: string, position: bigint, waitMs: number) => Promise<void>
   /** Follows the facts of the tenant that become visible from now on. */
-  readonly follow: (tenant: string) => Promise<Followed>
+  readonly follow: (tenant: string) => Promise<LiveQueue>
   /** Runs a query of an event stream, a few at a time, so that no other request waits for a connection. */
   readonly read: <R extends Row>(query: Query<R>) => Promise<R[]>
 }
@@ -121,7 +121,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
       } catch (error) {
         // Waiting requests still end in time. After an error other than an outage, streams read for themselves and fail.
         waiting.settle(new Map())
-        if (!(error instanceof Unavailable)) followers.loseAll()
+        if (!(error instanceof Unavailable)) followers.markAllBehind()
         await pause(FAILED_POLL_MS)
       }
     isPolling = false

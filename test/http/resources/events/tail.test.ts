@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
-import type { Followed } from '../../../../src/http/resources/events/caughtUpStreams.ts'
+import type { LiveQueue } from '../../../../src/http/resources/events/caughtUpStreams.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
 import { useTestPostgres } from '../../../feeds/fixtures.ts'
 import { createVirtualWorld } from '../../../support/virtualWorld.ts'
@@ -76,7 +76,7 @@ describe('the tail of the feed of facts', function () {
       await sql('update checkpoints set position = $1', [position])
     })
   }
-  const placesOf = async (followed: Followed): Promise<bigint[]> => {
+  const placesOf = async (followed: LiveQueue): Promise<bigint[]> => {
     const news = await followed.next(FOR_EVER_MS, never)
     return news === 'behind' ? [-1n] : news.map(({ arrival }) => arrival)
   }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { asOneCommand } from '../../src/commands/durableEffect.ts'
+import { asOneCommand } from '../../src/commands/asOneCommand.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
 import { raise } from '../../src/commands/invoices.ts'
