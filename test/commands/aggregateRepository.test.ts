@@ -20,7 +20,7 @@ const BATCH = 500
 const INVOICE = id('inv')
 const COST_PER_EVENT_RATIO_MAX = 6
 
-/** An invoice that was paid in so many parts, as the store has it. */
+/** Writes the history of an invoice that was paid by `count` payments. */
 const paidInParts = async (log: MemoryLog, count: number, of = INVOICE): Promise<void> => {
   const parts = Array.from({ length: count }, (_, n) => applied(n + 1, 1n))
   const recorded = recordedAs<InvoiceEvent>(of, [invoiceRaised, invoiceApproved, ...parts])
@@ -43,7 +43,7 @@ const largeOrder = async (log: MemoryLog, n: number): Promise<void> => {
   if (event) await log.open().append(`order-${event.id}`, [newEventOf(orderEntity.aggregate.codec, event)], 'no_stream')
 }
 
-/** As from a real store, each reading makes texts of its own. */
+/** Each read creates new strings, as a read from a real store does. */
 async function* parsedAgain(events: AsyncIterable<StoredEvent>): AsyncGenerator<StoredEvent> {
   for await (const event of events) yield { ...event, data: JSON.parse(JSON.stringify(event.data)) as JsonObject }
 }
@@ -134,7 +134,7 @@ describe('the aggregate repository', () => {
 
     it('which are at least those that they take of the heap', async () => {
       const store = { ...log.open(), readStream: (stream: string) => parsedAgain(log.open().readStream(stream)) }
-      // The first reading makes what is made once: shapes, strings of names, compiled code.
+      // The first read is not measured, because V8 allocates object shapes and compiled code during it.
       await createAggregateRepository(store).load(orderEntity, id('ord'))
       const before = heapInUse()
       const held = await Promise.all(

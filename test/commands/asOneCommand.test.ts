@@ -13,7 +13,7 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { approveInvoice, context, newPayment } from './fixtures.ts'
 
-/** A store that disappears at any step of a command: "no effect" is only said where there is none. */
+/** The event store becomes unavailable at each step of a command: `none` is reported only when nothing was written. */
 
 const STEPS_MAX = 40
 const EXPIRES = '2026-02-01T00:00:00.000Z'
@@ -68,7 +68,7 @@ const commands: Readonly<Record<string, Case>> = {
   'an invoice without a key': { before: order, run: ledger => raise(ledger, invoiceOf(false), context()) },
 }
 
-/** A process whose store is there for so many steps, and then no longer. */
+/** A process whose event store is available for `steps` steps. */
 const losing = (log: MemoryLog, steps: number): Ledger => {
   let left = steps
   const lose = (at: string): void => {
@@ -103,7 +103,7 @@ describe('a command whose store disappears', () => {
         const retried = await asOneCommand(createLedger(log.open(), createVirtualWorld()), command.run)
         expect(retried, `retried after step ${steps}`).to.not.have.property('ok', false)
       }
-      // A payment that is claimed is never a failure: its caller is told that it is under way.
+      // After the idempotency record is durable, the outcome is "in progress" and not a failure.
       expect([...told]).to.include('none')
       if (name !== 'a payment') expect([...told]).to.include('unknown')
     })
@@ -112,7 +112,7 @@ describe('a command whose store disappears', () => {
     const log = createMemoryLog()
     const healthy = createLedger(log.open(), createVirtualWorld())
     await paid(immediate)(healthy)
-    // The claim of the first attempt is durable, and nothing else of it.
+    // Of the first attempt, only the idempotency record is durable.
     const first = await failureOf(losing(log, 3), { before: order, run: ledger => refund(ledger, refundOf, context()) })
     expect(first).to.include({ effect: 'unknown' })
     const length = log.events.length

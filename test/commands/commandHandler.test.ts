@@ -11,7 +11,7 @@ import { approveInvoice, context, typesIn } from './fixtures.ts'
 
 const ORDER = id('ord')
 const STREAM = `order-${ORDER}`
-/** As many as `handle` tries before it gives up. */
+/** The number of attempts of `handle`. */
 const ATTEMPTS = 12
 
 const change = (description: string) => ({ type: 'ChangeOrder' as const, description })
@@ -154,7 +154,10 @@ describe('handling a command', () => {
     })
 
     describe('that loses against a version which cannot be read yet', () => {
-      /** Another process cancels behind the first read; every read shows only the first event, `unreadable` times. */
+      /**
+       * Another process cancels the order after the first read. That event cannot be read by the next `unreadable`
+       * reads.
+       */
       const hiding = (unreadable: number): Ledger => {
         const whole = log.open()
         let left = unreadable

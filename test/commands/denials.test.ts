@@ -8,7 +8,7 @@ import { id } from '../streams/samples.ts'
 import { context } from './fixtures.ts'
 
 describe('refusals of one caller', () => {
-  /** A world whose windows end when the test says so. */
+  /** Windows of the aggregation end when the test advances the virtual clock. */
   const start = (wrong: (real: EventStore) => Partial<EventStore> = () => ({})) => {
     const real = createMemoryLog().open()
     const appended: { resource: unknown; count: unknown }[] = []

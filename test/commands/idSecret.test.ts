@@ -19,7 +19,7 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** Every process has a world of its own, and so other random bytes. */
+/** Each process draws different random bytes. */
 let seed = 0
 const processOn = (store: EventStore): Ledger => createLedger(store, createVirtualWorld((seed += 1)))
 
@@ -29,7 +29,7 @@ describe('the secret of ids', () => {
     log = createMemoryLog()
   })
 
-  /** The log as it is when the stream of the secret was deleted. */
+  /** The log after the stream of the secret was deleted. */
   const withoutSecret = (): EventStore => {
     const store = log.open()
     const hidden = secretStreamIn(log)

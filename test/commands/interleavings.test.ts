@@ -9,7 +9,10 @@ import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
-/** In any order of steps and with any crash, each payment reaches one end, and all streams agree on it. */
+/**
+ * Properties of concurrent payments: for every interleaving of steps and every crash, each payment reaches one outcome,
+ * and all streams agree on it.
+ */
 
 const SEEDS = 200
 /** More steps than any payment takes: reads, appends, acknowledgements. */
@@ -29,7 +32,7 @@ const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise
   return ledger
 }
 
-/** Payment, invoice and reference tell the same story. */
+/** The streams of payment, invoice and reference agree. */
 const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly NewPayment[]): Promise<void> => {
   const { state: invoice } = await ledger.aggregates.load(invoiceEntity, id('inv'))
   if (invoice.status === 'none') throw new Error('It was raised.')
@@ -48,7 +51,7 @@ const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly
   }
 }
 
-/** A response that a caller got stays true. */
+/** The outcome in a response that a caller got is final. */
 const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): Promise<void> => {
   const state = await stateOf(ledger, payment)
   if (answer.kind === 'created' || answer.kind === 'replayed')
@@ -56,8 +59,8 @@ const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): 
   else if (answer.kind === 'refused' && answer.recordedFor !== undefined)
     expect(state).to.include({ status: 'refused', code: answer.rejection.rejected })
   else if (answer.kind === 'refused')
-    // Before the claim, so nothing is recorded, and another driver may have been luckier: only where the one that had
-    // the reference has let go of it since.
+    // A refusal before the idempotency record is not recorded. Another driver of the payment may have succeeded since,
+    // if the reference was released.
     expect(state.status === 'succeeded' && answer.rejection.rejected !== 'payment_reference_conflict').to.equal(false)
   else expect.fail(`A patient caller was told ${answer.kind}.`)
 }
@@ -111,7 +114,7 @@ describe('a payment among others', function () {
 
 class Died extends Error {}
 
-/** A process that dies at its nth step, and answers nobody after that. */
+/** A process that crashes at its nth step. */
 const mortal = (log: MemoryLog, steps: number): Ledger => {
   let left = steps
   return createLedger(

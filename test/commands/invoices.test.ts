@@ -60,7 +60,7 @@ const play = async (seed: number, invoices: readonly NewInvoice[], chances: Chan
   return { log, answers }
 }
 
-/** Exactly the order that the invoice was raised from is invoiced, once, and every answer says so. */
+/** The invoice was raised from exactly one order, and every response names that order. */
 const expectOneInvoice = ({ log, answers }: Awaited<ReturnType<typeof play>>): void => {
   const [order, ...others] = raisedFrom(log)
   expect(others, 'raised once').to.deep.equal([])

@@ -74,7 +74,7 @@ describe('the identity of a log', function () {
 
   it('is not enough where the log was restored under a running service and has grown beyond its former end', async () => {
     const seen = await checkLog({ database, store: log.open() })
-    // The newest row is of an event that the restored log has; the fact that was compared before is not in it.
+    // The restored log has the event of the newest row, but not the fact that was compared before.
     const restored: EventStore = {
       ...log.open(),
       readStream: async function* (stream, options) {

@@ -15,8 +15,8 @@ describe('paying', () => {
   let world: VirtualWorld
   let ledger: Ledger
 
-  /** A world without timeouts: a sleep with a limit waits for its end. */
-  const patient = (): VirtualWorld => {
+  /** A virtual world in which no timeout fires. */
+  const withoutTimeouts = (): VirtualWorld => {
     const virtual = createVirtualWorld()
     const sleep: VirtualWorld['sleep'] = (timeMs, signal) =>
       signal === undefined
@@ -33,7 +33,7 @@ describe('paying', () => {
 
   beforeEach(async () => {
     log = createMemoryLog()
-    world = patient()
+    world = withoutTimeouts()
     ledger = createLedger(log.open(), world)
     await approveInvoice(ledger)
   })

@@ -4,14 +4,14 @@ import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, randomOf } from '../support/virtualWorld.ts'
 
 /**
- * Plays several processes on one log, one step at a time, in an order that a seed decides. Each call of the store waits at
- * a gate, before it is carried out and before it is acknowledged; the scheduler opens one gate after the other. A process
- * may be ended at a gate (nobody opens it again), and an acknowledgement may be lost.
+ * Runs several processes on one log, one step at a time, in an order that a seed decides. Each call of the store is
+ * suspended before it is executed and before it is acknowledged; the scheduler resumes one call after the other. A
+ * suspended process may crash (its calls are never resumed), and an acknowledgement may be lost.
  */
 export type Scheduler = {
   /** A process: a ledger of its own, with its own cache and its own queue. */
   readonly process: () => Ledger
-  /** Opens gates until every call has ended, or waits at a gate of a process that was ended. */
+  /** Resumes calls until every one has ended or belongs to a process that crashed. */
   readonly run: (calls: readonly Promise<unknown>[]) => Promise<void>
 }
 
@@ -37,7 +37,7 @@ export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }
       gates.push({ owner, at, open, fail })
     })
 
-  /** Waiting for another process is a step like any other; patience with a deadline has no end here. */
+  /** A sleep is a step like any other; deadlines never expire. */
   const worldOf = (owner: number): World => ({
     ...createVirtualWorld(seed),
     sleep: (_, signal) =>

@@ -11,7 +11,7 @@ import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
 
-/** A settler who speaks while the payment is still on its way to its outcome. */
+/** Settlement of a payment whose creating request is still in progress. */
 
 const SEEDS = 200
 const VERDICTS = [{ type: 'SettlePayment' }, { type: 'FailPayment', code: 'card_declined' }] as const
@@ -53,7 +53,7 @@ const play = async (seed: number, payment: NewPayment, verdict: Verdict, chances
 
 const AFTER = { SettlePayment: 'PaymentSucceeded', FailPayment: 'PaymentFailed' } as const
 
-/** All that may have come of it: the types of the payment's events, with the amounts of the invoice. */
+/** The permitted outcomes: the types of the payment's events, with the amounts of the invoice. */
 const outcomesOf = (settlement: 'immediate' | 'deferred', verdict: Verdict) => {
   const begun = 'PaymentInitiated'
   if (settlement === 'immediate') return [{ types: [begun, 'PaymentSucceeded'], amounts: [1000n, 0n] }]
@@ -79,7 +79,7 @@ describe('a settler who does not wait for the payment', function () {
           let settled = 0
           for (let seed = 1; seed <= SEEDS; seed += 1) {
             const { types, amounts, isTold, ledger } = await play(seed, payment, verdict, chances)
-            // Every process may have ended before the claim.
+            // Every process may have crashed before the idempotency record.
             if (types.length === 0) continue
             expect(outcomesOf(settlement, verdict), `seed ${seed}`).to.deep.include({ types, amounts })
             if (isTold) expect(types.at(-1), `seed ${seed}`).to.equal(AFTER[verdict.type])

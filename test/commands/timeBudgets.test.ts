@@ -41,7 +41,7 @@ describe('the time that a request may take', () => {
     expect(RECOVERED_WITHIN_MS).to.equal(10_000)
     for (const graceMs of [PAYMENT_GRACE_MS, REQUEST_GRACE_MS])
       expect(TAKE_OVER_MS + graceMs + RECOVERY_TICK_MS + RECOVERY_APPENDS_MS).to.be.at.most(RECOVERED_WITHIN_MS)
-    // A waiting process asks for the lock, begins a run, and begins it again once when a part did not answer the first time.
+    // A waiting process asks for the lock and begins a run, and begins another one if a dependency did not answer.
     expect(leaseDefaults.pollMs + 2 * UNAVAILABLE_RETRY_MS).to.be.below(TAKE_OVER_MS / 2)
   })
 
@@ -60,7 +60,7 @@ describe('the time that a request may take', () => {
       const { ledger, world } = await slow(appendMs)
       const paying = pay(ledger, newPayment('k', { reference: 'R', waitMs }), context())
       const tookMs = await world.play(paying)
-      // Claim, reference, reservation and outcome.
+      // Four appends: idempotency record, reference, reservation and outcome.
       expect((await paying).kind).to.equal(4 * appendMs <= waitMs ? 'created' : 'in_progress')
       expect(tookMs).to.be.at.most(waitMs)
     })

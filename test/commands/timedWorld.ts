@@ -1,17 +1,20 @@
 import type { World } from '../../src/ports.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
-/** Turns of the event loop in which everything happens that takes no time. */
+/** Enough turns of the event loop for all work that does not sleep. */
 const TURNS = 20
 
 export type TimedWorld = World & {
-  /** Lets time pass, from one sleeper to the next, until the work is done. Resolves with how long it took. */
+  /**
+   * Advances the clock from one sleep to the next until the work is done. Resolves with the virtual milliseconds that
+   * passed.
+   */
   readonly play: (work: Promise<unknown>) => Promise<number>
 }
 
 type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
 
-/** A world in which the sleepers wake in the order of their times, and nothing else takes any time. */
+/** A world in which sleeps end in the order of their times, and only sleeps take time. */
 export const createTimedWorld = (): TimedWorld => {
   const virtual = createVirtualWorld()
   const sleepers = new Set<Sleeper>()

@@ -134,7 +134,7 @@ const servedTo = async (client: Client): Promise<CloudEvent[]> => {
 const messagesIn = async (brokers: readonly string[], topic: string): Promise<Message[]> =>
   (await readTopic(brokers, topic)).map(message => ({ ...message, topic }))
 
-/** To read the whole log is dear, so that it is read again only when the feeds have come to what was its end. */
+/** Reading the whole log is expensive, so it is read again only when the feeds have reached its previous end. */
 const drainedTo = async (store: EventStore, { sql }: Database): Promise<void> => {
   const endOfLog = async (): Promise<bigint> => (await committedIn(store)).at(-1)?.stored.position ?? 0n
   for (let end = await endOfLog(), before = -1n; end !== before; before = end, end = await endOfLog())

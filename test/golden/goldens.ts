@@ -3,7 +3,7 @@ import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
 
-/** The stored events that were recorded: `<Type>.v<n>.json`, or `<Type>.v<n>.<what>.json` for one more. */
+/** The recorded stored events: `<Type>.v<n>.json`, or `<Type>.v<n>.<what>.json` for a second example of the type. */
 
 export const folder = new URL('./', import.meta.url)
 const FILE = /^(?<type>\w+)\.v(?<version>\d+)(?:\.[\w-]+)?\.json$/
@@ -23,7 +23,7 @@ export const goldensOf = (category: Category): Golden[] =>
     return { path, type, version: Number(version), text: readFileSync(new URL(path, folder), 'utf8') }
   })
 
-/** The event as the store would hand it out. */
+/** The event as the store would return it. */
 export const stored = (category: Category, text: string): StoredEvent => {
   const { type, data, metadata } = JSON.parse(text) as { type: string; data: JsonObject; metadata: JsonObject }
   const stream = streamOf(aggregates[category], `${aggregates[category].prefix}_${SUFFIX}`)

@@ -33,7 +33,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
     await removeFolder(dataDir)
   })
 
-  /** Texts that mean something here: ids in every state, tags, keys, cursors. */
+  /** Valid values for parameters: ids of resources in every state, entity tags, keys, cursors. */
   const seeds = async (): Promise<string[]> => {
     const found: string[] = []
     for (let round = 0; round < 6; round++) {
@@ -64,7 +64,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
         const chunks: Buffer[] = []
         incoming.on('data', (chunk: Buffer) => {
           chunks.push(chunk)
-          // A stream of events has no end of its own.
+          // An event stream does not end by itself.
           if (incoming.headers['content-type'] === 'text/event-stream') incoming.destroy()
         })
         incoming.once('close', () => {
@@ -94,7 +94,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
       })
       const { status, text, tookMs } = answer
       const code = (answer.body as { code?: string } | undefined)?.code
-      // A position that the log has not reached may be asked for; this is what the contract says then.
+      // The response to a position that the log has not reached.
       const isBehind =
         code === 'projection_behind' &&
         (asked.headers['If-Min-Position'] !== undefined || asked.operation === 'read_events_manifest')

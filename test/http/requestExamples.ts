@@ -1,6 +1,6 @@
 import { anOrder, approvedInvoice, type Client, eventually, newKey } from '../support/client.ts'
 
-/** A request of each operation that succeeds, on resources of its own; and what makes the operation's own refusals. */
+/** A successful request of each operation, on new resources, and requests that each operation refuses. */
 
 export type Example = {
   readonly path: string

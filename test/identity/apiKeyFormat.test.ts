@@ -6,7 +6,7 @@ import { id } from '../streams/samples.ts'
 
 const ID = id('key', 7)
 const SUFFIX = ID.slice('key_'.length)
-/** A key that was written down once: what is in somebody's vault must be a key for ever. */
+/** A recorded key. Keys that were issued must be parsed by every later version. */
 const WRITTEN = {
   zeros: `lk_dev_${SUFFIX}_0000000000000000000000000000000000000000000_1DAoSD`,
   ones: `lk_live_${SUFFIX}_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1_0VXMG0`,

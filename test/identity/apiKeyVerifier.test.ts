@@ -44,7 +44,7 @@ const rotated = (nonce: string, untilDays: number): ApiKeyEvent => ({
 })
 const revoked: ApiKeyEvent = { type: 'ApiKeyRevoked', data: {} }
 
-/** A verifier over keys that the test writes, and clocks that it moves. */
+/** A verifier of keys that the test provides, with clocks that the test advances. */
 const openBench = () => {
   const keys = new Map<string, readonly ApiKeyEvent[]>([[ID, [issued()]]])
   const asked: string[] = []
@@ -83,7 +83,7 @@ const openBench = () => {
 }
 
 const key = secrets.keyOf(ID, 'n1')
-/** A key of somebody else’s making, with a right checksum. */
+/** A forged key with a valid checksum. */
 const madeUp = (n: number): string => secrets.keyOf(id('key', n), 'made up')
 
 describe('identity: API keys', () => {

@@ -8,9 +8,9 @@ export type Seen = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Of the page that is shown. */
+  /** The URL of the shown page. */
   readonly url: string
-  /** Where the browser was sent that is not the issuer: the redirect URI of the application, with its answer. */
+  /** The last redirect to another origin than the issuer: the redirect URI of the application with its parameters. */
   readonly left: URL | undefined
 }
 
@@ -19,7 +19,7 @@ export type Fields = Readonly<Record<string, string>>
 export type Browser = {
   readonly get: (url: string, headers?: Fields) => Promise<Seen>
   readonly post: (url: string, fields: Fields | string, headers?: Fields) => Promise<Seen>
-  /** By path, so that a test can carry them elsewhere. */
+  /** By name, so that a test can copy them to another browser. */
   readonly cookies: Map<string, { readonly value: string; readonly path: string }>
 }
 
@@ -78,7 +78,7 @@ const unescaped = (text: string): string =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&')
 
-/** The form of a page: where it goes and what is hidden in it. */
+/** The form of a page: its action and its hidden fields. */
 export const formOf = ({ text, url }: Seen): { readonly action: string; readonly csrf: string } => {
   const action = /<form method="post" action="([^"]+)"/.exec(text)?.[1]
   const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1]

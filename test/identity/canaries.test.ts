@@ -22,7 +22,7 @@ const EXPORT_WAIT_MS = 1_500
 
 const canary = (): string => `canary${randomBytes(12).toString('hex')}`
 
-/** Takes in what OpenTelemetry sends, traces and metrics: protobuf leaves texts as they are. */
+/** Collects the traces and metrics that OpenTelemetry sends; texts are unchanged in protobuf. */
 const openCollector = async (): Promise<{ server: Server; url: string; text: () => string }> => {
   const bodies: Buffer[] = []
   const server = createServer((req, res) => {
@@ -42,7 +42,7 @@ const everyRow = async ({ sql }: Database): Promise<string> => {
   )
   const texts: string[] = []
   for (const { schema, name } of tables) {
-    // bytea is shown in hex, so the JSON in it is decoded; whatever is no text stays as it is.
+    // bytea is printed in hex, so JSON in it is decoded; other binary data is unchanged.
     const rows = await sql<{ row: string }>(`select t::text as row from "${schema}"."${name}" t`)
     for (const { row } of rows) {
       texts.push(row)
@@ -97,7 +97,7 @@ const PARAMETERS = [
 ] as const
 const MEMBERS = ['password', 'client_secret', 'authorization', 'api_key', 'card_number'] as const
 
-/** Names that would not be taken as they are: the service wants another form, and must not repeat what it was given. */
+/** Malformed values: the service must refuse them without echoing them. */
 const dressed = (name: string, text: string): string =>
   name === 'Authorization' ? `Bearer ${text}` : name === 'X-Correlation-ID' ? `${text} with a space` : text
 

@@ -16,7 +16,7 @@ import {
 
 export const ISSUER = 'https://issuer.test/oauth'
 const NOW_MS = 1_800_000_000_000
-/** Unix seconds, at which the clock of these tests stands still. */
+/** Unix seconds; the constant clock of these tests. */
 export const NOW = NOW_MS / 1000
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -45,14 +45,14 @@ const generateKeys = async () => {
     generateTestKey('RS256'),
   ])
   const mislabelled: TestKey = { ...plain, publicJwk: { ...plain.publicJwk, alg: 'RS512' } }
-  // Many issuers leave `alg` out; then the key itself must tell what it is.
+  // Many issuers omit `alg`; the algorithm then follows from the key.
   const { alg: _, ...unlabelled } = p384.publicJwk
   return { good, rsa, stranger, weak, p384: { ...p384, publicJwk: unlabelled }, pss, mislabelled }
 }
 
 const claims = (changes: Members = {}): Members => claimsFor(ISSUER, changes, NOW_MS)
 
-/** An issuer with good and unfit keys, a verifier that knows them all but the stranger's, and hands to make odd tokens. */
+/** An issuer with usable and unusable keys, a verifier of all of its keys, and functions that create invalid tokens. */
 export const openForge = async () => {
   const keys = await generateKeys()
   const { good, rsa, weak, p384, pss, mislabelled } = keys
@@ -64,7 +64,7 @@ export const openForge = async () => {
     fetchJwks: async () => published,
     now: () => NOW_MS,
   })
-  // With the short key it would not have opened.
+  // The verifier does not open with a key set that has a short key.
   published = jwksOf(good, rsa, weak, p384, pss, mislabelled)
   const unsigned = (alg: string, signature: string, kid = good.kid): string =>
     `${base64url(JSON.stringify(headerFor(good, { alg, kid })))}.${base64url(JSON.stringify(claims()))}.${signature}`
@@ -76,7 +76,7 @@ export const openForge = async () => {
     good: (changes: Members = {}, header: Members = {}): string => signToken(good, claims(changes), header),
     withHeader: (header: string): string => signBytes(good, header, JSON.stringify(claims())),
     withPayload: (payload: string | Uint8Array): string => signBytes(good, JSON.stringify(headerFor(good)), payload),
-    /** The text stands in the JSON as it is given, where a number would be. */
+    /** The text is inserted into the JSON as the value of `exp`. */
     withExp: (text: string): string => JSON.stringify(claims({ exp: '@' })).replace('"@"', text),
     unsigned,
     hmacWithPublicKey: (): string => {
@@ -93,7 +93,7 @@ export type Vector = readonly [name: string, fault: TokenFault, token: (forge: F
 
 const told: Readonly<Partial<Record<TokenFault, string>>> = { missing: 'unauthenticated', expired: 'token_expired' }
 
-/** One test for each vector. The fault is compared too, so that no vector is refused for another reason than its own. */
+/** One test for each vector. The fault is compared too, so that each vector is refused for its own reason. */
 export const refusesAll = (forge: () => Forge, vectors: readonly Vector[]): void => {
   for (const [name, fault, token] of vectors) {
     it(`refuses ${name}`, async () => {

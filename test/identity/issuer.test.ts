@@ -10,7 +10,7 @@ import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import { generateTestKey, signToken, TEST_AUDIENCE } from '../support/tokens.ts'
 
-/** The issuer as the service has it: mounted in Express at its own path, on a real socket. */
+/** The issuer mounted in Express at its path, on a real socket, as in the service. */
 const start = async (dataDir: string, audience: string) => {
   const app = express()
   const server = createServer(app)

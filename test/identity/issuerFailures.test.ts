@@ -9,7 +9,7 @@ import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { removeFolder } from '../support/folders.ts'
 
-/** A database whose tables are there, and which then answers nothing but this error. */
+/** A database whose tables exist and whose every later statement fails with this error. */
 const failingWith = (error: Error): Database => {
   const fail = async (): Promise<never> => {
     throw error

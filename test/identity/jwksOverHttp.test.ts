@@ -5,7 +5,7 @@ import { jwksOverHttp } from '../../src/identity/jwksOverHttp.ts'
 
 type Answer = { readonly status: number; readonly retryAfter?: string }
 
-/** An issuer that gives these answers to the first requests for its keys, and the keys from then on. */
+/** An issuer that answers the first requests for its keys with these responses, and later ones with the keys. */
 const issuerThatAnswers = async (first: readonly Answer[]) => {
   const left = [...first]
   const server = createServer((req, res) => {

@@ -9,13 +9,13 @@ import { sharedService } from '../support/service.ts'
 
 type Stage = {
   readonly open: () => Promise<LoginThrottle>
-  /** Lets the windows that are open end. */
+  /** Advances the time to the end of the open windows. */
   readonly pass: () => Promise<void>
-  /** How many other names an attacker tries. */
+  /** The number of other user names that an attacker tries. */
   readonly others: number
 }
 
-/** Every way to remember failed logins, held to the same promises. */
+/** The contract of the login throttle, for each of its stores. */
 const behaves = (stage: () => Stage): void => {
   const newName = (): string => `user-${randomUUID()}`
   const failures = async (

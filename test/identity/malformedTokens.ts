@@ -1,7 +1,7 @@
 import { base64url, headerFor, signToken } from '../support/tokens.ts'
 import { nonCanonical, type Vector, withSegment } from './forgedTokens.ts'
 
-/** Tokens that are none, for their form, their header or their signature. */
+/** Tokens with an invalid form, header or signature. */
 
 const forms: readonly Vector[] = [
   ['no token at all', 'missing', () => ''],

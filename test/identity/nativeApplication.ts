@@ -2,14 +2,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export type NativeApplication = {
-  /** On a port that the system chose a moment ago, as RFC 8252, section 7.3, has it. */
+  /** On a port that the operating system chose (RFC 8252, section 7.3). */
   readonly redirectUri: string
   /** The addresses that a browser was sent to. */
   readonly received: URL[]
   readonly close: () => Promise<void>
 }
 
-/** An application on the user's own machine that waits for the browser to come back. */
+/** A native application that listens on a loopback port for the redirect of the browser. */
 export const startNativeApplication = async (path = '/callback'): Promise<NativeApplication> => {
   const received: URL[] = []
   const server = createServer((request, response) => {

@@ -7,7 +7,7 @@ import { sharedService, type TestService } from '../support/service.ts'
 import { type Browser, decide, type Fields, logIn, newPkce, openBrowser, type Seen } from './browser.ts'
 import { patientFetch } from '../support/client.ts'
 
-/** The shared service with users and applications of its own, and everything that honest ones do there. */
+/** The OAuth flows of correct clients, on the shared service with new users and applications. */
 
 export const CALLBACK = 'http://127.0.0.1:4999/callback'
 const SCOPE = 'orders:read orders:write invoices:read'
@@ -42,7 +42,7 @@ export const openDelegation = async () => {
   const password = await addUser(dataDir, { username: user, tenant, scope: `${SCOPE} payments:read` })
   await addUser(dataDir, { username: stranger, tenant: other, scope: SCOPE }, password)
   await addUser(dataDir, { username: narrow, tenant, scope: 'orders:read' }, password)
-  /** The issuer looks at its files once a second. */
+  /** Waits until the issuer, which polls its files once a second, has read the changes. */
   const settle = (): Promise<void> => sleep(1_100)
   await settle()
 
@@ -74,7 +74,7 @@ export const openDelegation = async () => {
   const revoke = async (fields: Fields, headers: Fields = {}): Promise<number> =>
     (await patientFetch(`${issuer}/revoke`, { method: 'POST', headers, body: new URLSearchParams(fields) })).status
 
-  /** As far as the page of the consent. */
+  /** Follows the flow up to the consent page. */
   const toConsent = async (changes: Fields = {}, as = user): Promise<{ on: Browser; page: Seen; verifier: string }> => {
     const { verifier, challenge } = newPkce()
     const on = browser()
@@ -82,7 +82,7 @@ export const openDelegation = async () => {
     return { on, page: await logIn(on, login, as, password), verifier }
   }
 
-  /** A code of a user who said yes. */
+  /** The authorization code after the user's consent. */
   const grant = async (changes: Fields = {}, as = user): Promise<Granted> => {
     const { on, page, verifier } = await toConsent(changes, as)
     const { left } = await decide(on, page, 'allow')

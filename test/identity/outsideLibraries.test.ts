@@ -6,15 +6,15 @@ import { type Delegation, openDelegation } from './oauthFlows.ts'
 import { type NativeApplication, startNativeApplication } from './nativeApplication.ts'
 import { patientFetch } from '../support/client.ts'
 
-/** Client libraries that know nothing of this service, over real HTTP, with nothing but its base URL. */
+/** Independent OAuth client libraries, configured with the base URL only, over real HTTP. */
 
-/** Both refuse plain http, but for tests. */
+/** Both libraries refuse plain http unless it is permitted explicitly. */
 const patient = (url: string, options: object): Promise<Response> => patientFetch(url, options)
 const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: patient } as const
 
 const BAD_TOKEN = 'eyJhbGciOiJFUzI1NiJ9.e30.AAAA'
 
-/** The challenge as the library has parsed it from the WWW-Authenticate of a refused call. */
+/** The challenge in WWW-Authenticate of a refused call, as parsed by the library. */
 const challengeOf = async (call: Promise<Response>): Promise<oauth.WWWAuthenticateChallengeParameters> => {
   const refused = await call.then(
     ({ status }) => expect.fail(`The call was answered with ${status}.`),
@@ -42,7 +42,7 @@ describe('identity: third-party client libraries', function () {
   const call = (token: string, path = '/orders'): Promise<Response> =>
     oauth.protectedResourceRequest(token, 'GET', new URL(path, base()), undefined, undefined, insecure)
 
-  /** The browser's part: signs in, says yes, and is sent to the application, which reads the address. */
+  /** Acts as the browser: signs in, consents, and returns the redirect URI with its parameters. */
   const authorizeAt = async (url: URL): Promise<URL> => {
     const on = d.browser()
     const { left } = await decide(on, await logIn(on, await on.get(url.href), d.users.user, d.password), 'allow')
@@ -52,7 +52,7 @@ describe('identity: third-party client libraries', function () {
   }
 
   describe('oauth4webapi', () => {
-    /** From a refused call to the metadata of the authorization server, by links alone. */
+    /** Follows the links from a refused call to the metadata of the authorization server. */
     const discover = async (): Promise<{ as: oauth.AuthorizationServer; resource: oauth.ResourceServer }> => {
       const { resource_metadata } = await challengeOf(call(BAD_TOKEN))
       const described = await patientFetch(resource_metadata ?? '')
@@ -145,7 +145,7 @@ describe('identity: third-party client libraries', function () {
         const url = openid.buildAuthorizationUrl(config, {
           redirect_uri: native.redirectUri,
           scope: 'openid orders:read',
-          // As a URL library writes it, with a slash.
+          // As URL libraries print it, with a trailing slash.
           resource: base().href,
           code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier),
           code_challenge_method: 'S256',

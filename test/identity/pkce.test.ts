@@ -5,11 +5,11 @@ import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
 import { decide, type Fields, newPkce } from './browser.ts'
 import { CALLBACK, type Delegation, openDelegation } from './oauthFlows.ts'
 
-/** The authorization code with PKCE, abused: every case over real HTTP, against the whole service. */
+/** Attacks on the authorization code flow with PKCE, over real HTTP against the whole service. */
 
 type Changes = Readonly<Record<string, string | undefined>>
 
-/** Nothing of the request can be trusted to send anybody anywhere: a page says so, and there is no redirect. */
+/** Requests without a trustworthy redirect URI: the issuer shows an error page and does not redirect. */
 const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?: string])[] = [
   ['an application that is not registered', { client_id: 'nobody' }],
   ['no application at all', { client_id: undefined }],
@@ -38,7 +38,10 @@ const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?
   ['a redirect URI given twice', {}, `&redirect_uri=${encodeURIComponent('http://evil.test/')}`],
 ]
 
-/** The application is who it says: the browser goes back to it, with the code of the error, its state, and who says so. */
+/**
+ * Requests with a valid redirect URI: the browser is redirected with the error code, the state and the issuer (RFC
+ * 9207).
+ */
 const toldToTheApplication: readonly (readonly [name: string, error: string, changes: Changes, more?: string])[] = [
   ['the method plain', 'invalid_request', { code_challenge_method: 'plain' }],
   ['no method, which would mean plain', 'invalid_request', { code_challenge_method: undefined }],
@@ -82,7 +85,7 @@ const but =
   (changes: (honest: Fields, delegation: Delegation) => Fields): Redemption =>
   (honest, delegation) => ({ ...honest, ...changes(honest, delegation) })
 
-/** A good code in the wrong hands, or with something wrong about it. */
+/** Redemptions of a code by another client, or with wrong parameters. */
 const refusedRedemptions: readonly (readonly [name: string, error: string, status: number, change: Redemption])[] = [
   ['no verifier', 'invalid_grant', 400, without('code_verifier')],
   ['an empty verifier', 'invalid_grant', 400, but(() => ({ code_verifier: '' }))],
@@ -173,7 +176,7 @@ describe('identity: misuse of the authorization code', function () {
     it(`goes back with ${error} for ${name}`, async () => {
       const { left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(`${left?.origin}${left?.pathname}`).to.equal(CALLBACK)
-      // The error of the implicit flow is in the fragment, where the token would have been.
+      // The error of the implicit flow is in the fragment, like its tokens.
       const isInFragment = error === 'unsupported_response_type'
       const answer = isInFragment ? new URLSearchParams(left?.hash.slice(1)) : left?.searchParams
       expect(Object.fromEntries(answer ?? [])).to.include({ error, state: 'st-1', iss: d.issuer })

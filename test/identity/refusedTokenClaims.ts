@@ -1,7 +1,7 @@
 import { signToken, TEST_AUDIENCE } from '../support/tokens.ts'
 import { ISSUER, NOW, type Vector } from './forgedTokens.ts'
 
-/** Tokens with a good signature and claims that are refused. */
+/** Tokens with a valid signature and invalid claims. */
 
 const audiences: readonly Vector[] = [
   ['another issuer', 'iss_mismatch', f => f.good({ iss: 'https://evil.test/oauth' })],

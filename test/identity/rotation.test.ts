@@ -5,7 +5,7 @@ import { claimsFor, generateTestKey, signToken, TEST_AUDIENCE, type TestKey } fr
 
 const ISSUER = 'https://issuer.test/oauth'
 
-/** An issuer in memory and a clock that only moves when told to. */
+/** An issuer in memory, and a clock that the test advances. */
 const openWorld = async (initial: readonly TestKey[], down = false) => {
   const state = { published: initial, down, hung: false, fetches: 0, nowMs: 1_800_000_000_000, failures: 0 }
   const verifier: TokenVerifier = await openTokenVerifier({

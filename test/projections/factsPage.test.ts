@@ -5,7 +5,7 @@ import { useTestPostgres } from '../feeds/fixtures.ts'
 import { rowsRead } from './rowsRead.ts'
 
 const FACTS = 30_000
-/** A page that looked at all of them would read every one. */
+/** A page that examined all facts would read every row. */
 const LOOKED_AT_MOST = 5_000
 const LIMIT = 26
 

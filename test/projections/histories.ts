@@ -3,7 +3,7 @@ import { isRejection } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 
-/** Streams as they come to be: by the decisions of an aggregate, with the metadata that the store keeps beside them. */
+/** Histories of streams that an aggregate decided, with the metadata that the store keeps. */
 
 export const metadataAt = (n: number): Metadata => ({
   tenant: 'acme',

@@ -12,7 +12,9 @@ const INTERRUPTED = 130
 const FILE_MAX_MS = 900_000
 const END_MAX_MS = 60_000
 const MS_PER_SECOND = 1_000
-/** Most programs that the tests start live for a few seconds: to compile them at length costs more than it saves. */
+/**
+ * Most programs that the tests start run for a few seconds only, so optimizing compilation costs more than it saves.
+ */
 const ENVIRONMENT = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/test', import.meta.url)),
   JDK_JAVA_OPTIONS: '-XX:TieredStopAtLevel=1',

@@ -27,7 +27,7 @@ const ALONE = new Set([
   'test/simulation/simulation.test.ts',
 ])
 
-/** All that this plan knows by name. */
+/** All files that this plan names. */
 export const NAMED_FILES: readonly string[] = [...ON_ONE_WORKER.flat(), ...ALONE]
 
 const UNKNOWN_COST_S = 3
@@ -42,7 +42,7 @@ export const writeCosts = (costs: Costs): void => {
   writeFileSync(costsUrl, `${JSON.stringify(Object.fromEntries(slowestFirst), undefined, 2)}\n`)
 }
 
-/** The files that fit the patterns; all but the soak tests without any. */
+/** The files that match the patterns; without patterns all files except the soak tests. */
 export const filesOf = (patterns: readonly string[]): string[] =>
   patterns.length === 0 ? globSync(EVERY, { exclude: [SOAK] }).toSorted() : globSync([...patterns]).toSorted()
 

@@ -1,7 +1,7 @@
 import type { Plan, Unit } from './plan.ts'
 import type { FileEnd, Worker } from './workerProcess.ts'
 
-/** Hands the files of a plan to workers. */
+/** Distributes the files of a plan to workers. */
 
 export type Pool = {
   readonly workers: number
@@ -12,7 +12,7 @@ export type Pool = {
   readonly signal: AbortSignal
 }
 
-/** A worker that is replaced when it dies. */
+/** A worker that is replaced when its process ends. */
 const replaceable = ({ start, onFile, onFailure, signal }: Pool) => {
   let worker = start()
   return {

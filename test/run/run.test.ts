@@ -8,11 +8,11 @@ import { eventually } from '../support/client.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
 import { removeFolder } from '../support/folders.ts'
 
-/** The runner, on files of its own. */
+/** Tests of the runner, on test files that they create. */
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url))
 
-/** Words in two halves, so that this file does not hold what no test may. */
+/** The word is in two halves, because the architecture test forbids it in tests. */
 const only = ['it', 'only'].join('.')
 
 const FILES = {

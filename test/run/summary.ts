@@ -1,6 +1,6 @@
 import type { FileEnd } from './workerProcess.ts'
 
-/** The words of the runner. */
+/** The printed texts of the runner. */
 
 const SLOWEST_FILES = 20
 const MS_PER_SECOND = 1_000
@@ -18,7 +18,7 @@ const durationOf = (ms: number): string => {
 
 export type Count = { readonly done: number; readonly of: number }
 
-/** The report of a file, whole, and a line about it. */
+/** The output of a file, and a line with its result. */
 export const fileText = ({ file, passed, failures, tookMs, output }: FileEnd, { done, of }: Count): string =>
   `${output.trimEnd()}\n\n[${done}/${of}] ${file}: ${passed} passed, ${failures.length} failed, ${secondsOf(tookMs)} s\n`
 

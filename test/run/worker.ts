@@ -5,8 +5,8 @@ import { FileReporter } from './reporter.ts'
 import { mochaOptions } from './settings.ts'
 
 /**
- * A process that runs test files, one after the other, as it is told over IPC. The service and the broker that the files
- * share live from the first file that asks for them to the end of the process.
+ * A process that runs test files, one after the other, on orders over IPC. The shared service and broker are started
+ * for the first file that needs them, and stopped at the end of the process.
  */
 
 const INTERRUPTED = 130
@@ -35,7 +35,7 @@ process.on('unhandledRejection', reason => {
   throw reason
 })
 
-/** Ends what this process has started; then nothing keeps it alive. A handle that a test has left open does. */
+/** Stops the shared services, after which the process ends, unless a test has left a handle open. */
 const end = async (): Promise<void> => {
   await closeShared()
   if (process.connected) process.disconnect()
@@ -43,7 +43,7 @@ const end = async (): Promise<void> => {
 
 const giveUp = (): void => void end().finally(() => process.exit(INTERRUPTED))
 
-/** Without its runner there is nobody else to end what this process has started; it leads their process group. */
+/** Without the runner this process must end its child processes itself; it leads their process group. */
 const giveUpAlone = (): void => void end().finally(() => process.kill(-process.pid, 'SIGKILL'))
 
 process.on('message', (order: Order) => {

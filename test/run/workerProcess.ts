@@ -26,7 +26,7 @@ export type FileEnd = FileResult & {
 
 export type Worker = {
   readonly run: (file: string) => Promise<FileEnd>
-  /** Resolves with a failure in words, if it does not end as it should. */
+  /** Resolves with a message if it does not end in order. */
   readonly end: () => Promise<string | undefined>
   /** Ends it in the middle of a file: at first by SIGTERM, so that services can end in order. */
   readonly interrupt: () => Promise<void>
@@ -44,7 +44,7 @@ const signalGroup = ({ pid }: ChildProcess, signal: NodeJS.Signals): void => {
   }
 }
 
-/** A file rather than a pipe: what was written before the end of a process is there, in order, whatever ended it. */
+/** A file instead of a pipe, so that all output before the end of a process is kept in order, even if it was killed. */
 const openOutput = () => {
   const folder = mkdtempSync(join(tmpdir(), 'ledger-run-'))
   const fd = openSync(join(folder, 'output'), 'a+')

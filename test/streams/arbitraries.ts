@@ -44,7 +44,7 @@ import {
 
 /** Any command and any event of each aggregate, for fast-check. */
 
-// Few ids and amounts around the due amount of 2500, so that commands meet each other.
+// Few ids, and amounts around the due amount of 2500, so that generated commands conflict often.
 const few = fc.integer({ min: 1, max: 4 })
 const amount = fc.constantFrom(1n, 500n, 1000n, 1249n, 1250n, 2499n, 2500n, 2501n, 9000n)
 const settlement = fc.constantFrom('immediate' as const, 'deferred' as const)

@@ -23,10 +23,16 @@ import {
   terms,
 } from './samples.ts'
 
-/** Long streams of every kind that keeps something of each event: folding one costs the same per event as a short one. */
+/**
+ * Folding a long stream must cost the same per event as folding a short one, for every state that keeps data of each
+ * event.
+ */
 
 const EVENTS = { short: 1_000, long: 32_000 }
-/** Per event, a long stream may cost so much more than a short one: room for the garbage collector, none for a copy. */
+/**
+ * The permitted ratio of the costs per event: above the effect of garbage collection, below that of a copy for each
+ * event.
+ */
 const COST_PER_EVENT_RATIO_MAX = 8
 
 const times = <E>(count: number, make: (n: number) => E): E[] => Array.from({ length: count }, (_, n) => make(n + 1))

@@ -5,7 +5,7 @@ import { completeExport, exportCompleted, exportRequested, requestExport } from 
 
 const { given } = scenario(operation.decider)
 
-/** As often as an operation is tried: after failures that were told, and after deaths that were not. */
+/** The number of attempts: failures that were recorded, and crashes that were not. */
 const FAILURES_MAX = 3
 const ATTEMPTS_MAX = 20
 

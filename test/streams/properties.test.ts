@@ -29,7 +29,7 @@ import { createOrder, issueApiKey, raiseInvoice, requestExport } from './samples
 const COMMANDS_MAX = 40
 const SEQUENCE = { maxLength: COMMANDS_MAX }
 
-/** Carries out the commands one after the other, and shows each step to `look`. */
+/** Executes the commands in order, and passes each step to `look`. */
 const play = <S, C, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],
@@ -49,7 +49,7 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
   decider: AnyDecider<C, E>,
   anyCommand: fc.Arbitrary<C>,
   anyEvent: fc.Arbitrary<E>,
-  /** The commands of people, who ask again only if they mean it: refused the second time. */
+  /** Commands that are refused when they are repeated, since a repeated request of a person is intended. */
   refusedAgain: readonly C['type'][],
 ): void => {
   it('takes in any sequence of its own events without a word', () =>

@@ -17,7 +17,10 @@ const onPath = (program: string): string | undefined =>
       }
     })
 
-/** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
+/**
+ * Determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
+ * run.
+ */
 export const chromiumPath: string | undefined = NAMES.map(onPath).find(path => path !== undefined)
 
 /** The browser of this machine, since playwright-core has none. The caller closes it. */

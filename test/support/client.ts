@@ -150,7 +150,7 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Pro
     const nowMs = performance.now()
     if (found) return found as Found<T>
     if (nowMs > deadline) throw new Error(`It did not come in ${maxMs} ms: ${look.toString()}`)
-    // Those who look must not take the time of those who work.
+    // Polling must not take processor time from the work that it waits for.
     await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs))
   }
 }

@@ -40,7 +40,10 @@ const kindHere = (): KafkaKind => {
   return onPath('kcat') ? 'mock' : 'none'
 }
 
-/** Known before any test is defined, so that a file can define what can run here: a skipped test fails the run. */
+/**
+ * Determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
+ * run.
+ */
 export const kafkaKind: KafkaKind = kindHere()
 
 const canStartBroker =

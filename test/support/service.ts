@@ -31,7 +31,10 @@ const tokensOf =
   ({ tenant = 'acme', subject = 'tester', scopes = SCOPES, user = false } = {}) =>
     mintDevToken({ dataDir, issuer, audience: AUDIENCE, tenant, subject, scopes, user })
 
-/** The tests share one address and few callers; and no test may see the log move at the end of an hour. */
+/**
+ * Rate limits are raised, because all tests share one address and few callers. Manifests are not sealed, because they
+ * would append to the log during a test.
+ */
 const UNLIMITED = {
   MANIFEST_EVERY: '36500d',
   RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']

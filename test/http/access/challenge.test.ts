@@ -43,7 +43,7 @@ describe('http: WWW-Authenticate', () => {
   })
 })
 
-/** Below /oauth the embedded issuer answers, and its answers keep the promises of all others. */
+/** The embedded issuer serves the paths below /oauth, with the same headers as all other responses. */
 describe('http: responses below /oauth', () => {
   let service: TestService
   before(async () => {

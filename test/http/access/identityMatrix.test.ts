@@ -20,7 +20,7 @@ const ID = /[0-9A-HJKMNP-TV-Z]{26}/g
 type Told = readonly [status: number, code: string | undefined]
 type Identity = {
   readonly name: string
-  /** Undefined where the identity is no wrong one for the route. */
+  /** Undefined when the route accepts the identity. */
   readonly expected: (declared: AnyRoute) => Told | undefined
   readonly ask: (declared: AnyRoute, example: Example) => Promise<Answer>
 }

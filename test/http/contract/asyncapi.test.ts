@@ -25,7 +25,7 @@ type Document = {
   readonly operations: Readonly<Record<string, { readonly action: string; readonly channel: Referring }>>
 }
 
-/** The official schema of AsyncAPI 3.0.0. It brings the one of JSON Schema along, which ajv has already. */
+/** The official schema of AsyncAPI 3.0.0. It includes the JSON Schema metaschema, which ajv has already. */
 const isAsyncApi = () => {
   const schema = structuredClone(specs.schemas['3.0.0']) as { definitions: Record<string, unknown> }
   delete schema.definitions['http://json-schema.org/draft-07/schema']

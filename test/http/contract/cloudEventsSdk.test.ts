@@ -19,10 +19,10 @@ import {
 } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
-/** The SDK of CloudEvents, which validates against the official schema when it is told to be strict. */
+/** The SDK of CloudEvents in strict mode, which validates against the official schema. */
 const strictly = (event: unknown): CloudEvent<unknown> => new CloudEvent(event as CloudEventV1<unknown>, true)
 
-/** The facts that a tenant can bring about; manifests are made for operators. */
+/** The number of fact types that a tenant can cause; manifests belong to the system tenant. */
 const TYPES_SEEN = 9
 
 describe('facts and the SDK of CloudEvents', function () {
@@ -124,7 +124,7 @@ describe('golden facts and the SDK of CloudEvents', () => {
   })
 })
 
-/** A bus that keeps what is published. */
+/** A bus that records the published messages. */
 const collecting = (sent: FactMessage[]): SubscriberBus => ({
   ensureTopics: async () => undefined,
   publish: async messages => void sent.push(...messages),
@@ -143,7 +143,7 @@ describe('the base address of dataschema', () => {
   })
   after(() => database.close())
 
-  /** A table of its own, as in a ledger that starts for the first time. */
+  /** A database with an empty table, as at the first start of a ledger. */
   const fresh = (): Pick<Database, 'transaction'> => {
     schema = `fact_base_${randomUUID().replaceAll('-', '')}`
     return {

@@ -22,7 +22,7 @@ type Provoke = (ask: Ask, declared: AnyRoute) => Promise<Answer>
 
 const MISSING: Readonly<Record<string, string>> = { ord: '0', inv: '0', pay: '0', op: '0' }
 
-/** The instance where there is no place for one more. */
+/** The service variant whose limit is reached, by operation. */
 const FULL: Readonly<Record<string, string>> = {
   create_subscription: 'noSubscriptions',
   create_export: 'noExports',
@@ -58,7 +58,7 @@ describe('every error code of every endpoint', function () {
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
     await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
-    // A key takes a place again when it is renewed after its end.
+    // The renewal of an expired key needs a slot of the quota again.
     await start('noKeysLater', {
       world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
       services: right => ({ ...right, apiKeysPerTenantMax: 0 }),
@@ -161,7 +161,7 @@ describe('every error code of every endpoint', function () {
     export_expired: ask => ask({ api: api['later'] ?? '' }),
   }
 
-  /** The paths of the examples that were made last, by operation: a provocation may need to change the query alone. */
+  /** The paths of the newest examples by operation, for provocations that change the query only. */
   const lastPaths = new Map<string, string>()
   const pathOfLast = (operationId: string): string => lastPaths.get(operationId) ?? ''
   const lastBodies = new Map<string, object>()
@@ -251,7 +251,7 @@ describe('every error code of every endpoint', function () {
         })
     })
 
-  // A suite of its own, since mocha runs the tests of a suite before those of the suites in it.
+  // A nested suite, since mocha runs the tests of a suite before those of its nested suites.
   describe('all of them', () => {
     it('are seen for each declaration of openapi.json', () => {
       const declared = routes.flatMap(one => errorsOf(one).map(code => `${one.operationId} ${code}`))

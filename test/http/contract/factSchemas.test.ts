@@ -61,7 +61,7 @@ describe('the schemas of the facts', function () {
       expect([strict(example), strict.errors]).to.deep.equal([true, null])
       expect(open({ ...example, added_later: [{ anything: true }] })).to.equal(true)
       expect(strict({ ...example, added_later: 1 })).to.equal(false)
-      // Nothing may be left out, null included, but for what says that it may.
+      // Every member is required, nullable ones included, unless its schema permits its absence.
       const required = new Set(schema['required'] as string[])
       for (const name of Object.keys(example ?? {})) {
         const { [name]: _, ...rest } = example ?? {}
@@ -84,7 +84,7 @@ describe('every fact of the ledger', function () {
   const act = (client: Client, path: string, { headers }: Answer, body: object = {}): Promise<Answer> =>
     client.post(path, body, { 'if-match': headers.get('etag') ?? '' })
 
-  /** Something of each type, from one tenant. */
+  /** Causes at least one fact of each type in one tenant. */
   const play = async (client: Client): Promise<void> => {
     const cancelled = await client.post('/orders', anOrder())
     await act(client, `/orders/${cancelled.body.id}:cancel`, cancelled)
@@ -117,7 +117,7 @@ describe('every fact of the ledger', function () {
     expect(new Set(facts.map(({ type }) => type))).to.deep.equal(new Set(ofTenants))
     for (const fact of facts) {
       expect(consumersComplaint(fact)).to.equal(undefined)
-      // The client has held it against its schema, as it does for every test.
+      // The tests' client has validated the fact against its schema.
       const way = `page ${fact.dataschema}`
       expect(seenFacts.get(way), way).to.be.greaterThan(before.get(way) ?? 0)
     }

@@ -10,8 +10,8 @@ import { sharedService, type TestService } from '../../support/service.ts'
 import { removeFolder } from '../../support/folders.ts'
 
 /**
- * A client generated from openapi.json by swagger-typescript-api: of the maintained generators the one with a TypeScript of its
- * own, since the others need a compiler interface that TypeScript 7 does not have.
+ * A client generated from openapi.json by swagger-typescript-api: it is the only maintained generator that bundles its
+ * TypeScript compiler; the others need a compiler API that TypeScript 7 does not have.
  */
 
 type Play = (
@@ -30,7 +30,7 @@ const compiled = (directory: string, project: string): Promise<string> =>
   })
 
 const LIB = ['ES2025', 'DOM', 'DOM.Iterable']
-// The code of the generator is not written for every check of this repository; the program is.
+// Generated code does not pass all compiler checks of this repository, so only the program is checked with all of them.
 const CLIENT = {
   compilerOptions: { strict: true, declaration: true, target: 'ES2025', module: 'NodeNext', types: [], lib: LIB },
   files: ['client.ts'],
@@ -41,7 +41,10 @@ const PROGRAM = {
   include: ['program.ts'],
 }
 
-/** The generator takes the colon of an action for a parameter, as Express does: `/invoices/{id}:approve` has one alone. */
+/**
+ * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve`
+ * has one parameter.
+ */
 const withoutActions = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
   path: P,
 ) => ({
@@ -78,7 +81,7 @@ describe('a TypeScript client that is generated from openapi.json', function () 
 
   it('compiles with strict options, and so does a program without casts', async () => {
     expect(await compiled(directory, 'client.json')).to.equal('')
-    // From here on its declarations count, as they would in a package.
+    // From here on only its declarations are visible, as in a published package.
     await rename(join(directory, 'client.ts'), join(directory, 'client.source'))
     expect(await compiled(directory, 'program.json')).to.equal('')
     const program = await readFile(join(directory, 'program.ts'), 'utf8')

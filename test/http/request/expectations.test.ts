@@ -55,7 +55,8 @@ describe('a body', function () {
     it(`${what} is refused before 100 Continue, and the connection is closed`, async () => {
       const { answers, interim, closed } = await exchange(service.api, bytes(), { answers: 1 })
       expect([answers.map(answer => String(answer.status)), interim]).to.deep.equal([[status], []])
-      // The client may send the body all the same, or not: what would follow could not be told from it.
+      // The connection is closed, because the client may send the body or not, and the next bytes could be a body or a
+      // request.
       expect([answers[0]?.headers.get('connection'), closed]).to.deep.equal(['close', true])
     })
 
@@ -74,7 +75,7 @@ describe('a body', function () {
       'Content-Type: application/x-www-form-urlencoded',
       `Content-Length: ${form.length}`,
     )
-    // Its errors are those of OAuth, and no problem documents.
+    // The issuer answers with OAuth errors instead of problem documents.
     const socket = await dial(service.api)
     let text = ''
     socket.on('data', chunk => (text += String(chunk)))

@@ -9,7 +9,7 @@ import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts
 const LENGTH = 1_000n
 const ETAG = '"v1"'
 
-/** `first-last` of the range, or the word for having none. */
+/** `first-last` of the range, or the reason why there is none. */
 const parsed = (range: string | undefined, ifRange?: string, length = LENGTH): string => {
   const found = rangeOf({ range, ifRange }, { etag: ETAG, length })
   if (found === undefined) return 'whole'

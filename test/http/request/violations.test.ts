@@ -3,7 +3,10 @@ import { anOrder, clientOf, type Client } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { send } from '../../support/rawHttp.ts'
 
-/** Of what is wrong with a request, however much it is, an answer of bounded size tells, in time that grows as the request. */
+/**
+ * The response to a request with any number of violations has a bounded size, and its cost is linear in the size of the
+ * request.
+ */
 
 const LISTED_MAX = 20
 const ANSWER_MAX_CHARS = 32 * 1024

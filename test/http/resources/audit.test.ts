@@ -172,7 +172,7 @@ describe('audit records', function () {
       resource.startsWith('inv_')
         ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
         : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey() })
-    /** The members that differ from request to request in every record. */
+    /** A record without the members that differ from request to request. */
     const withoutOccasion = ({
       id: _,
       created_at: _at,

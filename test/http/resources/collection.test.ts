@@ -36,7 +36,7 @@ describe('lists', function () {
       }
     }
     const writers = [writer(), writer()]
-    // However slow the writers are, some of what they write falls within the scans.
+    // Scans continue until some writes happened during them, however slow the writers are.
     for (let scans = 0; scans < 3 || written <= WRITTEN_MIN; scans++) {
       const found: string[] = []
       const times: string[] = []

@@ -20,7 +20,7 @@ describe('repeated denials of a caller', function () {
       client.post('/exports', { resource: 'orders', format: 'csv' }),
     )
     expect(new Set(answers.map(({ body }) => body.code))).to.deep.equal(new Set(['insufficient_scope']))
-    // Denials that are only counted yet are recorded at the latest when the service ends.
+    // Counted denials are recorded at the latest when the service ends.
     await variant.close()
     const auditor = clientOf(service.api, await service.token({ tenant: TENANT }))
     const headers = { 'if-min-position': String(await store.head()), prefer: 'wait=8' }

@@ -16,7 +16,7 @@ import { quietHead, sharedService, type TestService } from '../../support/servic
 const TENANT = 'exports'
 const MISSING = 'op_00000000000000000000000000'
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Of an export that expires in the middle of a test. */
+/** The lifetime of an export that expires during a test. */
 const LIFE_MIN_MS = 2_000
 const LIFE_TIMES = 4
 
@@ -359,7 +359,7 @@ describe('exports', function () {
       const etag = await eventually(async () => {
         const { body, headers } = await slow.get(`/operations/${id}`)
         const tag = headers.get('etag') ?? ''
-        // It may have gone on in between, but not each time.
+        // The export may have progressed between two requests, but not between all of them.
         const again = await slow.get(`/operations/${id}`, { 'if-none-match': tag })
         return body.progress.done > 0 && again.status === 304 && tag
       })
@@ -389,7 +389,7 @@ describe('exports', function () {
       await new Promise(resolve => setTimeout(resolve, 1_000))
       const left = await seqsOf(id)
       await new Promise(resolve => setTimeout(resolve, 700))
-      // The chunks of a cancelled export are deleted sooner or later.
+      // The chunks of a cancelled export are deleted eventually.
       expect(left).to.include.members(await seqsOf(id))
       expect(left).to.have.length.below(12)
       const again = await slow.post(`/operations/${id}:cancel`, {})
@@ -437,7 +437,7 @@ describe('exports', function () {
   it('are 410 after their expiry, and their file is deleted', async () => {
     const world = realWorld()
     const id = randomId('op', world)
-    // Long enough to be fetched before: as long as another one takes on this machine, some times over.
+    // Long enough to be read before it expires: a multiple of the measured duration of another export.
     const startedAtMs = performance.now()
     await fetched(service, client, { id: await askFor(client, { resource: 'orders', format: 'csv' }), tenant: TENANT })
     const lifeMs = Math.max(LIFE_MIN_MS, LIFE_TIMES * (performance.now() - startedAtMs))

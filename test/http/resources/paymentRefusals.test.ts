@@ -117,7 +117,7 @@ describe('POST /payments refuses', function () {
     const corrected = await pay(client, aPayment(invoiceId), key)
     expect(corrected.status).to.equal(201)
     expect(corrected.headers.has('idempotent-replayed')).to.equal(false)
-    // The audit is not constant: the payment is in it.
+    // The helper is checked too: it finds the event of a successful payment.
     expect(await writtenSince(store, before)).to.include('PaymentSucceeded')
   })
 

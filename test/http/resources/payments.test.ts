@@ -140,7 +140,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     const fresh = clientOf(service.api, await service.token({ tenant: TENANT }))
     expect(recordOf(await pay(fresh, aPayment(invoiceId), key))).to.deep.equal(recordOf(first))
     const ids = new Set([first.body.id])
-    // A caller is a subject together with the client that it speaks through; users share the client of the command line.
+    // A caller is identified by subject and client; users of the command line share one client.
     for (const who of [
       { subject: 'else' },
       { subject: 'ann', user: true },

@@ -5,7 +5,7 @@ import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf 
 import { eventually, newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
-/** Many at once for what only some, or one, can have. */
+/** Concurrent requests of which only some, or only one, can succeed. */
 
 const DUE = 10_000
 const RACERS = 200

@@ -18,7 +18,7 @@ describe('written resources can be read', function () {
 
   const locationOf = ({ headers }: Answer): string => headers.get('location') ?? 'nowhere'
 
-  /** Creates orders and payments in turn, and reads each at once from where the answer says that it is. */
+  /** Creates orders and payments alternately, and reads each at once from the Location of the response. */
   const writeAndRead = async (times: number, invoiceIds: readonly string[]): Promise<string[]> => {
     const turns = Array.from({ length: times }, (_, turn) => turn)
     return inParallel(CLIENTS, turns, async turn => {
@@ -107,7 +107,7 @@ describe('written resources can be read', function () {
 
 type Item = { readonly id: string }
 
-/** The pages of a list, from its first to its last, or to the given number. */
+/** The pages of a list, at most `pagesMax`. */
 const scan = async (client: Client, path: string, pagesMax = Number.POSITIVE_INFINITY): Promise<Item[][]> => {
   const pages: Item[][] = []
   for (let next: string | null = path; next !== null && pages.length < pagesMax; ) {

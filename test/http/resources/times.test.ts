@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { approvedInvoice, anOrder, type Client, clientOf } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 
-/** A time that anything behind the boundary cannot read is refused at it, wherever a time is taken. */
+/** Every parameter with a time refuses times that the event store or Postgres could not read. */
 
 const second = '2026-01-01T00:00:00'
 const REFUSED = [

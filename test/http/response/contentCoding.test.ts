@@ -49,7 +49,7 @@ describe('answers', function () {
   })
 
   type Raw = { status: number; headers: Headers; bytes: Buffer }
-  /** The bytes as they come: other clients decode them on their own. */
+  /** The undecoded bytes; fetch would decode them. */
   const ask = (path: string, headers: Record<string, string> = {}, given: { method?: string; body?: string } = {}) =>
     new Promise<Raw>((resolve, reject) => {
       const sent = { authorization: `Bearer ${token}`, ...(given.body ? { 'content-type': 'application/json' } : {}) }
@@ -81,7 +81,7 @@ describe('answers', function () {
         expect(as.headers.get('content-length')).to.equal(String(as.bytes.length))
         expect(as.bytes.length).to.be.below(plain.bytes.length / 2)
         const decoded = JSON.parse(decode[coding](as.bytes).toString())
-        // Cursors and positions are made anew for each answer.
+        // Cursors and positions differ from response to response.
         if (path === '/orders') expect(decoded.items).to.deep.equal(JSON.parse(plain.bytes.toString()).items)
         else expect(decoded).to.deep.equal(JSON.parse(plain.bytes.toString()))
         const head = await ask(path, { 'accept-encoding': coding }, { method: 'HEAD' })

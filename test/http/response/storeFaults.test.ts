@@ -10,10 +10,12 @@ import { caller, startVariant, TENANT, type Wrong } from '../../support/serviceV
 
 type Effect = 'none' | 'unknown'
 
-/** Claim, reference, reservation and outcome take longer than a payment may. */
+/** Four appends (idempotency record, reference, reservation, outcome) exceed the deadline of a payment. */
 const SLOW_APPEND_MS = 1_400
 
-/** The store is there for so many appends and any reads between them, and then no longer, until it is let go on. */
+/**
+ * The store is available for `appends` appends and any reads between them, and then unavailable until it is restored.
+ */
 const losing = (appends: number, effect: Effect = 'none') => {
   let left = appends
   const check = (): void => {
@@ -150,7 +152,7 @@ describe('an event store that fails in the middle of a request', function () {
     const etag = order.headers.get('etag') ?? ''
     const stream = `order-${order.body.id}`
     const cancel = (by: Client) => by.post(`${path}:cancel`, {}, { 'if-match': etag })
-    /** The write of another is decided when ours arrives, and readable after so many more reads. */
+    /** A concurrent write is committed when ours arrives, but becomes readable only after `reads` more reads. */
     const hiding = (reads: number): Wrong['store'] => {
       let left = reads
       let isDecided = false

@@ -18,7 +18,7 @@ describe('a streamed response', function () {
     server.close()
   })
 
-  /** Serves the stream to one reader, whose socket holds nothing back for it. */
+  /** Serves the stream to one reader without socket buffering on the reader's side. */
   const read = async (stream: Streamed): Promise<IncomingMessage> => {
     server = createServer((req, res) => {
       const response = Object.assign(res, { locals: {} }) as ServerResponse & { locals: Record<string, unknown> }

@@ -5,7 +5,7 @@ import { anOrder, clientOf, eventually, inParallel } from '../../support/client.
 import { sharedService, type TestService } from '../../support/service.ts'
 import { dial } from '../../support/rawHttp.ts'
 
-/** More than may be at work in one process. */
+/** More requests than a process handles at once. */
 const SOCKETS = 1_100
 const ORDER = JSON.stringify(anOrder())
 
@@ -76,11 +76,11 @@ describe('callers that send a head and no body', function () {
       socket.write(bytes)
       return socket
     })
-    // A request that is answered behind them shows that they have been read.
+    // A later request that is answered shows that the earlier ones have been read.
     expect((await clientOf(service.api).get('/livez')).status).to.equal(200)
   }
 
-  /** One answer, without the patience of the tests' client. */
+  /** The status of one response, without the retries of the tests' client. */
   const statusOf = async (path: string, init: RequestInit = {}): Promise<number> =>
     (await fetch(`${service.api}${path}`, init)).status
 
@@ -114,7 +114,7 @@ describe('callers that send a head and no body', function () {
         expect(await statusOf('/orders?limit=1', { headers })).to.equal(200)
         expect(await statusOf('/orders', { method: 'POST', headers, body: ORDER })).to.equal(201)
       }
-      // It names no client: the issuer itself says so.
+      // The request names no client, so the issuer itself refuses it.
       expect(await statusOf('/oauth/token', { method: 'POST', headers: form, body: grant })).to.be.within(400, 401)
       const answered = () => sockets.filter(socket => socket.bytesRead > 0).length
       await eventually(async () => answered() >= SOCKETS - 1_000)

@@ -5,7 +5,9 @@ import { anOrder, type Client, clientOf, eventually, newKey } from '../../suppor
 import { quietHead, sharedService, type TestService } from '../../support/service.ts'
 import { dial, exchange } from '../../support/rawHttp.ts'
 
-/** HTTP as no client library would send it: what the service, or somebody before it, might read in two ways. */
+/**
+ * Malformed HTTP that no client library would send, and that the service and a proxy before it might parse differently.
+ */
 
 const HOST = 'Host: {host}'
 const TOKEN = 'Authorization: Bearer {token}'
@@ -21,7 +23,10 @@ const post = (body: string, ...fields: readonly string[]): string =>
   asked('POST /orders HTTP/1.1', JSON_TYPE, ...fields) + body
 const chunks = (...parts: readonly string[]): string => post(parts.map(part => `${part}\r\n`).join(''), CHUNKED)
 const ORDER = JSON.stringify(anOrder())
-/** Well-formed alone: whoever ends the message before it too early carries it out. */
+/**
+ * A well-formed request in the body of another one: it is executed only if the end of the outer request is parsed
+ * wrongly.
+ */
 const SMUGGLED = post(ORDER, `Content-Length: ${ORDER.length}`)
 
 const BAD = '400 bad_request_framing'

@@ -14,23 +14,25 @@ import {
 import { send } from '../../support/rawHttp.ts'
 import { removeFolder } from '../../support/folders.ts'
 
-/** More than the service can do: whoever is turned away is told at once, and nothing of theirs was done. */
+/** Overload: excess requests are refused at once and have no effect. */
 
 const BLOCKED_MAX_MS = 30_000
-/** Two windows of the watch and the requests under way in them take half a second on a machine that does nothing else. */
+/** Two windows of the measurement, with the requests in progress, take half a second on an idle machine. */
 const NOTICED_MAX_MS = 10_000
 const RECOVERED_MAX_MS = 10_000
 const ROUNDS = 3
 const DELAY_MAX_MS = 200
-/** More than may be in flight, of more callers than one: each may hold no more than its share. */
+/** More requests than may be in flight, from several callers, since the share of each caller is limited. */
 const FLOOD = 1_300
 const FLOODING = 8
 const FLOOD_MS = 2_500
-/** As many as the service has places for: how much it can do on this machine, as busy as that is now. */
+/**
+ * As many clients as the service has request slots, to measure its throughput on this machine under its present load.
+ */
 const USUAL = 40
 const FLOOD_COST_MAX = 4
 
-/** Runs inside the service: tells how long the turns of its loop take, and blocks it from a signal to SIGURG. */
+/** Runs inside the service: reports the durations of event loop turns, and blocks the loop on a signal. */
 const INSIDE = `
   import { monitorEventLoopDelay } from 'node:perf_hooks'
   const turns = monitorEventLoopDelay({ resolution: 5 })
@@ -81,7 +83,7 @@ describe('an overloaded service', function () {
     await removeFolder(dataDir)
   })
 
-  /** One POST, without the patience that the client of the tests has. */
+  /** One POST, without the retries of the tests' client. */
   const create = (key: string): Promise<Answer> => {
     const headers = { Authorization: authorization, 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const body = JSON.stringify(anOrder())
@@ -94,7 +96,7 @@ describe('an overloaded service', function () {
     expect(answer.headers.get('retry-after')).to.equal('1')
   }
 
-  /** Every order that there is, once the list knows of the position. */
+  /** The ids of all orders, once the list has reached the position. */
   const orderIds = async (position: bigint): Promise<string[]> => {
     const ids: string[] = []
     const headers = { 'if-min-position': String(position), prefer: 'wait=10' }
@@ -133,7 +135,8 @@ describe('an overloaded service', function () {
           client.get('/livez'),
           client.get('/readyz'),
         ])
-        // The loop is measured in windows: one between two long turns may be short, and lets a request in.
+        // The event loop is measured in windows. A window between two long turns may be short, and then admits a
+        // request.
         for (const [index, answer] of answers.entries()) {
           if (answer.status === 201) {
             taken += 1
@@ -171,7 +174,7 @@ describe('an overloaded service', function () {
     readonly turns: number[]
   }
 
-  /** So many clients of as many callers as there are, each of which asks again as soon as it is answered. */
+  /** Concurrent clients, distributed over the callers, each of which sends its next request after a response. */
   const load = async (clients: number, lengthMs: number): Promise<Load> => {
     const mark = service.output().length
     const agent = new Agent({ keepAlive: true, maxSockets: clients })

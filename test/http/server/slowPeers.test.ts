@@ -10,26 +10,26 @@ import { quietHead, sharedService, type TestService } from '../../support/servic
 import { startVariant, type Variant } from '../../support/serviceVariants.ts'
 import { dial, exchange } from '../../support/rawHttp.ts'
 
-/** Peers that take their time, go away in the middle, or send much in little. */
+/** Slow peers, peers that disconnect in the middle of a request, and decompression bombs. */
 
 const HEADERS_DEADLINE_MS = 10_000
-/** The deadlines are looked at once a second. */
+/** Node checks its timeouts once a second. */
 const LATE_MAX_MS = 3_000
 const DRIBBLE_EVERY_MS = 400
 const IDLE_SOCKETS = 2_000
 const PROMPT_MS = 500
-/** Than without the others, on the same machine. */
+/** The permitted ratio to the duration without the other peers, on the same machine. */
 const SLOWER_MAX = 5
-/** So long that a busy machine is not taken for it. */
+/** Long enough to be distinguished from the effect of a loaded machine. */
 const LONG_DRAIN_MS = 30_000
 const MEBIBYTE = 1024 * 1024
-/** To unpack them all would take minutes. */
+/** Decompressing all of them would take minutes. */
 const BOMBS_MAX_MS = 20_000
 const ORDER = JSON.stringify(anOrder())
 
 type Told = { text: string; closedAfterMs: number | undefined }
 
-/** Everything that comes over the socket, and when its end does. */
+/** Records the received bytes, and the time at which the connection ends. */
 const listen = (socket: Socket): Told => {
   const startedAtMs = performance.now()
   const told: Told = { text: '', closedAfterMs: undefined }
@@ -63,7 +63,7 @@ describe('slow and misbehaving peers', function () {
     variant = await startVariant(service)
     store = openEventStore({ connectionString: service.addresses.event_store })
     untouched = await quietHead(store)
-    // They need ten seconds: what comes first below happens meanwhile.
+    // They need ten seconds, so the following steps run meanwhile.
     for (const bytes of [
       '',
       head('POST /orders').slice(0, -4),
@@ -183,7 +183,7 @@ describe('slow and misbehaving peers', function () {
   })
 
   it('clients that disconnect before their responses hold no slot, for these or pipelined requests', async () => {
-    // Beyond what is in flight at most, if any of them were still counted.
+    // Together above the limit of requests in flight, if any earlier one were still counted.
     const manyAsked = head('GET /orders?limit=100').repeat(150)
     for (let left = 0; left < 10; left++) {
       const socket = await dial(variant.api)

@@ -1,7 +1,7 @@
 import { approvedInvoice, aPayment, type Client, newKey, pay } from '../../../support/client.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal } from './cases.ts'
 
-/** Amounts that are amounts, and more than there is to pay or to give back. Every invoice is over 900. */
+/** Valid amounts that exceed the amount due, or the amount that can be refunded. Every invoice is over 900. */
 
 const DUE = 900
 const AMOUNT_MAX = 999_999_999_999

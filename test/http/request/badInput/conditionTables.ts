@@ -1,12 +1,12 @@
 /**
- * Values of If-Match and If-None-Match, in one line or in several. `<current>` stands for the tag of the order as it is,
- * `<stale>` for the one before, and with a point within for what is between the quotes.
+ * Values of If-Match and If-None-Match, in one line or in several. `<current>` is replaced by the current entity tag of
+ * the order and `<stale>` by the one before; `<current.>` and `<stale.>` by their text between the quotes.
  */
 export type Row = readonly [name: string, values: string | readonly string[]]
 
-/** A list of tags that reaches the middle of what a header may hold. */
+/** A list of tags of half the maximal length of a header. */
 const many = (count: number): string => Array.from({ length: count }, (_, index) => `"other-${index}"`).join(', ')
-/** As the bytes of UTF-8 go over the wire. */
+/** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
 export const UNPARSABLE: readonly Row[] = [
@@ -80,7 +80,7 @@ export const UNPARSABLE: readonly Row[] = [
   ['2,000 commas', ','.repeat(2_000)],
 ]
 
-/** Well said, and not so. */
+/** Well-formed conditions that are false. */
 export const FALSE_IF_MATCH: readonly Row[] = [
   ['the current tag, weak: the comparison is strong', 'W/<current>'],
   ['the current tag, weak and in a list', '"a", W/<current>, "b"'],

@@ -12,7 +12,7 @@ const CANCEL = ':cancel'
 
 type Things = {
   readonly token: string
-  /** An order that was changed once. */
+  /** The id of an order that was changed once. */
   readonly order: string
   readonly cancelled: string
   readonly draft: string
@@ -52,7 +52,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
   }
 }
 
-/** `<current>` stands for the tag, `<current.>` for what is within its quotes. */
+/** Replaces `<current>` by the entity tag, and `<current.>` by its text between the quotes. */
 const filled = (value: string): string =>
   value.replaceAll(/<(\w+)(\.?)>/g, (_, name: string, inner: string) => {
     const etag = things.etags[name] ?? ''
@@ -109,7 +109,7 @@ const onEvery = (refusal: Refusal, what: string, lines: Line[]): Case[] =>
 const STAR: Line = ['If-Match', '*']
 const one = (name: string, refusal: Refusal, sent: Sent): Case => ({ name, refusal, send: sending(sent) })
 
-/** Preconditions of requests that fail whatever they say, and those that fail although the other one is true. */
+/** Requests without a required precondition, and combinations of preconditions that must be refused. */
 const TOGETHER: readonly Case[] = [
   ...onEvery(REQUIRED, 'without a condition', []),
   ...onEvery(REQUIRED, 'with If-None-Match in place of If-Match', [['If-None-Match', '"x"']]),

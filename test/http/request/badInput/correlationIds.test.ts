@@ -3,13 +3,13 @@ import { anOrder, type Answer } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 import { send } from '../../../support/rawHttp.ts'
 
-/** X-Correlation-ID: what is none is replaced by a new one, and nothing of it comes back, in whatever answer. */
+/** Malformed values of X-Correlation-ID are replaced by a new id and never echoed in a response. */
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const SUFFIX = '00000000000000000000000000'
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
-/** The lines of the header; `QQQ` is what must not come back. */
+/** The header lines; the response must not contain `QQQ`. */
 const REPLACED: Readonly<Record<string, readonly string[]>> = {
   'seven characters': ['QQQ4567'],
   'one character too many': ['QQQ'.padEnd(129, 'x')],

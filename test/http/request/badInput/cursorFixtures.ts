@@ -4,7 +4,7 @@ import { anOrder, aPayment, approvedInvoice, type Client, clientOf, eventually, 
 import type { TestService } from '../../../support/service.ts'
 import type { BadInputFixtures } from './cases.ts'
 
-/** Every list that gives cursors out, each with more than one page and with a cursor to its second. */
+/** All lists with cursors, each with more than one page and with the cursor of its second page. */
 
 export const TENANT = 'bad-cursors'
 const STRANGERS = 'bad-cursors-2'
@@ -14,7 +14,7 @@ export type List = {
   readonly path: string
   /** The query of the request that returns the cursor; the cursor is valid for it only. */
   readonly filter: string
-  /** Another value of it, one filter more, and another filter. */
+  /** Queries for which the cursor is invalid: another value of the filter, an additional filter, another filter. */
   readonly others: readonly string[]
 }
 
@@ -76,7 +76,7 @@ const fill = async (client: Client): Promise<{ orderId: string; invoiceId: strin
 export const pathOf = ({ path }: List, ...parameters: readonly string[]): string =>
   `${path}?${parameters.filter(Boolean).join('&')}`
 
-/** One with every character of its alphabet that another alphabet of base 64 writes in another way. */
+/** A cursor that contains `-` and `_`, which the standard base64 alphabet does not have. */
 const cursorTo = async (client: Client, list: List): Promise<string> =>
   eventually(async () => {
     const { body } = await client.get(pathOf(list, 'limit=1', list.filter))
@@ -89,9 +89,9 @@ export type CursorFixtures = {
   readonly token: string
   readonly lists: Readonly<Record<Name, List>>
   readonly cursors: Readonly<Record<Name, string>>
-  /** Of the strangers' own list of orders. */
+  /** A cursor of another tenant's list of orders. */
   readonly strangers: string
-  /** Sealed as the service does, so much earlier; with another secret, if it is said. */
+  /** A cursor as the service would have encrypted it `agoMs` earlier, with its secret or another one. */
   readonly sealed: (name: Name, agoMs: number, secret?: Uint8Array) => string
 }
 

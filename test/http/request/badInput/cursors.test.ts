@@ -6,7 +6,7 @@ import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { type CursorFixtures, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
 
-/** Cursors: sealed, bound to tenant, route and filters, good for three days (contract.md §6). */
+/** Cursors are encrypted, bound to tenant, route and filters, and valid for three days (contract.md §6). */
 
 let fixtures: CursorFixtures
 const prepare = async (given: BadInputFixtures): Promise<void> => {
@@ -21,7 +21,7 @@ const EXPIRED: Refusal = [400, 'cursor_expired']
 const UNFIT: Refusal = [400, 'validation_failed']
 const UNKNOWN: Refusal = [400, 'unknown_parameter']
 
-/** Turns one bit round: counted from the end when it is below zero. */
+/** Flips one bit; a negative index counts from the end. */
 const flipped =
   (at: number, bit = 0) =>
   (cursor: string): string => {
@@ -100,7 +100,7 @@ const BROKEN: Readonly<Record<string, Change>> = {
     cursor.replaceAll(/[A-Z]/g, letter => String.fromCodePoint(letter.charCodeAt(0) + 0xfee0)),
 }
 
-/** Texts that never were cursors. */
+/** Texts that the service never issued as cursors. */
 const NEVER: Readonly<Record<string, string>> = {
   null: 'null',
   undefined: 'undefined',
@@ -212,7 +212,7 @@ const secrets: readonly Case[] = NAMES.flatMap(name => [
   },
 ])
 
-/** How the parameter is written. */
+/** Malformed forms of the query parameter. */
 const written: readonly Case[] = NAMES.flatMap(name => {
   const as = (how: string, refusal: Refusal, parameter: () => string): Case => ({
     name: `${name}: ${how}`,
@@ -243,7 +243,7 @@ const written: readonly Case[] = NAMES.flatMap(name => {
   ]
 })
 
-/** By a stream: what stands in Last-Event-ID is a cursor, too. */
+/** Last-Event-ID of an event stream is a cursor too. */
 const streamed: readonly Case[] = Object.entries({ ...BROKEN }).flatMap(([how, change]) => {
   const cursor = (): string => change(fixtures.cursors.events)
   const isHeader = !/feed|folded|U\+0000|space|tab|zero-width|mark|dashes|width|Latin/.test(how)

@@ -19,7 +19,7 @@ export type BadRequest = Omit<Wire, 'method'> & { readonly method?: string }
 
 /** The resources that the requests refer to. */
 export type Watched = {
-  /** Paths that must show the same after the set as before it. */
+  /** Paths whose representation must be the same before and after the set. */
   readonly watched?: readonly string[]
 }
 
@@ -34,13 +34,13 @@ export type BadInput<I, P extends Watched> = {
   readonly taken?: readonly Taken<I, P>[]
 }
 
-/** Inputs with the same refusal, by their fault. */
+/** Inputs with the same expected refusal, by name. */
 export const refusedAs = <I>(
   [status, code, pointer]: readonly [number, string, string?],
   inputs: Readonly<Record<string, I>>,
 ): Refused<I>[] => Object.entries(inputs).map(([name, input]) => [name, input, status, code, pointer])
 
-/** Inputs that are named by their own text. */
+/** Inputs whose text is also their name. */
 export const plain = (inputs: readonly string[], where = ''): Record<string, string> =>
   Object.fromEntries(inputs.map(input => [`${where}${JSON.stringify(input)}`, input]))
 
@@ -48,11 +48,11 @@ export const JSON_TYPE = ['Content-Type', 'application/json'] as const
 export const ANY_VERSION = ['If-Match', '*'] as const
 export const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
-/** Far above the time that any of these takes, also beside other work on the machine. */
+/** Far above the duration of any of these requests, also on a loaded machine. */
 const ANSWER_MAX_MS = 8_000
 const OUR_INSIDE = /\.ts:\d|node:internal|\bat \S+ \(|\b(?:Type|Range|Syntax|Zod)Error\b/
 
-/** The answer, and that it came in time. */
+/** Sends the request and expects the response within the time limit. */
 export const askInTime = async (api: string, wire: Wire): Promise<Answer> => {
   const ask = async () => {
     const from = performance.now()
@@ -123,7 +123,7 @@ export const badInput = <I, P extends Watched>(declared: BadInput<I, P>): void =
     for (const expected of refused)
       it(`${expected[2]} ${expected[3]}: ${expected[0]}`, async () => checkRefusal(await ask(expected[1]), expected))
     it('leaves no trace: no new event, no changed resource, no polluted object', async () => {
-      // Other suites share the service: what follows from their requests may still be written.
+      // Only events of this tenant count, since other suites share the service.
       expect(await writtenSince(store, head, tenant)).to.deep.equal([])
       expect(await watched()).to.deep.equal(shown)
       expect(prototypes()).to.deep.equal(untouched)

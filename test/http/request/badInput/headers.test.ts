@@ -16,7 +16,7 @@ type On = {
 
 const VERSION = '2026-11-01'
 const TENANT = 'bad-input-headers'
-/** As the bytes of UTF-8 go over the wire. */
+/** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 /** Stands for a header that is left out. */
 const NO_LINE = '<none>'
@@ -44,7 +44,7 @@ const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On
       return post('/payments', aPayment(invoiceId), [...typed, ['Idempotency-Key', newKey()]])
   }
 }
-/** One line of the header for each value, by what is odd about it. */
+/** Requests with one line of the header each, by the fault of the value. */
 const each = (what: Sent[0], name: string, values: Readonly<Record<string, string>>): Record<string, Sent> =>
   Object.fromEntries(Object.entries(values).map(([odd, value]) => [`${what}, ${name}: ${odd}`, [what, [name, value]]]))
 const asIs = (values: readonly string[]): Record<string, string> =>
@@ -233,7 +233,7 @@ const smuggled = refusedAs<Sent>([404, 'resource_not_found'], {
   ...each('theirs', 'Via', asIs(['1.1 gateway'])),
 })
 
-/** The answer has a correlation id that is one, whatever came in: the kit looks. */
+/** Malformed correlation ids. The harness checks that each response has a well-formed one. */
 const correlations = refusedAs<Sent>([404, 'resource_not_found'], {
   ...each(
     'missing',
@@ -362,7 +362,7 @@ describe('traceparent', () => {
       expect(await storedFor(wrong), wrong).to.equal(undefined)
     expect(await storedFor(right, right), 'twice').to.equal(undefined)
     const unsampled = `00-${TRACE}-${SPAN}-00`
-    // Of a later version what is known is read, and passed on in the version that is known.
+    // A later version of traceparent is read as far as it is known, and passed on in the known version.
     for (const [later, read] of [
       [`01-${TRACE}-${SPAN}-01`, right],
       [`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`, right],

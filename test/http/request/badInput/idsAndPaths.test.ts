@@ -44,7 +44,7 @@ const filled = (path: string): string =>
     return suffix ? id.slice(id.indexOf('_') + 1) : id
   })
 
-/** With all that any method could need, so that nothing but the path is wrong. */
+/** A request with everything that any method needs, so that only the path is wrong. */
 const sending =
   (method: string, path: string) =>
   ({ service }: BadInputFixtures): Promise<Answer> => {
@@ -128,7 +128,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   '/readyz': READING,
   '/openapi.json': READING,
   '/problems/rate_limited': READING,
-  // Of what is not there, too: the methods are the path's.
+  // Also for resources that do not exist, since the permitted methods follow from the path.
   '/orders/ord_00000000000000000000000000': 'GET, HEAD, PATCH, DELETE',
   '/invoices/inv_00000000000000000000000000:approve': ACTION,
 }
@@ -147,7 +147,7 @@ const notAllowed: readonly Case[] = Object.entries(ALLOWED).flatMap(([path, allo
 )
 
 const STATE: Refusal = [409, 'invoice_state_conflict']
-/** The encoded colon is the colon: these reach the operation, which has another reason to say no. */
+/** A percent-encoded colon is a colon: these requests reach the operation, which refuses them for another reason. */
 const reached: readonly Case[] = [
   one(STATE, 'POST', '/invoices/<approved>%3Aapprove', 'POST an approval with an encoded colon: it was approved'),
   one(STATE, 'POST', '/invoices/<approved>%3aapprove', 'POST an approval with a colon encoded in lower case'),

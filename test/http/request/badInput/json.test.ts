@@ -13,7 +13,7 @@ const withQuantity = (literal: string): string =>
   `{"currency":"USD","lines":[{"sku":"a","quantity":${literal},"unit_amount":1}]}`
 const bytesOf = (...parts: (string | number[])[]): Uint8Array =>
   Uint8Array.from(parts.flatMap(part => (typeof part === 'string' ? [...Buffer.from(part)] : part)))
-/** A text that has these bytes in it. */
+/** A valid body with these bytes inside a text. */
 const withBytes = (...bytes: number[]): Uint8Array =>
   bytesOf(`{"currency":"USD",${LINES},"description":"a`, bytes, 'b"}')
 const nested = (depth: number, open = '{"a":', end = '{}', close = '}'): string =>
@@ -228,7 +228,7 @@ badInput<Body, object>({
 describe('reading a number', () => {
   const FAST_MS = 200
   const timeOf = (literal: string): number => {
-    // Processor time: other processes do not add to it.
+    // Processor time is measured, because it is independent of other processes.
     const before = process.cpuUsage()
     parseJson(Buffer.from(`[${literal}]`))
     const { user, system } = process.cpuUsage(before)

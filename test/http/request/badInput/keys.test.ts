@@ -1,7 +1,7 @@
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
 import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
-/** The lines of Idempotency-Key, or what stands for the key at /idempotency-keys. */
+/** The lines of Idempotency-Key, or the path segment of the key at /idempotency-keys. */
 type Key = readonly [where: 'payment' | 'order' | 'refund' | 'path', ...lines: readonly string[]]
 type On = {
   readonly invoiceId: string
@@ -14,7 +14,7 @@ type On = {
 const KEPT = `kept-${newKey()}-\\`
 const quoted = (key: string): string => `"${key.replaceAll(/["\\]/g, '\\$&')}"`
 const LONG = 'k'.repeat(255)
-/** As the bytes of UTF-8 go over the wire. */
+/** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
 const request = ([where, ...lines]: Key, { invoiceId, paymentId }: On): BadRequest => {

@@ -1,4 +1,4 @@
-/** Merge patches that are right: original, patch, result. */
+/** Valid merge patches: original, patch, result. */
 type Example = readonly [original: string, patch: string, result: string]
 
 export const RFC_EXAMPLES: readonly Example[] = [
@@ -17,7 +17,7 @@ export const RFC_EXAMPLES: readonly Example[] = [
   ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
   ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
   ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
-  // In their manner.
+  // Examples of the same kind.
   ['{"a":1}', '{}', '{"a":1}'],
   ['"foo"', '{}', '{}'],
   ['null', '{"a":null}', '{}'],
@@ -34,7 +34,7 @@ export const RFC_EXAMPLES: readonly Example[] = [
   ['{"__proto__":{"a":1}}', '{"__proto__":null}', '{}'],
 ]
 
-/** Those that fit annotations, over HTTP. */
+/** The examples whose members are texts, sent as `metadata` of an order. */
 export const OF_METADATA: readonly Example[] = [
   ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
   ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],

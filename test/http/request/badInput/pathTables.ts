@@ -1,8 +1,10 @@
-/** Paths, as they go over the wire. `<ord>` stands for the id of an order that is there, `<ord.>` for its 26 characters. */
+/**
+ * Paths as they are sent. `<ord>` is replaced by the id of an existing order, `<ord.>` by the 26 characters of the id.
+ */
 
 type Texts = Readonly<Record<string, string>>
 
-/** As the bytes of UTF-8, not percent-encoded. */
+/** UTF-8 bytes without percent-encoding. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 const each = <T extends string>(names: readonly T[], of: (name: T) => readonly [string, string]): Texts =>
   Object.fromEntries(names.map(of))
@@ -240,7 +242,7 @@ export const NO_ROUTES: Texts = {
   'the profiler': '/debug/pprof/',
 }
 
-/** Behind an invoice that is there, and meant to approve it. */
+/** Malformed spellings of `:approve`, appended to the path of an existing invoice. */
 export const NO_ACTIONS: Texts = {
   'in capitals': ':APPROVE',
   capitalized: ':Approve',
@@ -280,7 +282,7 @@ export const NO_ACTIONS: Texts = {
   'every action': ':*',
 }
 
-/** Behind an invoice that is there: the last of it is an action, and what is before that is no id. */
+/** Appended to the path of an existing invoice: the action is valid, but the text before it is not an id. */
 export const NO_IDS_OF_ACTIONS: Texts = {
   'with a space before the colon': '%20:approve',
   'with two colons': '::approve',
@@ -292,7 +294,7 @@ export const NO_IDS_OF_ACTIONS: Texts = {
   'and voided before': ':void:approve',
 }
 
-/** POST to what would be an action, were it of this resource. */
+/** POST to actions of other resources. */
 export const OF_OTHERS: Texts = {
   'an order approved': '/orders/<ord>:approve',
   'an order voided': '/orders/<ord>:void',
@@ -313,7 +315,7 @@ export const OF_OTHERS: Texts = {
   'events replayed': '/events:replay',
 }
 
-/** Actions and parts of a resource, by an id of another kind: it is not there. */
+/** Actions and subresources with an id of another resource type, which does not exist there. */
 export const BY_OTHER_IDS: Texts = {
   'POST an invoice approved by an order': '/invoices/<ord>:approve',
   'POST an invoice voided by its payment': '/invoices/<pay>:void',

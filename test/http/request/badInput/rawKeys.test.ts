@@ -5,7 +5,7 @@ import { anOrder, newKey } from '../../../support/client.ts'
 import { quietHead, sharedService, type TestService, writtenSince } from '../../../support/service.ts'
 import { exchange } from '../../../support/rawHttp.ts'
 
-/** Keys that no client library would send: byte by byte over a socket. */
+/** Keys that no client library would send, as bytes over a socket. */
 
 const TENANT = 'bad-input-raw-keys'
 const ORDER = JSON.stringify(anOrder())

@@ -29,7 +29,7 @@ describe('GET /events', function () {
 
   const all = async (path = '/events?limit=100'): Promise<Fact[]> => (await client.get(path)).body.items
 
-  /** The events of the stream, as they come, until the count is reached. Later events are cut off. */
+  /** The first `count` events of the stream. */
   const listen = async (
     { query = '', count, headers = {} }: { query?: string; count: number; headers?: Record<string, string> },
     meanwhile: () => Promise<unknown> = async () => undefined,

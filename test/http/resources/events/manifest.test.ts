@@ -32,7 +32,9 @@ const BEYOND = '4611686018427387904'
 
 const topicOf = ({ subject }: Fact): string => TOPICS[subject.split('_')[0] ?? ''] ?? 'none'
 
-/** The contract's words, once more and by other means: ids in position order, each followed by a line feed. */
+/**
+ * An independent implementation of the contract: SHA-256 over the ids in position order, each followed by a line feed.
+ */
 const digestOf = (facts: readonly Fact[]) => ({
   count: facts.length,
   sha256: createHash('sha256')
@@ -105,7 +107,7 @@ describe('GET /events/manifest', function () {
       const first = Math.min(...positions)
       const last = Math.max(...positions)
       await inParallel(4, Array.from({ length: RANGES }), async () => {
-        // Around the tenant's own facts, and half of the time exactly at one.
+        // A random position near the tenant's facts, in half of the cases exactly at one.
         const pick = () =>
           random() < 0.5
             ? (positions[Math.floor(random() * positions.length)] ?? 0)
@@ -196,7 +198,7 @@ describe('GET /events/manifest', function () {
     const [client] = clients
     const tenant = factsOf.get(client ?? expect.fail())?.[0]?.tenantid ?? ''
     const impatient = await startVariant(service, {
-      // The deadline of the request stays; every shorter wait is over at once.
+      // The request deadline is unchanged; every shorter sleep ends at once.
       world: {
         sleep: async (timeMs, signal) => (timeMs > WAIT_MAX_MS ? realWorld().sleep(timeMs, signal) : undefined),
       },

@@ -46,7 +46,7 @@ describe('event streams and waiting requests', function () {
   })
   const bearer = async (subject: string) => ({ authorization: `Bearer ${await service.token({ tenant, subject })}` })
 
-  /** The facts of a stream as they come, until there are so many. */
+  /** The first `count` facts of a stream. */
   const receive = async ({ response }: Opened, count: number): Promise<Sent[]> => {
     const sent: Sent[] = []
     let text = ''
@@ -154,7 +154,8 @@ describe('event streams and waiting requests', function () {
     const { items } = (await client.get('/events?limit=100')).body
     const held = items[7] as { readonly subject: string; readonly position: string; readonly id: string }
     const { position } = held
-    // As if its key had been parked from the beginning: the tests of the projector are in test/feeds/arrivalOrder.test.ts.
+    // Simulates a parked key by deleting its rows; the projector's behaviour is tested in
+    // test/feeds/arrivalOrder.test.ts.
     await database.sql('delete from facts_v1 where position = $1', [position])
     const { items: others, page } = (await client.get('/events?limit=100')).body
     expect(others).to.have.length(items.length - 1)

@@ -10,7 +10,7 @@ const LOOK_MS = 100
 const FOR_EVER_MS = 1e12
 const never = new AbortController().signal
 
-/** A world whose sleepers wake when their time has come, and time passes when the test says so. */
+/** A virtual clock that the test advances; sleeps end when their time has come. */
 const createClock = () => {
   const sleepers = new Map<() => void, number>()
   let nowMs = 0
@@ -62,7 +62,7 @@ describe('the tail of the feed of facts', function () {
     await database.sql(`insert into checkpoints (name, position, epoch) values ('facts_v1', 0, 1), ('orders_v1', 0, 1)`)
   })
 
-  /** A batch of the projector: facts of these tenants, and the checkpoint behind them. */
+  /** Writes a batch as the projector does: one fact for each of these tenants, and the checkpoint after them. */
   const project = async (...tenants: readonly string[]): Promise<void> => {
     await database.transaction(async sql => {
       for (const tenant of tenants) {
@@ -80,7 +80,7 @@ describe('the tail of the feed of facts', function () {
     const news = await followed.next(FOR_EVER_MS, never)
     return news === 'behind' ? [-1n] : news.map(({ arrival }) => arrival)
   }
-  /** Lets time pass until it has come. */
+  /** Advances the clock until the promise is settled. */
   const meanwhile = async <T>(promise: Promise<T>): Promise<T> => {
     let isThere = false
     void promise.finally(() => {
@@ -103,7 +103,7 @@ describe('the tail of the feed of facts', function () {
     await project(...tenants)
     expect(await meanwhile(received)).to.deep.equal(followed.map((_, n) => [BigInt(100 * (Math.floor(n / 20) + 1))]))
     await meanwhile(Promise.all(waiting))
-    // Each look is followed by a sleep, and is one statement for those that wait and one for those that follow.
+    // Each poll is followed by a sleep, and executes one statement for waiting requests and one for event streams.
     expect(statements.length).to.be.at.most(2 * (clock.sleeps() - before + 1))
     for (const one of followed) one.close()
   })

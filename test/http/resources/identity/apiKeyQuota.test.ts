@@ -9,7 +9,7 @@ const MAX = 3
 const aKey = (given: object = {}) => ({ name: 'nightly', scopes: ['orders:read'], ...given })
 const outcome = ({ status, body }: Answer) => (status < 300 ? status : body.code)
 
-/** How many API keys a tenant may have that are neither revoked nor expired. */
+/** The quota of API keys of a tenant that are neither revoked nor expired. */
 describe('API keys of a tenant', function () {
   this.timeout(60_000)
   let service: TestService
@@ -41,7 +41,7 @@ describe('API keys of a tenant', function () {
     expect(answers.map(outcome)).to.deep.equal(Array.from({ length: MAX }, () => 201))
     return answers.map(({ body }) => body.id)
   }
-  /** Until the read model shows this many keys in this state. */
+  /** Waits until the read model has this many keys in this state. */
   const shown = (client: Client, state: string, count: number) =>
     eventually(async () => (await client.get(`/api-keys?state=${state}`)).body.items?.length === count)
 

@@ -30,7 +30,7 @@ describe('the secrets of API keys', function () {
   })
   after(() => store.close())
 
-  /** Every row of every table, as a dump would have it. */
+  /** Every row of every table as text, as in a dump. */
   const dump = async (): Promise<string> => {
     const database = openDatabase({ connectionString: service.addresses.postgres })
     try {

@@ -47,7 +47,7 @@ describe('API keys', function () {
   const rotate = (id: string, body?: object): Promise<Answer> => client.post(`/api-keys/${id}:rotate`, body)
   const upToDate = async () => ({ 'if-min-position': String(await store.head()), prefer: 'wait=10' })
 
-  /** Another instance of the service on the same store, with a memory of its own; `laterMs` moves its clock. */
+  /** Another instance of the service on the same store, with separate caches and a clock that is `laterMs` ahead. */
   const anotherInstance = async (laterMs = 0, tenant = TENANT): Promise<string> => {
     const world = { ...realWorld(), now: () => Date.now() + laterMs }
     const apiKeys = verifierOf(secrets, createLedger(store, world))
@@ -267,7 +267,7 @@ describe('API keys', function () {
       const last = (await rotate(id, { overlap_seconds: 1 })).body
       await sleep(Date.parse(last.previous_secret_until) - Date.now() + 10)
       for (const api of [service.api, elsewhere]) {
-        // A reading from before the rotation may be used for two more seconds.
+        // A key that was read before the rotation may be cached for two more seconds.
         await eventually(async () => (await use(next, '/orders', api)).status === 401, 5_000)
         expect(refused(await use(next, '/orders', api))).to.deep.equal(INVALID)
         expect((await use(last.secret, '/orders', api)).status).to.equal(200)

@@ -17,7 +17,7 @@ describe('the number of subscriptions of a tenant', function () {
 
   before(async () => {
     const service = await sharedService()
-    // A tenant of its own: a creation of another test that ended without an answer keeps its place for a minute.
+    // A separate tenant, because an unanswered creation of another test keeps its slot of the quota for a minute.
     variant = await startVariant(service, {
       authenticate: async () => ({ ...caller, tenant: TENANT }),
       services: right => ({ ...right, subscriptionsPerTenantMax: MAX }),

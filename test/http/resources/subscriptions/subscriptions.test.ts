@@ -16,7 +16,7 @@ const TENANT = 'subscribers'
 const aSubscription = (given: object = {}) => ({ types: ['order.created'], start: 'beginning', ...given })
 const told = ({ status, body }: Answer) => [status, body.code]
 
-/** As they are recorded: of the last the text is that of any error. */
+/** Recorded reasons; the last one has the text of an arbitrary error. */
 const REASONS = [
   'An earlier one of its key is parked.',
   'FactTooLarge: The fact with key ord_1 is larger than topic ledger.order.v1 takes.',
@@ -299,7 +299,7 @@ describe('subscriptions', function () {
       if (!page.has_more) break
     }
     expect(seen).to.deep.equal(['1', '2', '3', '4', '5'])
-    // The text of an error is for operators; a tenant is told what it can act on, in words that stay.
+    // Error texts are for operators only; a tenant gets fixed sentences that it can act on.
     expect([...told]).to.have.members([
       'An earlier one of its key is parked.',
       'It is larger than the broker takes.',
