@@ -3,8 +3,9 @@ import { SingleBar } from 'cli-progress'
 import { Command, InvalidArgumentError } from 'commander'
 import { neverHappened } from './faults.ts'
 import { runSeeds } from './workerPool.ts'
+import { found } from './found.ts'
 import { hashOf } from './history.ts'
-import { noteOf } from './plan.ts'
+import { noteOf, type Plan, plannedAs } from './plan.ts'
 import type { Report } from './worker.ts'
 
 /** `npm run simulate`: the whole service under faults, run by run, each replayed exactly by its seed. */
@@ -19,6 +20,12 @@ const positive = (text: string): number => {
   return value
 }
 
+const planOf = (bug: string): Plan => {
+  const kept = found.find(one => one.bug === bug)
+  if (kept === undefined) throw new InvalidArgumentError(`One of: ${found.map(one => one.bug).join('; ')}.`)
+  return kept.plan.map(plannedAs)
+}
+
 const print = (line = ''): void => void process.stdout.write(`${line}\n`)
 
 const printFailure = ({ seed, failure }: Report): void => {
@@ -27,7 +34,7 @@ const printFailure = ({ seed, failure }: Report): void => {
   for (const line of failure.lines) print(line)
   for (const { promise, detail } of failure.violations) print(`  BROKEN: ${promise}\n          ${detail}`)
   print(`again: npm run simulate -- --seeds 1 --from ${seed}`)
-  print(`its plan, to be kept with the seed (test/simulation/found.ts): ${JSON.stringify(failure.plan.map(noteOf))}`)
+  print(`its plan, to be kept with the seed in test/simulation/found.ts: ${JSON.stringify(failure.plan.map(noteOf))}`)
 }
 
 const printCounts = (counts: ReadonlyMap<string, number>): void => {
@@ -59,9 +66,10 @@ type Asked = {
   readonly json?: true
   readonly shrink: boolean
   readonly failFast?: true
+  readonly found?: Plan
 }
 
-const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: Asked): Promise<void> => {
+const main = async ({ seeds, from, hours, processes, json, shrink, failFast, found: plan }: Asked): Promise<void> => {
   const beganMs = performance.now()
   const counts = new Map<string, number>()
   const failed: Report[] = []
@@ -78,6 +86,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
     seed: from + index,
     isShrunk: shrink,
     ...(hours === undefined ? {} : { busyMs: hours * HOUR_MS }),
+    ...(plan && { plan }),
   }))
   bar.start(seeds, 0, { rate: 0, failed: 0 })
   for await (const report of runSeeds(jobs, processes)) {
@@ -92,7 +101,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast }: A
     if (failFast && failed.length > 0) break
   }
   bar.stop()
-  const never = done >= ENOUGH_SEEDS ? neverHappened(counts) : []
+  const never = done >= ENOUGH_SEEDS && plan === undefined ? neverHappened(counts) : []
   const hashes = arrived.toSorted(([one], [other]) => one - other)
   const tookS = (performance.now() - beganMs) / MS_PER_SECOND
   if (json) {
@@ -131,6 +140,7 @@ await new Command('simulate')
   .option('--processes <count>', 'how many processes run seeds', positive, availableParallelism())
   .option('--no-shrink', 'report a failing seed as it is, and not the shortest run that still fails')
   .option('--fail-fast', 'end with the first seed that fails')
+  .option('--found <bug>', 'the plan that is kept of this defect, in place of one that each seed draws', planOf)
   .option('--json', 'the result as JSON')
   .action(main)
   .parseAsync()

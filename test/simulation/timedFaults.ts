@@ -133,6 +133,38 @@ const onStatement = ({ faultPoints }: Service, fits: Fits, strike: (machine: Mac
     ({ machine }) => strike(machine),
   )
 
+const isExport = (moment: FaultPoint, type: string): boolean =>
+  moment.kind === 'appended' && moment.events.some(event => event.type === type)
+/** An attempt at an export looks first how far its read model has come. */
+const CHECKPOINT = 'select position from checkpoints'
+const HANDED_OVER_MAX_MS = 4_500
+const WOKEN_MAX_MS = 20
+
+/**
+ * A worker is stopped with an export before it, loses its lock, and goes on in the midst of the attempt of its successor:
+ * the attempt that it has begun supersedes that one, and ends when the worker notices that it was replaced.
+ */
+const exportHandedOver: Fault = context => {
+  const { service, timeline, history, random } = context
+  const wakeAmidst = (stopped: Machine): void =>
+    service.faultPoints.next(
+      moment => isExport(moment, 'OperationStarted') && moment.machine !== stopped,
+      () => {
+        history.count(HANDED_OVER)
+        timeline.after(random.next() * WOKEN_MAX_MS, () => stopped.resume())
+      },
+    )
+  const strike = (machine: Machine): void => {
+    stop(context, machine, { forMs: HANDED_OVER_MAX_MS, sessionMs: random.next() * SESSION_MAX_MS })
+    wakeAmidst(machine)
+  }
+  service.faultPoints.next(
+    moment => isExport(moment, 'ExportRequested'),
+    () => onStatement(service, text => text.startsWith(CHECKPOINT), strike),
+  )
+  return true
+}
+
 type Weighted = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
 export const timedFaults: Weighted = {
   'outage between appends': [7, outageBetweenAppends],
@@ -140,13 +172,16 @@ export const timedFaults: Weighted = {
   'stop between appends': [7, stopBetweenAppends],
   'refused row': [10, refusedRow],
   'stopped with poison': [6, stoppedWithPoison],
+  'export handed over': [4, exportHandedOver],
 }
 
 const STOPPED = 'stopped with poison in the batch'
+const HANDED_OVER = 'went on in the midst of an export of its successor'
 const betweenAppendsName = (what: Strike, command: string): string => `between two appends: ${what}, ${command}`
 
 /** The names that are counted when the moment of a fault has come. */
 export const STRUCK: readonly string[] = [
   STOPPED,
+  HANDED_OVER,
   ...STRIKES.flatMap(what => Object.keys(BEGINNINGS).map(command => betweenAppendsName(what, command))),
 ]

@@ -1,6 +1,6 @@
 import type { Answer, Caller } from '../http.ts'
 import type { Client, Request } from './client.ts'
-import type { Known, KnownResources } from './knownResources.ts'
+import type { Kind, Known, KnownResources } from './knownResources.ts'
 
 /** An action is one logical request of a client, with its retries and, now and then, its twins and its mistakes. */
 export type Actor = { readonly client: Client; readonly resources: KnownResources; readonly caller: Caller }
@@ -15,12 +15,24 @@ const TWINS_MAX = 3
 export const keyOf = ({ client: { action, random }, caller }: Actor, operation: string): string =>
   random.chance(KEY_REUSE_CHANCE) ? `${operation}-shared-${caller.subject}` : `${operation}-${action}`
 
-/** The same request from several places at once, as a client with a retrying proxy in front of it sends it. */
-export const withTwins = async ({ client }: Actor, request: Request): Promise<Answer | undefined> => {
-  if (!client.random.chance(TWIN_CHANCE)) return client.insist(request)
+/**
+ * The same request from several places at once, as a client with a retrying proxy in front of it sends it. `kind` is that of
+ * the resource in the answer, which others hear of as soon as one of the places does.
+ */
+export const withTwins = async (
+  { client, resources, caller }: Actor,
+  request: Request,
+  kind?: Kind,
+): Promise<Answer | undefined> => {
+  const send = async (): Promise<Answer | undefined> => {
+    const answer = await client.insist(request)
+    if (kind) resources.learn(kind, caller.tenant, answer)
+    return answer
+  }
+  if (!client.random.chance(TWIN_CHANCE)) return send()
   const twins = Array.from({ length: client.random.integer(2, TWINS_MAX) }, async () => {
     await client.sleep(client.random.next() * 20)
-    return client.insist(request)
+    return send()
   })
   const answers = await Promise.all(twins)
   return answers.find(answer => answer !== undefined && answer.status < 300) ?? answers[0]

@@ -14,11 +14,11 @@ const linesOf = (random: Random) =>
   }))
 
 export const createOrder: Action = async actor => {
-  const { client, resources, caller } = actor
+  const { client, caller } = actor
   const currency = client.random.pick(CURRENCIES)
   const headers = client.random.chance(0.7) ? { 'idempotency-key': keyOf(actor, 'order') } : {}
   const body = { currency, lines: linesOf(client.random) }
-  resources.learn('order', caller.tenant, await withTwins(actor, { operation: 'create_order', caller, headers, body }))
+  await withTwins(actor, { operation: 'create_order', caller, headers, body }, 'order')
 }
 
 export const changeOrder: Action = async actor => {
@@ -30,7 +30,7 @@ export const changeOrder: Action = async actor => {
     ? { description: `changed by ${client.action}` }
     : { lines: linesOf(client.random) }
   const request = { operation: 'change_order', caller, id: order.id, headers, body }
-  resources.learn('order', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'order')
 }
 
 export const endOrder: Action = async actor => {
@@ -57,8 +57,7 @@ export const raiseInvoice: Action = async actor => {
   const raise = async ({ id }: Known): Promise<void> => {
     const body = { order_id: id, due_date: '2026-12-31' }
     const request = { operation: 'raise_invoice', caller, headers, body }
-    const answer = await withTwins(actor, request)
-    resources.learn('invoice', caller.tenant, answer)
+    const answer = await withTwins(actor, request, 'invoice')
     if (answer?.status !== 409 || !client.random.chance(ASKED_AGAIN_CHANCE)) return
     await client.sleep(client.random.next() * ASKED_AGAIN_MAX_MS)
     resources.learn('invoice', caller.tenant, await client.insist(request))
@@ -73,7 +72,7 @@ export const approve: Action = async actor => {
   if (invoice === undefined) return raiseInvoice(actor)
   const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
   const request = { operation: 'approve_invoice', caller, id: invoice.id, headers }
-  resources.learn('invoice', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'invoice')
 }
 
 export const voidInvoice: Action = async actor => {
@@ -82,5 +81,5 @@ export const voidInvoice: Action = async actor => {
   if (invoice === undefined) return
   const headers = { 'if-match': await etagOf(actor, invoice, 'invoice') }
   const request = { operation: 'void_invoice', caller, id: invoice.id, headers, body: { reason: 'drawn' } }
-  resources.learn('invoice', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'invoice')
 }

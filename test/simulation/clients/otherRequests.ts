@@ -26,15 +26,11 @@ export const readKey: Action = async ({ client, caller }) => {
 }
 
 export const createExport: Action = async actor => {
-  const { client, resources, caller } = actor
+  const { client, caller } = actor
   const resource = client.random.pick(['orders', 'invoices', 'payments'])
   const headers = { 'idempotency-key': keyOf(actor, 'export') }
   const body = { resource, format: client.random.pick(['csv', 'jsonl']) }
-  resources.learn(
-    'operation',
-    caller.tenant,
-    await withTwins(actor, { operation: 'create_export', caller, headers, body }),
-  )
+  await withTwins(actor, { operation: 'create_export', caller, headers, body }, 'operation')
 }
 
 export const cancelExport: Action = async ({ client, resources, caller }) => {
@@ -45,13 +41,13 @@ export const cancelExport: Action = async ({ client, resources, caller }) => {
 const FACT_TYPES = ['order.created', 'invoice.approved', 'invoice.paid', 'payment.succeeded', 'payment.failed']
 
 export const subscribe: Action = async actor => {
-  const { client, resources, caller } = actor
+  const { client, caller } = actor
   const types = FACT_TYPES.filter(() => client.random.chance(0.6))
   const headers = { 'idempotency-key': keyOf(actor, 'subscription') }
   const start = client.random.pick(['beginning', 'now'])
   const body = { types: types.length === 0 ? FACT_TYPES : types, start }
   const request = { operation: 'create_subscription', caller, headers, body }
-  resources.learn('subscription', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'subscription')
 }
 
 export const tendSubscription: Action = async actor => {

@@ -30,7 +30,7 @@ export const pay: Action = async actor => {
     ...(random.chance(0.4) ? { settlement: 'deferred' } : {}),
   }
   const request = { operation: 'create_payment', caller, headers, body }
-  resources.learn('payment', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'payment')
   if (!random.chance(0.15)) return
   // Another request under a key that was used.
   await client.insist({ ...request, body: { ...body, amount: body.amount + 1 } })
@@ -87,5 +87,5 @@ export const refund: Action = async actor => {
   const headers = { 'idempotency-key': keyOf(actor, `refund-${payment.id}`) }
   const amount = random.chance(0.6) ? { amount: amountFor(random, Number(payment.body['amount'])) } : {}
   const request = { operation: 'refund_payment', caller, id: payment.id, headers, body: { ...amount, reason: 'drawn' } }
-  resources.learn('payment', caller.tenant, await withTwins(actor, request))
+  await withTwins(actor, request, 'payment')
 }
