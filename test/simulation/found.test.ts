@@ -20,7 +20,8 @@ describe('a defect that the simulation has found does not come back:', function 
     it(bug, async () => {
       for (const seed of seeds) {
         const { violations } = await simulate(engine, { seed, plan: plan.map(plannedAs) })
-        expect(violations, `seed ${seed}`).to.deep.equal([])
+        const broken = violations.map(({ promise, detail }) => `${promise}: ${detail}`)
+        expect(broken, `seed ${seed}`).to.deep.equal([])
       }
     })
 })
