@@ -80,7 +80,7 @@ export const found: readonly Found[] = [
   {
     // Fulfilment reopens the order of a voided invoice, has no answer, and does so again some seconds later.
     bug: 'the events of a command that is repeated are folded as they were sent',
-    seeds: [316],
+    seeds: [316, 806],
     plan: [
       [0, 'action', 0, 'create order'],
       [400, 'action', 1, 'raise invoice'],
@@ -88,6 +88,17 @@ export const found: readonly Found[] = [
       [1000, 'action', 3, 'void invoice'],
       [4000, 'action', 4, 'read'],
       [5000, 'action', 5, 'change order'],
+    ],
+  },
+  {
+    // Two requests meet at one order: the one that was refused asks again when the invoice of the other is voided.
+    bug: 'an order does not record that it refused an invoice under a key',
+    seeds: [223, 329, 388],
+    plan: [
+      [0, 'action', 0, 'create order'],
+      [400, 'action', 1, 'raise invoice'],
+      [405, 'action', 2, 'raise invoice'],
+      [800, 'action', 3, 'void invoice'],
     ],
   },
 ]
