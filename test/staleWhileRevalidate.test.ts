@@ -39,7 +39,7 @@ describe('a revalidated value', () => {
     expect(value.value()).to.equal(3)
   })
 
-  it('counts during an outage, and is read again after a pause', async () => {
+  it('remains in use during an outage, and is read again after a pause', async () => {
     const { state, value } = harness()
     await value.settle()
     Object.assign(state, { nowMs: 30, fails: true })
@@ -70,7 +70,7 @@ describe('a revalidated value', () => {
     expect(value.begun()).to.equal(1)
   })
 
-  it('rejects for those who wait when the failure is thrown again, and for nobody else', async () => {
+  it('rejects only for callers that wait when the failure is thrown again', async () => {
     const { state, value } = harness(error => {
       throw error
     })

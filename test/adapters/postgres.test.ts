@@ -223,7 +223,7 @@ describe('Postgres adapter', function () {
     })
   })
 
-  describe('exclusively', () => {
+  describe('leases', () => {
     type Turn = { epoch: bigint; signal: AbortSignal; end: () => void; done: Promise<void> }
     /** Takes the lease and keeps it until `end` or until its signal aborts. */
     const takeTurn = (
@@ -242,7 +242,7 @@ describe('Postgres adapter', function () {
       return { began: began.promise, done }
     }
 
-    it('lets one of two work at a time, and increments the epoch', async () => {
+    it('are held by one of two processes at a time, with an epoch that grows', async () => {
       let working = 0
       let most = 0
       const epochs: bigint[] = []
@@ -259,7 +259,7 @@ describe('Postgres adapter', function () {
       expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
     })
 
-    it('reports each attempt that fails: that another has it, or the error', async () => {
+    it('report each failed attempt: that another process has the lease, or the error', async () => {
       const attempts: unknown[] = []
       const begun = Promise.withResolvers<void>()
       const first = await takeTurn(db, 'reported').began
@@ -276,7 +276,7 @@ describe('Postgres adapter', function () {
       expect(new Set(attempts)).to.deep.equal(new Set([undefined]))
     })
 
-    it('reports that this user may not have leases, and begins when it may', async () => {
+    it('report that the database user lacks the right, and begin once it is granted', async () => {
       const database = new URL(postgres.address).pathname.slice(1)
       await asAdmin(`create role leaseless login password 'leaseless'`)
       const url = Object.assign(new URL(postgres.address), { username: 'leaseless', password: 'leaseless' })
@@ -302,14 +302,14 @@ describe('Postgres adapter', function () {
       await done
     })
 
-    it('does not block holders of other names', async () => {
+    it('do not block holders of other names', async () => {
       const [one, two] = await Promise.all([takeTurn(db, 'name-1').began, takeTurn(db, 'name-2').began])
       one.end()
       two.end()
       await Promise.all([one.done, two.done])
     })
 
-    it('passes to another process when the connection of the holder ends, and the fence stops the first from writing', async () => {
+    it('pass to another process when the connection of the holder ends, and the fence stops the first one from writing', async () => {
       const first = await takeTurn(open('first'), 'passed').began
       const secondTurn = takeTurn(open('second'), 'passed')
       await db.transaction(async sql => await fence(sql, 'passed', first.epoch))
@@ -330,7 +330,7 @@ describe('Postgres adapter', function () {
       await second.done
     })
 
-    it('waits for a transaction that has passed the fence', async () => {
+    it('pass to another process only after a transaction that has passed the fence', async () => {
       const first = await takeTurn(open('first-slow'), 'fenced').began
       const order: string[] = []
       const passed = Promise.withResolvers<void>()
@@ -351,7 +351,7 @@ describe('Postgres adapter', function () {
       await turn.done
     })
 
-    it('stops waiting, and stops holding, when it is aborted', async () => {
+    it('are no longer waited for, and no longer held, after an abort', async () => {
       const holder = await takeTurn(db, 'stopped').began
       const told = new AbortController()
       const waiting = takeTurn(db, 'stopped', told.signal)
@@ -366,7 +366,7 @@ describe('Postgres adapter', function () {
       expect(second.signal.aborted).to.equal(true)
     })
 
-    it('keeps the lock while the holder is idle for longer than the timeout, by its heartbeat', async () => {
+    it('are kept by heartbeats while the holder is idle for longer than the timeout', async () => {
       const lease = { heartbeatMs: 200, idleMs: 1_000 }
       const holder = await takeTurn(open('beating', lease), 'beating').began
       await sleep(2_500)
@@ -375,7 +375,7 @@ describe('Postgres adapter', function () {
       await holder.done
     })
 
-    it('takes over from a stopped process, which is fenced when it continues', async () => {
+    it('are taken over from a stopped process, which is fenced when it continues', async () => {
       const module = pathToFileURL(join(import.meta.dirname, '../../src/adapters/postgres/database.ts')).href
       const sleeper = runProgram([
         '--input-type=module',

@@ -201,7 +201,7 @@ describe('the source reader', () => {
     expect(code.replaceAll(/\s+/g, ' ').trim()).to.equal('const a = const b = .test(c) + d / e / f const g = + l')
   })
 
-  it('finds comments, joins consecutive lines of them, and knows them from strings', () => {
+  it('finds comments, joins consecutive lines of them, and distinguishes them from strings', () => {
     const text = "/** a\n * b\n */\nconst c = '// d' // e\n// f\nconst g = `/* h */`\n// i\n"
     expect(commentsOf(text)).to.deep.equal([
       { line: 1, lastLine: 3, text: 'a\nb' },

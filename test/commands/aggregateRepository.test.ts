@@ -61,7 +61,7 @@ const paidOf = async (aggregates: AggregateRepository): Promise<bigint> => {
 }
 
 describe('the aggregate repository', () => {
-  it('reads a long stream, cold, at the same cost per event as a short one', async () => {
+  it('reads a long stream that is not cached at the same cost per event as a short one', async () => {
     const sizes = { short: 1_000, long: 20_000 }
     const log = createMemoryLog()
     for (const count of Object.values(sizes)) await paidInParts(log, count, id('inv', count))
@@ -69,7 +69,7 @@ describe('the aggregate repository', () => {
     await expectLinearCost(loading, sizes, COST_PER_EVENT_RATIO_MAX)
   })
 
-  it('keeps a state as it was, whatever is folded onto it and then not kept', async () => {
+  it('does not change a cached state when events are folded onto it and then discarded', async () => {
     const log = createMemoryLog()
     await paidInParts(log, 100)
     const aggregates = createAggregateRepository(log.open())
@@ -83,7 +83,7 @@ describe('the aggregate repository', () => {
     expect([after.state.payments.has(id('pay', 200)), after.state.payments.size]).to.deep.equal([true, 101])
   })
 
-  it('knows nothing of a decision whose append failed', async () => {
+  it('does not cache a decision whose append failed', async () => {
     const log = createMemoryLog()
     await paidInParts(log, 10)
     let isDown = false
@@ -102,7 +102,7 @@ describe('the aggregate repository', () => {
     expect(await paidOf(ledger.aggregates)).to.equal(11n)
   })
 
-  describe('keeps streams by their bytes', () => {
+  describe('caches streams by their size', () => {
     const BUDGET_BYTES = 4 * 1024 * 1024
     const ORDERS = 120
     let log: MemoryLog
@@ -115,7 +115,7 @@ describe('the aggregate repository', () => {
     const keptOf = (aggregates: AggregateRepository): number[] =>
       Array.from({ length: ORDERS }, (_, n) => n + 1).filter(n => aggregates.cached(orderEntity, id('ord', n)))
 
-    it('those used last, and no more than the budget has room for', async () => {
+    it('and keeps the most recently used ones within the budget', async () => {
       const aggregates = createAggregateRepository(log.open(), BUDGET_BYTES)
       let bytes = 0
       for (let n = 1; n <= ORDERS; n += 1) bytes += heapBytesOf(await aggregates.load(orderEntity, id('ord', n)))
@@ -132,7 +132,7 @@ describe('the aggregate repository', () => {
       expect(keptOf(aggregates)).to.deep.equal([])
     })
 
-    it('which are at least those that they take of the heap', async () => {
+    it('which is estimated at no less than the heap that they use', async () => {
       const store = { ...log.open(), readStream: (stream: string) => parsedAgain(log.open().readStream(stream)) }
       // The first read is not measured, because V8 allocates object shapes and compiled code during it.
       await createAggregateRepository(store).load(orderEntity, id('ord'))

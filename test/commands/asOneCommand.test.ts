@@ -89,7 +89,7 @@ const failureOf = (ledger: Ledger, { run }: Case): Promise<unknown> =>
 
 describe('a command whose store disappears', () => {
   for (const [name, command] of Object.entries(commands))
-    it(`says that it had no effect only when it had none: ${name}`, async () => {
+    it(`reports no effect only when it had none: ${name}`, async () => {
       const told = new Set<string>()
       for (let steps = 0; steps < STEPS_MAX; steps += 1) {
         const log = createMemoryLog()
@@ -108,7 +108,7 @@ describe('a command whose store disappears', () => {
       if (name !== 'a payment') expect([...told]).to.include('unknown')
     })
 
-  it('does not say so of a retry either, once it has seen that the key was used', async () => {
+  it('does not report no effect for a retry either, once it has found that the key was used', async () => {
     const log = createMemoryLog()
     const healthy = createLedger(log.open(), createVirtualWorld())
     await paid(immediate)(healthy)

@@ -56,7 +56,7 @@ describe('handling a command', () => {
       expect(typesIn(log.events, STREAM)).to.deep.equal(['OrderCreated', 'OrderChanged'])
     })
 
-    it('stores who, why, by what right and when, under ids that come from the command', async () => {
+    it('stores caller, correlation, authority and time, under ids that are derived from the command', async () => {
       const asked = context({ traceparent: '00-a-b-01' })
       await handle(ledger, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
       expect(log.events[0]).to.deep.include({
@@ -75,7 +75,7 @@ describe('handling a command', () => {
       })
     })
 
-    it('says what caused it, where that is another event', async () => {
+    it('stores the causing event, if there is one', async () => {
       await handle(ledger, orderEntity, ORDER, {
         command: createOrder,
         context: context({ causationId: 'event-7' }),
@@ -90,7 +90,7 @@ describe('handling a command', () => {
     expect(log.events).to.deep.equal([])
   })
 
-  it('that was carried out already appends nothing and answers with the stream as it is', async () => {
+  it('that was executed before appends nothing and answers with the present stream', async () => {
     await create()
     await describeAs('x')
     expect(await describeAs('x')).to.deep.include({ ok: true, revision: 1n, position: log.head() })
@@ -130,11 +130,11 @@ describe('handling a command', () => {
 
     beforeEach(() => create())
 
-    it('that holds is carried out', async () => {
+    it('is executed when the condition is true', async () => {
       expect(await cancelAt(0n)).to.deep.include({ ok: true, revision: 1n })
     })
 
-    it('that does not hold is answered with the stream as it is, before the state is looked at', async () => {
+    it('is answered with the present stream when the condition is false, before the state is examined', async () => {
       await handle(ledger, orderEntity, ORDER, { command: cancel, context: context() })
       const answer = await cancelAt(0n)
       expect(answer.ok).to.equal(false)
@@ -142,7 +142,7 @@ describe('handling a command', () => {
       expect(log.events).to.have.length(2)
     })
 
-    it('that held when it was read loses the race, and is not tried again', async () => {
+    it('is not tried again when a concurrent append makes the condition false', async () => {
       const other = ledgerOf()
       const answer = await cancelAt(
         0n,
@@ -265,13 +265,13 @@ describe('handling a command', () => {
         (error: unknown) => error,
       )
 
-    it('says so, and was not done', async () => {
+    it('reports that, and had no effect', async () => {
       await create()
       expect(await failureOf(describeAs('x', failing('append')))).to.include({ effect: 'none' })
       expect(log.events).to.have.length(1)
     })
 
-    it('says that the effect is unknown, and the next command sees what was done', async () => {
+    it('reports an unknown effect, and the next command finds the event', async () => {
       await create()
       const mine = failing('appended')
       expect(await failureOf(describeAs('x', mine))).to.include({ effect: 'unknown' })
@@ -279,7 +279,7 @@ describe('handling a command', () => {
       expect(log.events).to.have.length(2)
     })
 
-    it('is done once when the same command is sent again', async () => {
+    it('has one effect when the same command is sent again', async () => {
       const asked = context()
       const send = (of: Ledger) => handle(of, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
       expect(await failureOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
@@ -287,7 +287,7 @@ describe('handling a command', () => {
       expect(log.events).to.have.length(1)
     })
 
-    it('lets those go on that wait for their turn', async () => {
+    it('does not block the commands that wait behind it', async () => {
       await create()
       const mine = failing('append')
       const [first, second] = await Promise.allSettled([describeAs('a', mine), describeAs('b', mine)])

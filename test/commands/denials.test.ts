@@ -52,7 +52,7 @@ describe('refusals of one caller', () => {
     expect(appended.slice(EACH)).to.deep.equal([{ resource: id('inv'), count: 500 - EACH }])
   })
 
-  it('are one record in each window as long as they go on, and have a record each after a quiet one', async () => {
+  it('share one record in each window while they continue, and have a record each after a window without any', async () => {
     const { appended, endWindow, denials } = start()
     for (let window = 0; window < 3; window++) {
       await many(denials, 100)
@@ -64,7 +64,7 @@ describe('refusals of one caller', () => {
     expect(appended.slice(EACH + 3).map(({ count }) => count)).to.deep.equal([1, 1])
   })
 
-  it('name no resource where they are counted together over several', async () => {
+  it('name no resource where several are counted together', async () => {
     const { appended, endWindow, denials } = start()
     await many(denials, 500, denial)
     await endWindow()
@@ -81,13 +81,13 @@ describe('refusals of one caller', () => {
     expect(appended.slice(EACH + 1).map(({ count }) => count)).to.deep.equal([30, 1])
   })
 
-  it('are not told when they cannot be recorded', async () => {
+  it('are not answered when they cannot be recorded', async () => {
     const { denials } = start(() => ({ append: away }))
     const told = await Promise.allSettled([1, 2].map(() => denials.record(denial(), context())))
     expect(told.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected'])
   })
 
-  it('keep their number while it cannot be recorded, and leave it at the end of the process', async () => {
+  it('keep their count while it cannot be recorded, and record it at the end of the process', async () => {
     let isAway = false
     const { appended, endWindow, denials, failures } = start(real => ({
       append: (...args) => (isAway ? away() : real.append(...args)),

@@ -47,7 +47,7 @@ describe('the secret of ids', () => {
     expect(log.events[0]?.metadata).to.include({ tenant: 'ledger' })
   })
 
-  it('is another in another log', async () => {
+  it('differs from log to log', async () => {
     const other = createMemoryLog()
     expect(await processOn(log.open()).idSecret()).to.not.deep.equal(await processOn(other.open()).idSecret())
   })
@@ -109,7 +109,7 @@ describe('the secret of ids', () => {
     expect(secret).to.deep.equal(await processOn(log.open()).idSecret())
   })
 
-  it('is asked for again after a failure', async () => {
+  it('is read again after a failure', async () => {
     let isDown = true
     const ledger = processOn(
       log.open(() => {
@@ -121,7 +121,7 @@ describe('the secret of ids', () => {
     expect(await ledger.idSecret()).to.have.length(32)
   })
 
-  it('is not guessed from a log that could not be read to its end', async () => {
+  it('is not created in a log that could not be read to its end', async () => {
     const cut = { ...log.open(), async *subscribe() {} }
     expect(await failureOf(processOn(cut).idSecret()))
       .to.be.instanceOf(Unavailable)

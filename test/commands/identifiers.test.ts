@@ -77,10 +77,10 @@ describe('the pointers at which two requests differ', () => {
   it('are escaped as RFC 6901 asks', () =>
     expect(differingPointers({ 'a/b': 1, 'c~d': 1 }, { 'a/b': 2, 'c~d': 2 })).to.deep.equal(['/a~1b', '/c~0d']))
 
-  it('tell names that every object has', () =>
+  it('name members that every JavaScript object inherits', () =>
     expect(differingPointers({ constructor: 'x' }, {})).to.deep.equal(['/constructor']))
 
-  it('are the whole where the kinds differ', () => {
+  it('point at the whole value where the types differ', () => {
     expect(differingPointers({ a: [1] }, { a: '1' })).to.deep.equal(['/a'])
     expect(differingPointers({ a: null }, { a: {} })).to.deep.equal(['/a'])
   })
@@ -144,7 +144,7 @@ describe('ids of commands', () => {
   })
 })
 
-describe('the claim on a key', () => {
+describe('the idempotency record of a key', () => {
   const claim = (request: Parameters<typeof newIdempotencyRecord>[1], key = 'secret-key') =>
     newIdempotencyRecord({ scope, key }, request, '2026-12-31T00:00:00.000Z')
 

@@ -104,7 +104,7 @@ describe('a payment among others', function () {
       'with acknowledgements lost': { crash: 0, lostAck: 0.2 },
       'with processes that die anywhere': { crash: 0.05, lostAck: 0.1 },
     }))
-      it(`comes to one end: ${name}, ${how}, ${SEEDS} seeds`, async () => {
+      it(`reaches one outcome: ${name}, ${how}, ${SEEDS} seeds`, async () => {
         for (let seed = 1; seed <= SEEDS; seed += 1)
           await play(seed, payments(), chances).catch((error: unknown) => {
             throw new Error(`seed ${seed}`, { cause: error })
@@ -126,7 +126,7 @@ const mortal = (log: MemoryLog, steps: number): Ledger => {
   )
 }
 
-describe('a payment whose process dies', () => {
+describe('a payment whose process crashes', () => {
   const cases = {
     'accepted at once': [newPayment('k', { reference: 'R' }), 'PaymentSucceeded'],
     deferred: [newPayment('k', { reference: 'R', settlement: 'deferred' }), 'PaymentAccepted'],

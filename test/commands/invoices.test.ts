@@ -103,7 +103,7 @@ describe('invoices that are raised under one key', function () {
         expect(raised, 'some invoices').to.be.greaterThan(SEEDS / 2)
       })
 
-  it('answer a retry as the first time, in a process that knows nothing yet', async () => {
+  it('have the same response for a retry in a process with empty caches', async () => {
     const log = await twoOrders()
     const first = await raise(createLedger(log.open(), createVirtualWorld()), newInvoice('k', 1), context())
     const again = await raise(createLedger(log.open(), createVirtualWorld()), newInvoice('k', 1), context())

@@ -39,13 +39,13 @@ describe('the identity of a log', function () {
     )
   })
 
-  it('is remembered by tables that are of no log yet, and known again', async () => {
+  it('is stored in tables that belong to no log yet, and recognised afterwards', async () => {
     expect(await check(log.open())).to.equal(undefined)
     await adopt(log)
     expect(await check(log.open())).to.equal(undefined)
   })
 
-  it('is not that of a log that is new, or of another one', async () => {
+  it('differs from that of a new log, and of another one', async () => {
     const other = createMemoryLog()
     expect(await check(other.open())).to.be.instanceOf(AnotherLog)
     expect(await failureOf(adopt(other))).to.be.instanceOf(AnotherLog)

@@ -32,7 +32,7 @@ describe('counting facts', () => {
     batches = []
   })
 
-  it('takes any range in batches, each fact once, every topic in one reading', async () => {
+  it('counts any range in batches, each fact once, for every topic in one pass', async () => {
     const counted = await countFacts(sql, { topics: MANIFEST_TOPICS, from: 0n, to: BigInt(3 * FACTS) })
     expect(counted).to.deep.equal(
       MANIFEST_TOPICS.map((topic, n) => ({ topic, ...expected(`${PREFIXES[n]}_`, 0n, BigInt(3 * FACTS)) })),
@@ -41,7 +41,7 @@ describe('counting facts', () => {
     expect(batches.reduce((sum, size) => sum + size, 0)).to.equal(FACTS)
   })
 
-  it('takes both ends in, wherever they lie', async () => {
+  it('includes both ends of the range, wherever they are', async () => {
     for (const [from, to] of [
       [0n, 0n],
       [1n, 2n],
@@ -55,7 +55,7 @@ describe('counting facts', () => {
     }
   })
 
-  it('stops when nobody waits any more', async () => {
+  it('stops when the request is aborted', async () => {
     const gone = new AbortController()
     const stopping: Sql = async <R extends Row>(text: string, values?: readonly unknown[]): Promise<R[]> => {
       gone.abort(new Error('gone'))

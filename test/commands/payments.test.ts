@@ -79,7 +79,7 @@ describe('paying', () => {
     expect(answer.kind === 'created' && answer.row).to.include({ state: 'pending', revision: 1n })
   })
 
-  describe('before the claim is refused, and leaves no event,', () => {
+  describe('is refused before the idempotency record, without an event, for', () => {
     const refusals: Readonly<Record<string, [NewPayment, string]>> = {
       'an unknown invoice': [newPayment('k', { invoice_id: id('inv', 9) }), 'resource_not_found'],
       'another currency': [newPayment('k', { currency: 'EUR' }), 'payment_not_allowed'],
@@ -113,7 +113,7 @@ describe('paying', () => {
     })
   })
 
-  it('for more than is left is told how much that is', async () => {
+  it('for more than is due is refused with the amount that is due', async () => {
     await payNow(newPayment('a', { amount: 2000n }))
     const answer = await payNow(newPayment('b', { amount: 501n }))
     expect(answer.kind === 'refused' && answer.rejection.params).to.deep.equal({ still_due: 500n })
@@ -143,7 +143,7 @@ describe('paying', () => {
       expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
     })
 
-    it('and another request is told where that differs, and pays nothing', async () => {
+    it('refuses another request with the members that differ, and pays nothing', async () => {
       await payNow(newPayment('k'))
       const changed = newPayment('k', { amount: 999n, metadata: { till: '4' } })
       expect(await payNow(changed)).to.deep.equal({ kind: 'key_reused', pointers: ['/amount', '/metadata/till'] })
@@ -158,7 +158,7 @@ describe('paying', () => {
       expect(typesOf(payment)).to.have.length(2)
     })
 
-    it('fifty times at once makes one payment, and everybody learns of it', async () => {
+    it('fifty times at once makes one payment, which every caller gets', async () => {
       const payment = newPayment('k', { reference: 'R' })
       const ledgers = [ledger, createLedger(log.open(), world), createLedger(log.open(), world)]
       const answers = await Promise.all(
@@ -186,7 +186,7 @@ describe('paying', () => {
     )
   })
 
-  it('is under way for a caller who does not wait, and comes to its end all the same', async () => {
+  it('is in progress for a caller who does not wait, and completes all the same', async () => {
     const hurried = createLedger(
       log.open(() => new Promise(resolve => setImmediate(resolve))),
       createVirtualWorld(),

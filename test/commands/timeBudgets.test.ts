@@ -56,7 +56,7 @@ describe('the time that a request may take', () => {
 
   const waitMs = waitMaxMs(PAYMENT_DEADLINE_MS)
   for (const appendMs of [1, 900, 1_400, 2_000, 2_900])
-    it(`suffices to say that a payment is under way, when an append takes ${appendMs} ms`, async () => {
+    it(`suffices to answer that a payment is in progress, when an append takes ${appendMs} ms`, async () => {
       const { ledger, world } = await slow(appendMs)
       const paying = pay(ledger, newPayment('k', { reference: 'R', waitMs }), context())
       const tookMs = await world.play(paying)

@@ -46,7 +46,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<string> => {
   return error instanceof Error ? error.message : ''
 }
 
-describe('child', function () {
+describe('a supervised child process', function () {
   this.timeout(60_000)
   let folder: string
   let module: string

@@ -28,7 +28,7 @@ const messageOf = async (promise: Promise<unknown>): Promise<string> => {
   return error instanceof Error ? error.message : ''
 }
 
-describe('data directory', () => {
+describe('the data directory', () => {
   let folder: string
   let path: string
   beforeEach(async () => {

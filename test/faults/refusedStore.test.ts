@@ -69,7 +69,7 @@ describe('a service whose event store refuses it', function () {
     expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
   })
 
-  it('tells the operator the reason', async () => {
+  it('reports the reason to the operator', async () => {
     const ended = await run('ledger.ts', ['doctor', '--json'], { LEDGER_DATA_DIR: dataDir })
     expect(ended.code).to.equal(1)
     expect(ended.stdout).to.include('The event store refuses the user name or the password')

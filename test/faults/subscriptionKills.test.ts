@@ -13,7 +13,7 @@ const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succ
 const CREATED = { types: TYPES, start: 'beginning' }
 const FACTS_MIN = 50
 
-describeWithOwnBroker('subscriptions, while whoever delivers them is killed', function () {
+describeWithOwnBroker('subscriptions, while their publisher is killed', function () {
   this.timeout(300_000)
   let harness: PublisherHarness
   let clients: readonly Client[]

@@ -151,7 +151,7 @@ describe('parking by the publisher', function () {
     expect((await parkedOfKey(database.sql, 'later', 'k1')).map(({ position }) => position)).to.deep.equal([1n, 2n, 3n])
   })
 
-  it('says what waits: the fact that failed, since when, and how many behind it', async () => {
+  it('reports the fact that failed, since when, and the number of facts behind it', async () => {
     const bus = createBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)

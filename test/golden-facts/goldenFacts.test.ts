@@ -93,7 +93,7 @@ describe('published facts', () => {
     })
 
   for (const path of endingIn('.message.json'))
-    it(`as ${path} say in Kafka what they say over HTTP`, () => {
+    it(`as ${path} are the same in Kafka and over HTTP`, () => {
       const message = read(path) as FactMessage
       checkMessage(message)
       const event = read(path.replace('.message.', '.event.')) as CloudEvent
@@ -109,7 +109,7 @@ describe('published schemas', () => {
   })
 
   for (const [path, document] of schemaDocuments)
-    it(`at ${path} promise today what was recorded last`, () => {
+    it(`at ${path} have the promises that were recorded last`, () => {
       const kind = path.slice('/schemas/'.length, -'.json'.length)
       const last = schemasOf(kind).at(-1)
       expect(last !== undefined, `Add test/golden-facts/${kind}/schema.1.json.`).to.equal(true)

@@ -58,7 +58,7 @@ describe('stored events', () => {
       })
 
     for (const golden of goldens)
-      it(`of ${golden.path} can be read, and written again as they are`, () => {
+      it(`of ${golden.path} are decoded, and encoded to the same bytes`, () => {
         const { type, version, text, path } = golden
         const { event, metadata } = recordedOf(codecOf(category), stored(category, text))
         expect(event.type).to.equal(type)

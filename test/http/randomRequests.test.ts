@@ -78,7 +78,7 @@ describe(`${REQUESTS} requests at random (RANDOM_REQUESTS_SEED=${seed})`, functi
       asked.end(body)
     })
 
-  it('are all answered in time, as openapi.json says, and without a fault of ours', async () => {
+  it('are all answered in time, as openapi.json declares, and without an internal error', async () => {
     const document = (await client.get('/openapi.json')).body as Document
     const codes = document.components.schemas['Problem']?.properties?.['code']?.enum ?? []
     const generate = randomRequests(document, seed, [...codes.map(String), ...(await seeds())])

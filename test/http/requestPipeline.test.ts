@@ -18,7 +18,7 @@ describe('the request pipeline', function () {
   })
 
   describe('authenticates', () => {
-    it('and says how to tell', async () => {
+    it('and names the way to authenticate', async () => {
       for (const [headers, code] of [
         [{}, 'unauthenticated'],
         [{ authorization: '' }, 'token_invalid'],
@@ -50,7 +50,7 @@ describe('the request pipeline', function () {
       for (const { body } of answers) expect(body).to.include({ status: 401, code: 'unauthenticated' })
     })
 
-    it('and whether they may, each operation by its own scope', async () => {
+    it('and authorizes each operation by its own scope', async () => {
       const one = (scope: string) =>
         service.token({ tenant: TENANT, scopes: [scope] }).then(token => clientOf(service.api, token))
       const writer = await one('orders:write')

@@ -28,7 +28,7 @@ describe('identity: the form of an API key', () => {
       }),
     ))
 
-  it('gives each secret another text', () =>
+  it('differs for each secret', () =>
     fc.assert(
       fc.property(secret, secret, (a, b) => {
         const same = Buffer.from(a).equals(Buffer.from(b))

@@ -61,7 +61,7 @@ const behaves = (stage: () => Stage): void => {
     expect(await throttle.begin({ username, address })).to.be.within(1, 300)
   })
 
-  it('goes on refusing a user while any number of other names is tried', async () => {
+  it('continues to refuse a user while any number of other names is tried', async () => {
     const { open, others } = stage()
     const throttle = await open()
     const username = newName()

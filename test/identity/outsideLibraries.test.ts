@@ -62,7 +62,7 @@ describe('identity: third-party client libraries', function () {
       return { as: await oauth.processDiscoveryResponse(issuer, found), resource }
     }
 
-    it('goes from a refused call to a token and back, with a loopback redirect on a free port', async () => {
+    it('leads from a refused call to a token, with a loopback redirect on a free port', async () => {
       const { as, resource } = await discover()
       const client: oauth.Client = { client_id: d.clients.web }
       const verifier = oauth.generateRandomCodeVerifier()

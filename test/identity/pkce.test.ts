@@ -173,7 +173,7 @@ describe('identity: misuse of the authorization code', function () {
     })
 
   for (const [name, error, changes, more] of toldToTheApplication)
-    it(`goes back with ${error} for ${name}`, async () => {
+    it(`redirects with ${error} for ${name}`, async () => {
       const { left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(`${left?.origin}${left?.pathname}`).to.equal(CALLBACK)
       // The error of the implicit flow is in the fragment, like its tokens.
@@ -183,7 +183,7 @@ describe('identity: misuse of the authorization code', function () {
       for (const given of ['code', 'access_token', 'id_token']) expect(answer?.has(given)).to.equal(false)
     })
 
-  it('goes back without a state where none was sent, and says invalid_request for two', async () => {
+  it('redirects without a state when none was sent, and with invalid_request for two', async () => {
     const none = await d.browser().get(d.authorizeUrl({ state: undefined, prompt: 'none' }))
     expect(none.left?.searchParams.has('state')).to.equal(false)
     const two = await d.browser().get(d.authorizeUrl({}, '&state=st-2'))
@@ -318,7 +318,7 @@ describe('identity: misuse of the authorization code', function () {
       expect(more.body['error']).to.equal('invalid_scope')
     })
 
-    it('that comes again ends everything that came from it', async () => {
+    it('that is used again revokes the whole grant', async () => {
       const first = await d.tokens()
       const second = await d.refresh(first.refresh)
       const latest = await d.refresh(String(second.body['refresh_token']))

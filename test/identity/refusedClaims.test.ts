@@ -30,12 +30,12 @@ describe('identity: tokens refused for their claims', () => {
   refusesAll(() => forge, tokenClaims)
 
   for (const [name, token] of accepted) {
-    it(`takes ${name}`, async () => {
+    it(`accepts ${name}`, async () => {
       expect(await forge.verifier.verify(token(forge))).to.not.have.property('refused')
     })
   }
 
-  it('takes a client whose id is the subject for a workload', async () => {
+  it('identifies a client whose id is the subject as a workload', async () => {
     expect(await forge.verifier.verify(forge.good())).to.deep.equal({
       tenant: 'acme',
       subject: 'client-1',
@@ -45,7 +45,7 @@ describe('identity: tokens refused for their claims', () => {
     })
   })
 
-  it('takes any other subject for a user, and drops unknown scopes', async () => {
+  it('identifies any other subject as a user, and drops unknown scopes', async () => {
     const token = signToken(forge.keys.good, forge.user({ scope: 'openid orders:read admin', role: 'owner' }))
     expect(await forge.verifier.verify(token)).to.deep.equal({
       tenant: 'acme',

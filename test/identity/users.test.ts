@@ -56,14 +56,14 @@ describe('identity: users who log in and consent', function () {
       expect(page.text).to.include(words)
   })
 
-  it('see requests for their identity alone, and for no known scope', async () => {
+  it('see requests for their identity only, and requests without a known scope', async () => {
     const { page } = await d.toConsent({ scope: 'openid orders:read' })
     expect(page.text).to.include('<li>Know your user name</li><li>See your orders</li>')
     const odd = await d.toConsent({ scope: 'everything' })
     expect(odd.page.text).to.include('asks for nothing</h1>').and.not.include('value="allow"')
   })
 
-  it('go back with access_denied when they deny, or cancel the login', async () => {
+  it('are redirected with access_denied when they deny, or cancel the login', async () => {
     const { on, page } = await d.toConsent()
     const denied = await decide(on, page, 'deny')
     const login = await loginPage()
@@ -103,7 +103,7 @@ describe('identity: users who log in and consent', function () {
     expect(more.body['error']).to.equal('invalid_scope')
   })
 
-  it('without any of the scopes are told so, and cannot consent with a forged form', async () => {
+  it('without any of the scopes see that, and cannot consent with a forged form', async () => {
     const { on, page } = await d.toConsent({ scope: 'orders:write' }, d.users.narrow)
     expect(page.text).to.include('asks for more than you may do').and.not.include('value="allow"')
     const { left } = await decide(on, page, 'allow')
@@ -126,7 +126,7 @@ describe('identity: users who log in and consent', function () {
     expect(left?.searchParams.get('code')).to.be.a('string')
   })
 
-  it('whose name is the id of the application are not taken for it', async () => {
+  it('whose name is the id of the application are not identified as the application', async () => {
     const id = await d.client({ client_id: 'namesake', public: true })
     await addUser(d.dataDir, { username: id, tenant: d.tenant, scope: 'orders:read' }, d.password)
     await d.settle()
@@ -243,7 +243,7 @@ describe('identity: users who log in and consent', function () {
   describe('values in pages', () => {
     const SCRIPT = `<script>alert(1)</script>'"`
 
-    it('stays text, wherever it comes from', async () => {
+    it('are shown as text, wherever they come from', async () => {
       const name = '<img src=x onerror=alert(1)>'
       const id = await d.client({ client_id: 'marked', public: true, name })
       await d.settle()
@@ -266,13 +266,13 @@ describe('identity: users who log in and consent', function () {
       expect(pages[0]?.text).to.include('&lt;img src=x onerror=alert(1)&gt;')
     })
 
-    it('goes back in a state as it came', async () => {
+    it('are unchanged in the state of the redirect', async () => {
       const { left } = await d.browser().get(d.authorizeUrl({ prompt: 'none', state: SCRIPT }))
       expect(left?.searchParams.get('state')).to.equal(SCRIPT)
       expect(left?.href).to.not.include('<')
     })
 
-    it('shows no page in a frame, from a cache, or with anything from elsewhere', async () => {
+    it('are on pages that no frame, cache or external resource can be part of', async () => {
       const { page } = await loginPage()
       expect(Object.fromEntries(page.headers)).to.include({
         'cache-control': 'no-store',

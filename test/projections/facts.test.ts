@@ -21,7 +21,7 @@ describe('the journal of facts', () => {
   it('finds the aggregate by the id', () =>
     expect(created && facts.rows(created).map(({ type }) => type)).to.deep.equal(['order.created']))
 
-  it('has none for what is internal', () => expect(silent && facts.rows(silent)).to.deep.equal([]))
+  it('has none for internal events', () => expect(silent && facts.rows(silent)).to.deep.equal([]))
 
   it('follows every category that has facts', () => {
     const announcing = Object.entries(aggregates)
@@ -30,7 +30,7 @@ describe('the journal of facts', () => {
     expect(facts.categories).to.include.members(announcing)
   })
 
-  it('refuses an id that nobody owns', () => {
+  it('refuses an id without an aggregate', () => {
     const [stray] = recordedAs('op_00000000000000000000000000', [orderCreated])
     expect(() => stray && facts.rows({ ...stray, id: 'x_1' })).to.throw('No aggregate has ids like x_1.')
   })

@@ -41,7 +41,7 @@ describe('a page of facts', function () {
     { from_time: '2999-01-01T00:00:00Z' },
   ]
   for (const filter of filters)
-    it(`looks at a bounded part of the history for ${JSON.stringify(filter)}`, async () => {
+    it(`examines a bounded part of the history for ${JSON.stringify(filter)}`, async () => {
       expect(await rowsReadFor(filter)).to.be.at.most(LOOKED_AT_MOST)
     })
 
@@ -67,7 +67,7 @@ describe('a page of facts', function () {
     expect(await read({ type: 'invoice.paid', after })).to.deep.equal([])
   })
 
-  it('ends where the projector has come to', async () => {
+  it('ends at the checkpoint of the projector', async () => {
     const settled = BigInt(FACTS * 150)
     await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [settled])
     try {

@@ -50,7 +50,7 @@ const foldAll = (projection: AnyProjection, recorded: readonly Recorded<AnyEvent
 
 /** Laws for the rows of any projection. */
 const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
-  it('come to the same whether the events arrive at once, one by one, or in any batches', () =>
+  it('are the same whether the events arrive at once, one by one, or in any batches', () =>
     fc.assert(
       fc.property(anyHistory, fc.array(fc.nat({ max: 30 })), ({ recorded }, cuts) => {
         const edges = [0, ...cuts.filter(cut => cut < recorded.length).toSorted((a, b) => a - b), recorded.length]
@@ -63,7 +63,7 @@ const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding
       }),
     ))
 
-  it('do not change when they see what they have seen', () =>
+  it('do not change when events are repeated', () =>
     fc.assert(
       fc.property(anyHistory, fc.nat({ max: 30 }), ({ recorded }, from) => {
         const row = foldAll(projection, recorded)
@@ -95,7 +95,7 @@ const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding
       { numRuns: 30 },
     ))
 
-  it('refuse an event from behind a gap, at the beginning too', () =>
+  it('refuse an event after a gap, at the beginning too', () =>
     fc.assert(
       fc.property(anyHistory, fc.nat({ max: 29 }), ({ recorded }, seen) => {
         const later = recorded[seen + 1]
@@ -107,7 +107,7 @@ const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding
       }),
     ))
 
-  it('refuse a stream that begins with something else', () => {
+  it('refuse a stream that begins with another event', () => {
     const type = Object.keys(projection.on).find(name => name !== projection.first)
     const [other] = recordedAs(id('ord'), [{ type: type ?? '', data: {} }])
     expect(() => other && fold(projection, undefined, other)).to.throw(`does not begin with ${projection.first}`)
@@ -123,7 +123,7 @@ const subscribed = histories(subscription.decider, createSubscription, anySubscr
 
 describe('the rows of', () => {
   for (const [name, projection] of Object.entries(projections))
-    it(`${name} know every event of their aggregate, and no other`, () => {
+    it(`${name} handle every event of their aggregate, and no other`, () => {
       const types: readonly string[] = aggregates[projection.category as keyof typeof aggregates].codec.types
       expect(Object.keys(projection.on).toSorted()).to.deep.equal(types.toSorted())
     })
@@ -131,7 +131,7 @@ describe('the rows of', () => {
   describe('orders', () => {
     lawsOf(projections.orders as never, { histories: orders })
 
-    it('say what the decider knows', () =>
+    it('agree with the state of the decider', () =>
       fc.assert(
         fc.property(orders, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {
@@ -153,7 +153,7 @@ describe('the rows of', () => {
   describe('invoices', () => {
     lawsOf(projections.invoices as never, { histories: invoices })
 
-    it('say what the decider knows', () =>
+    it('agree with the state of the decider', () =>
       fc.assert(
         fc.property(invoices, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {
@@ -176,7 +176,7 @@ describe('the rows of', () => {
   describe('payments', () => {
     lawsOf(projections.payments as never, { histories: payments })
 
-    it('say what the decider knows', () =>
+    it('agree with the state of the decider', () =>
       fc.assert(
         fc.property(payments, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {
@@ -193,7 +193,7 @@ describe('the rows of', () => {
   describe('operations', () => {
     lawsOf(projections.operations as never, { histories: operations })
 
-    it('say what the decider knows', () =>
+    it('agree with the state of the decider', () =>
       fc.assert(
         fc.property(operations, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {
@@ -208,7 +208,7 @@ describe('the rows of', () => {
   describe('API keys', () => {
     lawsOf(projections.apiKeys as never, { histories: keys })
 
-    it('say what the decider knows, and nothing of a secret', () =>
+    it('agree with the state of the decider, without its secrets', () =>
       fc.assert(
         fc.property(keys, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {
@@ -226,7 +226,7 @@ describe('the rows of', () => {
   describe('subscriptions', () => {
     lawsOf(projections.subscriptions as never, { histories: subscribed })
 
-    it('say what the decider knows', () =>
+    it('agree with the state of the decider', () =>
       fc.assert(
         fc.property(subscribed, ({ recorded, states }) => {
           for (const [n, state] of states.entries()) {

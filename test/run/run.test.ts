@@ -92,27 +92,27 @@ describe('the runner of the tests', function () {
       expect(found, file).to.include(words)
     }
 
-    it('fails', () => expect(ended.code).to.equal(1))
-    it('counts each', () => {
+    it('exits with a failure', () => expect(ended.code).to.equal(1))
+    it('counts each failed test', () => {
       expect(ended.output).to.match(/^ {2}\d+ passing/m)
       expect(ended.output).to.match(/^ {2}8 failing$/m)
     })
-    it('tells a failed test with its title, the difference and the stack', () => {
+    it('reports a failed test with its title, the difference and the stack', () => {
       sees('fails.test.ts', 'adds')
       sees('fails.test.ts', 'sum: 3')
       sees('fails.test.ts', 'fails.test.ts:3')
     })
-    it('tells a hook that threw', () => sees('hook.test.ts', 'thrown by a hook'))
+    it('reports a hook that threw', () => sees('hook.test.ts', 'thrown by a hook'))
     it('does not accept that only some are run', () => sees('one.test.ts', 'forbid'))
     it('does not accept a pending test', () => sees('pending.test.ts', 'forbid'))
-    it('tells a rejection that is not handled', () => sees('rejects.test.ts', 'nobody awaits this'))
-    it('tells a file that cannot be loaded', () => sees('syntax.test.ts', 'cannot be loaded'))
-    it('tells a worker that ended, by its file', () => sees('exits.test.ts', 'The worker ended (exit code 0)'))
-    it('tells a worker that hangs, by its file', () => sees('hangs.test.ts', 'did not end within 8 s'))
+    it('reports an unhandled rejection', () => sees('rejects.test.ts', 'nobody awaits this'))
+    it('reports a file that cannot be loaded', () => sees('syntax.test.ts', 'cannot be loaded'))
+    it('reports a worker that ended, by its file', () => sees('exits.test.ts', 'The worker ended (exit code 0)'))
+    it('reports a worker that hangs, by its file', () => sees('hangs.test.ts', 'did not end within 8 s'))
     it('runs the other files nevertheless', () => expect(ended.output).to.include('said by a test'))
   })
 
-  it('tells a worker that cannot end because a test left something open', async () => {
+  it('reports a worker that cannot end because a test left a handle open', async () => {
     await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
     const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '3000'])
     expect(output).to.match(/^ {2}1 failing$/m)
@@ -149,7 +149,7 @@ describe('the runner of the tests', function () {
 })
 
 describe('the plan of a run', () => {
-  it('names files that there are', () => {
+  it('names existing files only', () => {
     const files = filesOf([])
     expect(NAMED_FILES.filter(file => !files.includes(file))).to.deep.equal([])
   })

@@ -6,7 +6,7 @@ import { createRandom } from './random.ts'
 import { createTimeline } from './timeline.ts'
 
 describe('the network of the simulation', () => {
-  it('takes no notice of an error that arrives after the deadline', async () => {
+  it('ignores an error that arrives after the deadline', async () => {
     const random = createRandom(1)
     const timeline = createTimeline(random.fork('timeline'))
     const network = createNetwork({ timeline, random: random.fork('network') })

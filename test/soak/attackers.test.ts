@@ -5,7 +5,7 @@ const TURNS = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
 const PART = 0.99
 const TIMES_MAX = 2
 
-describe('a normal client beside two attackers, for long', function () {
+describe('a normal client beside two attackers, for a long time', function () {
   this.timeout(600_000)
 
   it(`has a p99 within ${TIMES_MAX} × its own without them, and gets no 503 and no 429`, async () => {

@@ -20,7 +20,7 @@ const ANSWERS_LOST = 0.2
 const WIDTH = 64
 const TENANTS = ['acme', 'globex'] as const
 
-describeWithOwnBroker('100,000 facts through the worst', function () {
+describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowledgements', function () {
   this.timeout(1_800_000)
 
   let harness: PublisherHarness

@@ -12,8 +12,8 @@ const deny: AccessCommand = { type: 'DenyAccess', ...asked, ...because }
 const denied: AccessEvent = { type: 'AccessDenied', data: { ...asked, ...because } }
 
 describe('a decision about access', () => {
-  it('is recorded when it granted', () => given().when(grant).expectThenRefused('concurrent_modification', granted))
-  it('is recorded with the check and the code when it denied', () =>
+  it('is recorded when it is a grant', () => given().when(grant).expectThenRefused('concurrent_modification', granted))
+  it('is recorded with the check and the code when it is a denial', () =>
     given().when(deny).expectThenRefused('concurrent_modification', denied))
   it('is never revised', () => given(denied).when(grant).expectRejected('concurrent_modification'))
 })

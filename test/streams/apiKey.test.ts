@@ -9,9 +9,9 @@ const revoke = { type: 'RevokeApiKey' } as const
 
 describe('an API key', () => {
   describe('is issued', () => {
-    it('with its claim, for as long as was asked', () =>
+    it('with its idempotency record, for the requested time', () =>
       given().when(issueApiKey).expectThenRefused('concurrent_modification', apiKeyIssued))
-    it('once: whoever comes second has lost the race for the key', () =>
+    it('once: a second command has lost the race for the key', () =>
       given(apiKeyIssued).when(issueApiKey).expectRejected('concurrent_modification'))
     it('not again when it was revoked', () =>
       given(apiKeyIssued, apiKeyRevoked).when(issueApiKey).expectRejected('concurrent_modification'))
@@ -22,7 +22,7 @@ describe('an API key', () => {
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T01:00:00.000Z')))
-    it('without lending the one before it more time than it had', () =>
+    it('without extending the lifetime of the one before it', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-30T23:59:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-03-01T23:59:00.000Z', '2026-01-31T00:00:00.000Z')))
@@ -30,7 +30,7 @@ describe('an API key', () => {
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0))
         .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')))
-    it('when it has expired, too: what has expired stays so', () =>
+    it('also when it has expired; the expired secret stays expired', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-06-01T00:00:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-07-01T00:00:00.000Z', '2026-01-31T00:00:00.000Z')))
@@ -50,7 +50,7 @@ describe('an API key', () => {
         previous: keySecret(2, '2026-01-18T00:00:00.000Z'),
       })
     })
-    it('once per Idempotency-Key, however much has happened since', () => {
+    it('once per Idempotency-Key, whatever has happened since', () => {
       const command = { ...rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0), claim }
       const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')
       const claimed: typeof first = { ...first, data: { ...first.data, claim } }

@@ -54,14 +54,14 @@ describe('the facts of', () => {
       expect(Object.keys(facts).toSorted()).to.deep.equal(types.toSorted())
     })
 
-  it('a created order say what it comes to', () =>
+  it('a created order have its total', () =>
     expect(ofOrder(orderCreated)).to.deep.equal({
       type: 'order.created',
       version: 1,
       data: { order_id: id('ord'), customer_reference: 'C-17', currency: 'USD', exponent: 2, total_amount: 2500 },
     }))
 
-  it('a cancelled order say why', () =>
+  it('a cancelled order have the reason', () =>
     expect(
       ofOrder({ type: 'OrderCancelled', data: { reason: 'late', currency: 'JPY', total_amount: 9n } }),
     ).to.deep.equal({
@@ -70,42 +70,42 @@ describe('the facts of', () => {
       data: { order_id: id('ord'), reason: 'late', currency: 'JPY', exponent: 0, total_amount: 9 },
     }))
 
-  it('an approved invoice say by whom and when', () =>
+  it('an approved invoice have the approver and the time', () =>
     expect(ofInvoice(invoiceApproved)).to.deep.equal({
       type: 'invoice.approved',
       version: 1,
       data: { ...subject, due_date: '2026-03-01', approved_by: 'boss', approved_at: metadata.at },
     }))
 
-  it('a paid invoice say by which payment and when', () =>
+  it('a paid invoice have the payment and the time', () =>
     expect(ofInvoice(invoicePaid(4))).to.deep.equal({
       type: 'invoice.paid',
       version: 1,
       data: { ...subject, amount_paid: 2500, payment_id: id('pay', 4), paid_at: metadata.at },
     }))
 
-  it('a voided invoice say why', () =>
+  it('a voided invoice have the reason', () =>
     expect(ofInvoice(invoiceVoided)).to.deep.equal({
       type: 'invoice.voided',
       version: 1,
       data: { ...subject, reason: 'typo' },
     }))
 
-  it('a payment that succeeded say its terms', () =>
+  it('a successful payment have its terms', () =>
     expect(ofPayment({ type: 'PaymentSucceeded', data: terms('deferred') })).to.deep.equal({
       type: 'payment.succeeded',
       version: 1,
       data: paymentTerms,
     }))
 
-  it('a payment that failed say the code, and not who has the reference', () =>
+  it('a failed payment have the code, and not the payment that has the reference', () =>
     expect(ofPayment(paymentFailed('deferred', 'payment_reference_conflict', id('pay', 9)))).to.deep.equal({
       type: 'payment.failed',
       version: 1,
       data: { ...paymentTerms, failure: { code: 'payment_reference_conflict' } },
     }))
 
-  it('a refund say what went back, and the sum of all that did', () => {
+  it('a refund have its amount, and the sum of all refunds of the payment', () => {
     const refund = { refund_id: id('rfd'), refund_amount: 400n, refunded_amount: 700n, reason: 'broken' }
     expect(ofPayment({ type: 'PaymentRefunded', data: { ...terms('deferred'), ...refund } })).to.deep.equal({
       type: 'payment.refunded',
@@ -114,7 +114,7 @@ describe('the facts of', () => {
     })
   })
 
-  it('a finished export say what is in it, positions as texts', () =>
+  it('a finished export have its content, with positions as texts', () =>
     expect(factOf(operation.facts, recorded(exportCompleted(2, 'a'), id('op')))).to.deep.equal({
       type: 'export.completed',
       version: 1,
@@ -132,7 +132,7 @@ describe('the facts of', () => {
       },
     }))
 
-  it('a manifest say what lies between two positions', () => {
+  it('a manifest have the count and the hash between two positions', () => {
     const sealed = { topic: 'ledger.invoice.v1', count: 3, sha256: 'ab'.repeat(32) }
     const event = { type: 'ManifestSealed', data: { ...sealed, from_position: 7n, to_position: 2n ** 63n } } as const
     expect(factOf(manifest.facts, recorded(event, id('man')))).to.deep.equal({
@@ -142,13 +142,13 @@ describe('the facts of', () => {
     })
   })
 
-  it('what is nobody else’s business are none', () => {
+  it('internal events are none', () => {
     expect(ofPayment(paymentInitiated('immediate'))).to.equal(undefined)
     expect(ofInvoice(applied(1, 5n))).to.equal(undefined)
     expect(ofOrder({ type: 'OrderDeleted', data: {} })).to.equal(undefined)
   })
 
-  it('never tell the key, its caller or its request', () => {
+  it('never contain the key, its caller or its request', () => {
     expect(JSON.stringify(ofOrder(orderCreated))).to.not.match(/key_hash|fingerprint|aa{20}/)
   })
 })

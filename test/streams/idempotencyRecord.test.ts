@@ -3,19 +3,19 @@ import { annotationsSchema, idempotencyRecordSchema } from '../../streams/idempo
 import { isRejection, reject } from '../../streams/decider.ts'
 import { claim } from './samples.ts'
 
-describe('a claim', () => {
-  it('is kept whole, with every request that JSON can say', () => {
+describe('an idempotency record', () => {
+  it('is stored whole, with any request that JSON can express', () => {
     const request = { a: [1, null, { b: 'c' }], '10': true, constructor: 'x' }
     expect(idempotencyRecordSchema.parse({ ...claim, request })).to.deep.equal({ ...claim, request })
   })
 
   for (const name of ['key_hash', 'caller', 'fingerprint', 'request', 'expires_at'] as const)
-    it(`is none without its ${name}`, () => {
+    it(`is invalid without its ${name}`, () => {
       const { [name]: _, ...rest } = claim
       expect(idempotencyRecordSchema.safeParse(rest).success).to.equal(false)
     })
 
-  it('is none with a request that is no JSON', () =>
+  it('is invalid with a request that is not JSON', () =>
     expect(idempotencyRecordSchema.safeParse({ ...claim, request: { at: new Date(0) } }).success).to.equal(false))
 })
 
@@ -29,7 +29,7 @@ describe('annotations', () => {
 })
 
 describe('a rejection', () => {
-  it('is a code, with what the caller may know', () => {
+  it('is a code with parameters for the caller', () => {
     expect(reject('resource_not_found')).to.deep.equal({ rejected: 'resource_not_found' })
     expect(reject('payment_exceeds_due', { still_due: 5n })).to.deep.equal({
       rejected: 'payment_exceeds_due',
@@ -37,7 +37,7 @@ describe('a rejection', () => {
     })
   })
 
-  it('is told from events', () => {
+  it('is distinguished from events', () => {
     expect(isRejection(reject('resource_not_found'))).to.equal(true)
     expect(isRejection([])).to.equal(false)
   })

@@ -11,7 +11,7 @@ const RANDOM_IDS = 10_000
 const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
 describe('ids', () => {
-  it(`look as the contract says, ${RANDOM_IDS} of them, each another`, () => {
+  it(`match the pattern of the contract, ${RANDOM_IDS} of them, without a repetition`, () => {
     const ids = Array.from({ length: RANDOM_IDS }, (_, n) =>
       idFromBytes(ID_PREFIXES[n % ID_PREFIXES.length] ?? 'ord', randomBytes(17)),
     )
@@ -37,7 +37,7 @@ describe('ids', () => {
   it('need seventeen bytes', () => expect(() => idFromBytes('ord', new Uint8Array(16))).to.throw(RangeError))
 
   for (const prefix of ID_PREFIXES)
-    it(`of ${prefix} are told from all others`, () => {
+    it(`of ${prefix} are distinguished from all others`, () => {
       const own = `${prefix}_${SUFFIX}` as const
       expect(isId(prefix, own)).to.equal(true)
       expect(idSchema(prefix).parse(own)).to.equal(own)
@@ -72,7 +72,7 @@ describe('ids', () => {
 })
 
 describe('streams', () => {
-  it('are named by category and id, and taken apart again', () => {
+  it('are named by category and id, and parsed back into them', () => {
     for (const { category, prefix } of Object.values<{ category: string; prefix: IdPrefix }>(aggregates)) {
       const stream = streamOf({ category }, `${prefix}_${SUFFIX}`)
       expect(partsOf(stream)).to.deep.equal({ category, id: `${prefix}_${SUFFIX}` })
@@ -88,7 +88,7 @@ describe('streams', () => {
     expect(new Set(prefixes).size).to.equal(prefixes.length)
   })
 
-  it('of nobody are told from ours, also by names that every object has', () => {
+  it('of other programs are distinguished from those of the ledger, also with names that every object inherits', () => {
     expect(isCategory('invoice')).to.equal(true)
     for (const name of ['constructor', 'toString', '__proto__', 'Invoice', '$et', ''])
       expect(isCategory(name)).to.equal(false)

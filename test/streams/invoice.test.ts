@@ -105,11 +105,11 @@ describe('an invoice', () => {
       given(...approved, reserved(1, 2500n))
         .when(settle(1))
         .expectOnce(applied(1, 2500n), invoicePaid(1)))
-    it('and lets go of it when it fails', () =>
+    it('and releases the amount when it fails', () =>
       given(...approved, reserved(1, 1000n))
         .when(release(1))
         .expectOnce(released(1, 1000n)))
-    it('and has the amount free again then', () =>
+    it('and has the released amount due again', () =>
       given(...approved, reserved(1, 2500n), released(1, 2500n))
         .when(payInvoice(2, 2500n))
         .expectOnce(applied(2, 2500n), invoicePaid(2)))
@@ -201,7 +201,7 @@ describe('an invoice', () => {
     it('only if it exists', () => given().when(apply).expectRejected('resource_not_found'))
   })
 
-  it('tells before a claim what it would refuse, in the same words', () => {
+  it('refuses with the same codes before the idempotency record as after it', () => {
     const state = stateAfter(invoice.decider, [...approved, applied(1, 1000n), reserved(2, 500n)])
     if (state.status === 'none') throw new Error('raised')
     expect(stillDue(state)).to.equal(1000n)

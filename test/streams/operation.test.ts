@@ -26,19 +26,19 @@ const expired: OperationEvent = { type: 'OperationExpired', data: {} }
 
 describe('an operation', () => {
   describe('is requested', () => {
-    it('with its claim', () =>
+    it('with its idempotency record', () =>
       given().when(requestExport).expectThenRefused('concurrent_modification', exportRequested))
-    it('once: whoever comes second has lost the race for the key', () =>
+    it('once: a second command has lost the race for the key', () =>
       given(exportRequested).when(requestExport).expectRejected('concurrent_modification'))
   })
 
   describe('is started', () => {
     it('by a worker', () => given(exportRequested).when(start('a')).expectOnce(started(1, 'a')))
-    it('again by another one, who takes it from the first', () =>
+    it('again by another worker, which supersedes the first', () =>
       given(exportRequested, started(1, 'a')).when(start('b')).expectOnce(started(2, 'b')))
-    it('again by the same one after a failure', () =>
+    it('again by the same worker after a failure', () =>
       given(exportRequested, started(1, 'a'), failedOnce(1, 'a')).when(start('a')).expectOnce(started(2, 'a')))
-    it(`at most ${ATTEMPTS_MAX} times, since something brings every worker down`, () => {
+    it(`at most ${ATTEMPTS_MAX} times, in case it crashes every worker`, () => {
       const attempts = Array.from({ length: ATTEMPTS_MAX }, (_, n) => started(n + 1, `run ${n}`))
       given(exportRequested, ...attempts)
         .when(start('last'))
@@ -64,19 +64,19 @@ describe('an operation', () => {
       given(exportRequested, started(1, 'a'), failedOnce(1, 'a'), started(2, 'b'), failedOnce(2, 'b'), started(3, 'c'))
         .when(fail('c'))
         .expectOnce(failed(3, 'dependency_unavailable')))
-    it('by the failures that were told, not by the attempts that ended without a word', () =>
+    it('by recorded failures, not by attempts that ended without an event', () =>
       given(exportRequested, started(1, 'a'), started(2, 'b'), started(3, 'c'))
         .when(fail('c'))
         .expectOnce(failedOnce(3, 'c')))
-    it('not on the word of a worker who has lost it', () =>
+    it('not by a superseded worker', () =>
       given(exportRequested, started(1, 'a'), started(2, 'b')).when(fail('a')).expectNothing())
     it('not before it exists', () => given().when(fail('a')).expectRejected('resource_not_found'))
   })
 
   describe('is completed', () => {
-    it('by whoever is at it', () =>
+    it('by the worker of the present attempt', () =>
       given(exportRequested, started(1, 'a')).when(completeExport('a')).expectOnce(exportCompleted(1, 'a')))
-    it('not by a worker who has lost it', () =>
+    it('not by a superseded worker', () =>
       given(exportRequested, started(1, 'a'), started(2, 'b'))
         .when(completeExport('a'))
         .expectRejected('concurrent_modification'))
@@ -111,13 +111,13 @@ describe('an operation', () => {
   })
 
   describe('expires', () => {
-    it('when its time has come, whether it was carried out or not', () => {
+    it('when its time has come, whether it was executed or not', () => {
       given(exportRequested).when(inTime).expectOnce(expired)
       given(exportRequested, started(1, 'a'), exportCompleted(1, 'a')).when(inTime).expectOnce(expired)
     })
     it('not a millisecond before', () =>
       given(exportRequested).when(expireAt('2026-01-31T23:59:59.999Z')).expectNothing())
-    it('not when nothing of it is kept', () => {
+    it('not when it has no file', () => {
       for (const end of [failed(1, 'x'), cancelled]) given(exportRequested, end).when(inTime).expectNothing()
     })
     it('not before it exists', () => given().when(inTime).expectRejected('resource_not_found'))

@@ -32,9 +32,9 @@ const refused = (n: number): PaymentEvent => ({
 
 describe('a payment', () => {
   describe('is initiated', () => {
-    it('with its claim', () =>
+    it('with its idempotency record', () =>
       given().when(initiatePayment('immediate')).expectThenRefused('concurrent_modification', immediate))
-    it('once: whoever comes second has lost the race for the key', () =>
+    it('once: a second command has lost the race for the key', () =>
       given(immediate, succeeded('immediate'))
         .when(initiatePayment('immediate'))
         .expectRejected('concurrent_modification'))
@@ -95,7 +95,7 @@ describe('a payment', () => {
     it('when the settler says so', () =>
       given(deferred, accepted).when(fail('card_declined')).expectOnce(paymentFailed('deferred', 'card_declined')))
     for (const [name, claimed] of Object.entries({ immediate, deferred }))
-      it(`not between its claim and its outcome: ${name}`, () =>
+      it(`not between its idempotency record and its outcome: ${name}`, () =>
         given(claimed).when(fail('card_declined')).expectRejected('payment_state_conflict', { state: 'pending' }))
     it('for one reason', () =>
       given(deferred, accepted, paymentFailed('deferred', 'insufficient_funds'))
@@ -164,7 +164,7 @@ describe('a payment', () => {
     })
   })
 
-  it('can give back what it has and has not given back', () => {
+  it('can be refunded up to the amount that is not refunded yet', () => {
     const leftAfter = (...events: readonly PaymentEvent[]): bigint => refundable(stateAfter(payment.decider, events))
     expect(leftAfter()).to.equal(0n)
     expect(leftAfter(deferred, accepted)).to.equal(0n)

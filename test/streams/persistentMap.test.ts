@@ -33,7 +33,7 @@ describe('a persistent map', () => {
       }),
     ))
 
-  it('tells keys with the same hash apart', () => {
+  it('distinguishes keys with the same hash', () => {
     const map = PersistentMap.of(COLLIDING.map((key, n) => [key, n] as const))
     expect(COLLIDING.map(key => map.get(key))).to.deep.equal(COLLIDING.map((_, n) => n))
     const without = map.without('liquid').with('costarring', 100)

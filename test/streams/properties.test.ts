@@ -52,14 +52,14 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
   /** Commands that are refused when they are repeated, since a repeated request of a person is intended. */
   refusedAgain: readonly C['type'][],
 ): void => {
-  it('takes in any sequence of its own events without a word', () =>
+  it('folds any sequence of its own events without an error', () =>
     fc.assert(
       fc.property(fc.array(anyEvent, SEQUENCE), events => {
         events.reduce<unknown>((state, event) => decider.evolve(state, event), decider.initial)
       }),
     ))
 
-  it('does not touch the state that it is given', () =>
+  it('does not modify the state that it is given', () =>
     fc.assert(
       fc.property(fc.array(anyEvent, SEQUENCE), anyEvent, (events, last) => {
         const state = events.reduce<unknown>((before, event) => decider.evolve(before, event), decider.initial)
@@ -69,7 +69,7 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
       }),
     ))
 
-  it('carries out a command once, however often it is sent', () =>
+  it('executes a command once, however often it is sent', () =>
     fc.assert(
       fc.property(fc.array(anyCommand, SEQUENCE), commands => {
         play(decider, commands, ({ command, events, state }) => {
@@ -103,7 +103,7 @@ describe('the laws of', () => {
       'VoidInvoice',
     ])
 
-    it('never takes or holds more than is due, and knows where each part of it is', () =>
+    it('never takes or holds more than is due, and accounts for each allocation', () =>
       fc.assert(
         fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
           const begin = [raiseInvoice, { type: 'ApproveInvoice' as const, approved_by: 'boss' }]
@@ -133,7 +133,7 @@ describe('the laws of', () => {
         { numRuns: 500 },
       ))
 
-    it('keeps to its word about every payment: refused, released and applied are for ever', () =>
+    it('never changes the final status of a payment: refused, released or applied', () =>
       fc.assert(
         fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
           play(invoice.decider, commands, ({ before, state }) => {
@@ -199,7 +199,7 @@ describe('the laws of', () => {
         }),
       ))
 
-    it('never gives back more than it was, and knows to whom it gave what', () =>
+    it('never refunds more than its amount, and accounts for each refund', () =>
       fc.assert(
         fc.property(settled, fc.array(anyPaymentCommand, SEQUENCE), (begin, commands) => {
           play(payment.decider, [...begin, ...commands], ({ before, events, state }) => {
@@ -254,7 +254,7 @@ describe('the laws of', () => {
         }),
       ))
 
-    it('opens nothing any more when it is revoked', () =>
+    it('authenticates nothing when it is revoked', () =>
       fc.assert(
         fc.property(fc.array(anyApiKeyCommand, SEQUENCE), commands => {
           play(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {

@@ -15,7 +15,7 @@ const refused = (n: number, holder: number): ReferenceEvent => ({
 
 describe('a reference', () => {
   it('is taken by the first payment that asks', () => given().when(take(1)).expectOnce(taken(1)))
-  it('is refused to any other, who learns which one has it', () =>
+  it('is refused to any other payment, with the id of the one that has it', () =>
     given(taken(1)).when(take(2)).expectOnce(refused(2, 1)))
   it('stays refused after it became free', () => given(taken(1), refused(2, 1), letGo(1)).when(take(2)).expectNothing())
   it('is released by the payment that holds it', () => given(taken(1)).when(release(1)).expectOnce(letGo(1)))
@@ -24,7 +24,7 @@ describe('a reference', () => {
     given().when(release(1)).expectNothing()
   })
   it('can be taken by another one after that', () => given(taken(1), letGo(1)).when(take(2)).expectOnce(taken(2)))
-  it('is not taken again by a payment that let go of it, whose second driver comes late', () => {
+  it('is not taken again by a payment that released it, when a second process completes it late', () => {
     given(taken(1), letGo(1)).when(take(1)).expectNothing()
     given(taken(1), letGo(1), taken(2)).when(take(1)).expectNothing()
   })

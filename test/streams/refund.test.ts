@@ -9,9 +9,9 @@ const initiate: RefundCommand = { type: 'InitiateRefund', ...terms }
 const initiated: RefundEvent = { type: 'RefundInitiated', data: terms }
 
 describe('a refund', () => {
-  it('is initiated with its claim', () =>
+  it('is initiated with its idempotency record', () =>
     given().when(initiate).expectThenRefused('concurrent_modification', initiated))
-  it('is initiated once: whoever comes second has lost the race for the key', () =>
+  it('is initiated once: a second command has lost the race for the key', () =>
     given(initiated)
       .when({ ...initiate, amount: 5n })
       .expectRejected('concurrent_modification'))

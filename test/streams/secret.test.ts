@@ -15,7 +15,7 @@ describe('a secret of the log', () => {
     expect(stateAfter(secret.decider, [made(1), made(2)])).to.deep.equal({ status: 'made', secret: textOf(1) })
   })
 
-  it('is never taken from an event that holds a part of it', () => {
+  it('is never read from an event with a truncated secret', () => {
     const short = { secret: textOf(1).slice(1) }
     expect(() => secret.codec.decode('SecretMade', short, 1)).to.throw()
   })

@@ -21,7 +21,7 @@ const completed = (replay: number): SubscriptionEvent => ({ type: 'SubscriptionR
 
 describe('a subscription', () => {
   describe('is created', () => {
-    it('with its claim', () =>
+    it('with its idempotency record', () =>
       given().when(createSubscription).expectThenRefused('concurrent_modification', subscriptionCreated))
     it('once, also when it was deleted', () =>
       given(subscriptionCreated, deleted).when(createSubscription).expectRejected('concurrent_modification'))
@@ -32,13 +32,13 @@ describe('a subscription', () => {
       given(subscriptionCreated).when(pause).expectOnce(paused)
       given(subscriptionCreated, paused).when(resume).expectOnce(resumed)
     })
-    it('without a word when it is so already', () => {
+    it('without an event when it is in that state already', () => {
       given(subscriptionCreated, paused).when(pause).expectNothing()
       given(subscriptionCreated).when(resume).expectNothing()
     })
     it('from where the ledger had stopped it, too', () =>
       given(subscriptionCreated, stopped).when(resume).expectOnce(resumed))
-    it('but not paused while it is stopped: that would be the way round the stop', () =>
+    it('but not paused while it is stopped, since resuming it would circumvent the stop', () =>
       given(subscriptionCreated, stopped).when(pause).expectNothing())
   })
 
@@ -81,16 +81,16 @@ describe('a subscription', () => {
     it('is deleted once', () =>
       given(subscriptionCreated).when(remove).expectThenRefused('resource_not_found', deleted))
     for (const command of [pause, resume, stop, remove, replaySubscription(), complete(1)])
-      it(`is not there for ${command.type}`, () => {
+      it(`refuses ${command.type} as not found`, () => {
         given(subscriptionCreated, deleted).when(command).expectRejected('resource_not_found')
         given().when(command).expectRejected('resource_not_found')
       })
   })
 
-  describe('whatever is sent', () => {
+  describe('for any sequence of commands', () => {
     const COMMANDS = { maxLength: 40 }
 
-    it('takes in any sequence of its own events without a word', () =>
+    it('folds any sequence of its own events without an error', () =>
       fc.assert(
         fc.property(fc.array(anySubscriptionEvent, COMMANDS), events => {
           stateAfter(subscription.decider, events)

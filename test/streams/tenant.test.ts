@@ -20,8 +20,8 @@ describe('a tenant', () => {
   it('that was never suspended is not reinstated', () => given().when(reinstate).expectNothing())
   it('is suspended again after it was reinstated', () =>
     given(suspended, reinstated).when(suspend).expectOnce(suspended))
-  it('takes a scope from a subject', () => given().when(revoke).expectOnce(revoked))
-  it('takes it from nobody else, and takes no other', () => {
+  it('loses a scope for a subject', () => given().when(revoke).expectOnce(revoked))
+  it('loses it for no other subject, and loses no other scope', () => {
     given(revoked)
       .when({ ...revoke, subject: 'chief' })
       .expectOnce({ ...revoked, data: { ...right, subject: 'chief' } })
@@ -29,6 +29,6 @@ describe('a tenant', () => {
       .when({ ...revoke, scope: 'payments:read' })
       .expectOnce({ ...revoked, data: { ...right, scope: 'payments:read' } })
   })
-  it('gives it back', () => given(revoked).when(restore).expectOnce(restored))
-  it('gives back only what was taken', () => given(revoked, restored).when(restore).expectNothing())
+  it('gets it back', () => given(revoked).when(restore).expectOnce(restored))
+  it('gets back only lost scopes', () => given(revoked, restored).when(restore).expectNothing())
 })

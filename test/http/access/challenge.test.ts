@@ -61,7 +61,7 @@ describe('http: responses below /oauth', () => {
     return { status: response.status, headers: response.headers, text }
   }
 
-  it('carry the common headers, whatever they say', async () => {
+  it('have the common headers, whatever their status', async () => {
     const form = (fields: Readonly<Record<string, string>>) => ({ body: new URLSearchParams(fields) })
     const answers = [
       await ask('GET', '/jwks'),
@@ -79,7 +79,7 @@ describe('http: responses below /oauth', () => {
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400, 400, 400, 413, 400, 400, 204])
   })
 
-  it('are OAuth errors where OAuth says so', async () => {
+  it('are OAuth errors where OAuth defines them', async () => {
     const { status, headers, text } = await ask('POST', '/token', {
       headers: { authorization: 'Basic bm9uZTpub25l' },
       body: new URLSearchParams({ grant_type: 'client_credentials' }),

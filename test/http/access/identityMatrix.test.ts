@@ -191,7 +191,7 @@ describe('every route and every wrong identity', function () {
     })
 
   describe('all of them', () => {
-    it('are as many as the declarations make', () => {
+    it('have as many cases as the declarations require', () => {
       const expected = guarded.flatMap(declared =>
         identities.filter(one => one.expected(declared) !== undefined),
       ).length

@@ -118,7 +118,7 @@ describe('rate limits', function () {
     expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
   })
 
-  it('go on in each instance while Postgres does not answer', async () => {
+  it('are counted by each instance alone while Postgres does not answer', async () => {
     let isAway = false
     const away: Database = {
       ...database,
@@ -230,7 +230,7 @@ describe('exports under way', () => {
   })
   after(() => database.close())
 
-  it('are two at once for each caller, however many come together', async () => {
+  it('are limited to two at once for each caller, also for concurrent requests', async () => {
     const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), 2))
     expect((await Promise.all(asked)).filter(Boolean)).to.have.length(2)
     expect(await takeExportSlot(database, who('another'), idOf(30), 2)).to.equal(true)
@@ -242,7 +242,7 @@ describe('exports under way', () => {
     expect(await takeExportSlot(database, who('same'), idOf(42), 2)).to.equal(false)
   })
 
-  it('make room when they end, and when they were never accepted', async () => {
+  it('free their slot when they end, and when they were never accepted', async () => {
     const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
     const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
     await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
@@ -266,7 +266,7 @@ describe('RATE_LIMITS', () => {
     })
   })
   for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
-    it(`refuses ${text}, and says how it is written`, () => {
+    it(`refuses ${text}, and names the right form`, () => {
       expect(() => limitsOf(text)).to.throw(/RATE_LIMITS is not usable: .* is not policy=requests\/seconds/)
     })
 })

@@ -71,7 +71,7 @@ describe('a command of an operator on a tenant', function () {
     ['an unknown scope', ['revoke-scope', 'acme', '--subject', 'x', '--scope', 'nope'], 'There is no scope "nope"'],
     ['what is no tenant', ['suspend', 'Acme!'], 'A tenant is 1 to 63'],
   ] as const)
-    it(`says what is wrong with ${what}`, async () => {
+    it(`reports the error of ${what}`, async () => {
       const { code, stderr } = await ledger(['tenants', ...args, '--reason', 'a test'])
       expect(code).to.equal(1)
       expect(stderr).to.include(complaint)

@@ -37,7 +37,7 @@ describe('bad tokens over HTTP', function () {
       if (!(fault in CODES)) expect(answer.text).to.not.include(fault)
     })
 
-  it('takes the good one', async () => {
+  it('accepts the valid token', async () => {
     expect((await ask(forge.good({ scope: 'orders:read' }))).status).to.equal(200)
   })
 })

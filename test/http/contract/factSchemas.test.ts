@@ -69,7 +69,7 @@ describe('the schemas of the facts', function () {
       }
     })
 
-  it('have every amount as a whole number, beside its currency and exponent', () => {
+  it('declare every amount as a whole number, beside its currency and exponent', () => {
     for (const [path, { properties }] of schemaDocuments) {
       const members = Object.entries(properties as Record<string, JsonObject>)
       const amounts = members.filter(([name]) => /(^|_)amount(_|$)/.test(name))

@@ -88,7 +88,7 @@ describe('a TypeScript client that is generated from openapi.json', function () 
     expect(program.replaceAll(/^import .*$/gm, '')).not.to.match(/\bas\b (?!.*\*\/)|\bany\b|!\.|<any>/)
   })
 
-  it('finds a mistake in a program', async () => {
+  it('reports a type error in a program', async () => {
     const wrong = `import { Api } from './client.js'
 export const wrong = (api: Api<string>) => api.payments.createPayment({ invoice_id: 'inv_', amount: '1', currency: 'USD' })`
     await writeFile(join(directory, 'wrong.ts'), wrong)

@@ -88,7 +88,7 @@ describe('audit records', function () {
         expect(record).to.include({ decision: 'granted', operation, code: null, subject: 'tester' })
       })
 
-  it('know the owner of every resource that an audited operation names', async () => {
+  it('have the owner of every resource that an audited operation names', async () => {
     for (const { operationId, audited } of routes) {
       if (audited === undefined || audited === 'created') continue
       const example = await examples[operationId]?.(client)

@@ -80,7 +80,7 @@ describe('POST /payments refuses', function () {
     expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
   })
 
-  it('gives a reference to one of twenty that race for it, and the refused ones leave the invoice as it was', async () => {
+  it('all but one of twenty payments that race for a reference, and these do not change the invoice', async () => {
     const { invoiceId } = await approvedInvoice(client, 10_000)
     const reference = `race for ${newKey()}`
     const keys = Array.from({ length: 20 }, newKey)

@@ -57,7 +57,7 @@ describe('POST /payments under one Idempotency-Key', function () {
     expect(payments.map(({ id }) => `/payments/${id}`)).to.deep.equal([record.location])
   })
 
-  it('replays the first answer after the resource has moved on, and says that it does', async () => {
+  it('replays the first response after the resource has changed, and marks it as a replay', async () => {
     const { invoiceId } = await approvedInvoice(client, 100)
     const key = newKey()
     const first = await pay(client, aPayment(invoiceId, { reference: `moved on ${key}` }), key)

@@ -41,7 +41,7 @@ describe('written resources can be read', function () {
     await writeAndRead(2_000, await invoicesFor(1_000))
   })
 
-  it('while every read model stands still, and the lists catch up afterwards', async () => {
+  it('while every read model is stopped, and the lists catch up afterwards', async () => {
     const invoiceIds = await invoicesFor(150)
     const second = new PostgresClient({ connectionString: service.addresses.postgres })
     await second.connect()

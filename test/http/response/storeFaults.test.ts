@@ -101,7 +101,7 @@ describe('an event store that fails in the middle of a request', function () {
   }
 
   for (const effect of ['none', 'unknown'] as const)
-    it(`never makes a payment an internal error, wherever that is, effect ${effect}`, async () => {
+    it(`never causes an internal error in a payment, at any append, with effect ${effect}`, async () => {
       const { invoiceId } = await approvedInvoice(client)
       const key = newKey()
       const statuses: number[] = []

@@ -252,7 +252,7 @@ describe('raw HTTP', function () {
     })
 
   describe('all of them', () => {
-    it('stored nothing', async () => {
+    it('store no event', async () => {
       expect(await store.head()).to.equal(untouched)
       expect((await client.get('/orders')).body.items).to.deep.equal([])
       const count = Object.values(groups).flat().length

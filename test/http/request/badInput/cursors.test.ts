@@ -328,7 +328,7 @@ describe('a cursor', () => {
   const SECRET = randomBytes(32)
   const binding = { tenant: 'a', path: '/orders', filters: {} }
 
-  it('is good until its very last millisecond', () => {
+  it('is valid until its last millisecond', () => {
     let now = 1_000
     const cursors = createCursors(SECRET, () => now)
     const cursor = cursors.seal(binding, { after: 'x' })
@@ -350,7 +350,7 @@ describe('a cursor', () => {
     }
   })
 
-  it('is refused with any one bit turned', () => {
+  it('is refused with any one bit flipped', () => {
     const cursors = createCursors(SECRET, Date.now)
     const cursor = cursors.seal(binding, { after: 'x' })
     const { length } = Buffer.from(cursor, 'base64url')

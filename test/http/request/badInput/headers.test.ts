@@ -332,7 +332,7 @@ describe('traceparent', () => {
   const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
   const SPAN = '00f067aa0ba902b7'
 
-  it('goes into the stored events where it is one, and is as if it were absent where it is none', async () => {
+  it('is stored in the events when it is valid, and ignored when it is malformed', async () => {
     const service = await sharedService()
     const token = await service.token({ tenant: TENANT })
     const store = openEventStore({ connectionString: service.addresses.event_store })

@@ -210,7 +210,7 @@ badInput<Attack, On>({
 
 describe('merge patch', () => {
   for (const patch of [`{${PROTO}}`, `{"a":{${PROTO}}}`, `{${CONSTRUCTOR}}`, '{"__proto__":null}', '{"toString":null}'])
-    it(`by itself leaves every other object alone with ${patch}`, () => {
+    it(`alone changes no other object with ${patch}`, () => {
       mergePatch({ a: { b: 'c' } }, JSON.parse(patch))
       expect(Reflect.get({}, 'polluted')).to.equal(undefined)
       expect(Reflect.get(Object, 'polluted')).to.equal(undefined)

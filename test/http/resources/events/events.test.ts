@@ -125,7 +125,7 @@ describe('GET /events', function () {
     expect(sent.map(({ data }) => data)).to.deep.equal(await all())
   })
 
-  it('goes on exactly behind the Last-Event-ID, and a page may go on where a stream stopped', async () => {
+  it('continues directly after the Last-Event-ID, and a page may continue where a stream stopped', async () => {
     const facts = await all()
     const sent = await listen({ count: 10 })
     const tenth = sent[9]?.id ?? ''
@@ -154,7 +154,7 @@ describe('GET /events', function () {
       expect(answer.body).to.include({ status: 400, code: 'cursor_invalid' })
   })
 
-  it('speaks JSON and server-sent events, and nothing else', async () => {
+  it('offers JSON and server-sent events only', async () => {
     for (const accept of ['application/json', '*/*', 'application/*;q=0.1', 'text/html, application/json'])
       expect((await client.get('/events?limit=1', { accept })).status, accept).to.equal(200)
     const refused = await client.get('/events', { accept: 'text/csv' })

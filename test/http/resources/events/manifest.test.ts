@@ -127,7 +127,7 @@ describe('GET /events/manifest', function () {
     }
   })
 
-  it('takes both ends in, and is put together from its parts', async () => {
+  it('includes both ends of the range, and adds up over adjacent ranges', async () => {
     const [client] = clients
     const facts = (client && factsOf.get(client)) ?? []
     const payments = facts.filter(fact => topicOf(fact) === 'ledger.payment.v1')
@@ -175,7 +175,7 @@ describe('GET /events/manifest', function () {
     }
   })
 
-  it('says nothing of facts that are still to come, by either end', async () => {
+  it('refuses a range with facts that are still to come, at either end', async () => {
     const [client] = clients
     for (const query of [`?to=${BEYOND}`, `?from=${BEYOND}`, `?from=${BEYOND}&to=${BEYOND}`]) {
       const { status, body } = (await client?.get(`/events/manifest${query}`)) ?? expect.fail()
@@ -194,7 +194,7 @@ describe('GET /events/manifest', function () {
     expect(answer.body.items[0]).to.include({ to_position: to, count: 25 })
   })
 
-  it('answers a count that takes longer than a request may, with a body that comes when it is there', async () => {
+  it('streams the body of a count that takes longer than a request may', async () => {
     const [client] = clients
     const tenant = factsOf.get(client ?? expect.fail())?.[0]?.tenantid ?? ''
     const impatient = await startVariant(service, {

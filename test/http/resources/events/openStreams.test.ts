@@ -75,7 +75,7 @@ describe('event streams and waiting requests', function () {
     await eventually(async () => (await open(service.api, one)).status === 200)
   })
 
-  it('hold nothing for an answer that has no body', async () => {
+  it('hold no slot for a response without a body', async () => {
     const one = await bearer('curious')
     for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
       const answer = await patientFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })

@@ -93,7 +93,7 @@ describe('the tail of the feed of facts', function () {
     return promise
   }
 
-  it('is looked at once for all that follow and wait, however many they are', async () => {
+  it('is polled once for all event streams and waiting requests', async () => {
     const tenants = Array.from({ length: 10 }, (_, n) => `t${n}`)
     const followed = await Promise.all(tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(tenant))))
     const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, FOR_EVER_MS))
@@ -108,7 +108,7 @@ describe('the tail of the feed of facts', function () {
     for (const one of followed) one.close()
   })
 
-  it('is not looked at while nothing follows and nothing waits', async () => {
+  it('is not polled without event streams and waiting requests', async () => {
     const followed = await tail.follow('acme')
     followed.close()
     await eventually(async () => {

@@ -73,7 +73,7 @@ describe('API keys', function () {
   })
 
   describe('are issued', () => {
-    it('with the whole secret, where they are, and what they may', async () => {
+    it('with the secret, their location and their scopes', async () => {
       const before = Date.now()
       const answer = await issue({ quota: { requests: 10, window_seconds: 60 }, metadata: { team: 'finance' } })
       const { id, secret, created_at, updated_at, expires_at, ...rest } = answer.body
@@ -171,7 +171,7 @@ describe('API keys', function () {
   })
 
   describe('are used', () => {
-    it('to read what they are for, and only that, in their own tenant', async () => {
+    it('to read by their scopes only, in their own tenant', async () => {
       const order = await client.post('/orders', anOrder())
       const { secret } = (await issue()).body
       expect((await use(secret)).status).to.equal(200)
@@ -182,7 +182,7 @@ describe('API keys', function () {
       expect((await use(secret, `/orders/${foreign.body.id}`)).status).to.equal(404)
     })
 
-    it('never to write, nor to manage keys, whatever they were issued for', async () => {
+    it('never to write, nor to manage keys, whatever their scopes', async () => {
       const { id, secret } = (await issue({ scopes: READ_SCOPES })).body
       const holder = clientOf(service.api)
       const header = { 'x-api-key': secret }

@@ -50,7 +50,7 @@ describe('subscriptions', function () {
   })
 
   describe('are created', () => {
-    it('with everything that a consumer needs to know', async () => {
+    it('with their topics, state and position', async () => {
       const body = aSubscription({
         types: ['payment.refunded', 'invoice.paid'],
         principal: 'books',
@@ -169,7 +169,7 @@ describe('subscriptions', function () {
     })
   })
 
-  it('are paused and resumed as often as one likes', async () => {
+  it('are paused and resumed any number of times', async () => {
     const path = await subscribe()
     for (const [verb, state, version] of [
       ['pause', 'paused', 1],
@@ -311,7 +311,7 @@ describe('subscriptions', function () {
     await database.sql('delete from parked_facts where delivery = $1', [id])
   })
 
-  it('are on record for the auditors', async () => {
+  it('have audit records', async () => {
     const tenant = 'subscribers-audited'
     const mine = await as({ tenant })
     const { id } = (await mine.post('/subscriptions', aSubscription())).body
