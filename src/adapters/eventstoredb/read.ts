@@ -1,7 +1,8 @@
+import type { Readable } from 'node:stream'
 import { convertToCommandError } from '@eventstore/db-client'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
 import type { Answer } from './answers.ts'
-import type { Client, Connection, Reading } from './connection.ts'
+import type { Client, Connection } from './connection.ts'
 import { Silence, isCallError, isLost } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
 
@@ -82,6 +83,8 @@ export const head = async (connection: Connection): Promise<bigint> => {
   }
 }
 
+type Cancellable = Readable & { readonly cancel: () => void }
+/** `silenceMs` may change with every answer: a subscription that is confirmed may be silent for longer. */
 type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
 
 /** An item of an array costs a reader less than an item that a generator yields: one promise in place of four. */
@@ -113,11 +116,12 @@ const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterato
  * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws Silence if nothing comes
  * while the reader waits, and the client's own errors.
  */
-export async function* received(call: Reading, { silenceMs, signal }: Patience): AsyncGenerator<readonly Answer[]> {
+export async function* received(call: Cancellable, { silenceMs, signal }: Patience): AsyncGenerator<readonly Answer[]> {
   let waiting = true
+  let limitMs = silenceMs()
   let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
-    const limitMs = silenceMs()
+    limitMs = silenceMs()
     timer = setTimeout(() => (waiting ? call.destroy(new Silence(limitMs)) : watch()), limitMs)
   }
   const abort = (): void => void call.destroy()
@@ -130,7 +134,11 @@ export async function* received(call: Reading, { silenceMs, signal }: Patience):
       waiting = false
       yield answers as readonly Answer[]
       waiting = true
-      timer?.refresh()
+      if (silenceMs() === limitMs) timer?.refresh()
+      else {
+        clearTimeout(timer)
+        watch()
+      }
     }
   } catch (error) {
     throw isCallError(error) ? convertToCommandError(error) : error
