@@ -74,7 +74,7 @@ export const kindsIn = (facts: Readonly<Record<string, 'internal' | FactKind>>):
 export const schemaPathOf = ({ type, version }: Pick<FactKind, 'type' | 'version'>): string =>
   `/schemas/${type}.v${version}.json`
 
-/** CloudEvents 1.0 in its JSON form, with the extensions of contract.md §9. */
+/** CloudEvents 1.0 in its JSON form, with the ledger's extension attributes. */
 export type CloudEvent = {
   readonly specversion: '1.0'
   readonly id: string

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The idempotency record (contract.md §4). It is stored in the first event that the key created, so that binding the
- * key and creating the resource are one append.
+ * The idempotency record, the member `claim` of events. It is stored in the first event that the key created, so that
+ * binding the key and creating the resource are one append.
  */
 export const idempotencyRecordSchema = z.object({
   /** SHA-256 of tenant, caller, operation and key; the key itself is not stored. */

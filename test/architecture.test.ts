@@ -14,7 +14,8 @@ import {
 } from './architecture/repository.ts'
 import { importCycles } from './architecture/cycles.ts'
 import { importViolations } from './architecture/importRules.ts'
-import { importsOf, type Source } from './architecture/source.ts'
+import { missingFiles, missingFolders, missingMapNames } from './architecture/namedFiles.ts'
+import { commentsOf, importsOf, type Source } from './architecture/source.ts'
 import { fileLength, rules } from './architecture/style.ts'
 
 /** Checks the sources against the architecture rules. Violations of each rule are examples in architecture/rules.test.ts. */
@@ -66,6 +67,17 @@ describe('the repository', () => {
       /pg_(?:try_)?advisory_(?:xact_)?lock\((?!\$1|hashtextextended\(\$1)/.test(text),
     )
     expect({ creates, tables, locks }).to.deep.equal({ creates: [], tables: [], locks: [] })
+  })
+
+  it('has every file and folder that its documents and comments name', () => {
+    const paths = filesUnder('')
+    const inDocuments = ['README.md', 'CONTRIBUTING.md'].flatMap(path => {
+      const { text } = sourceOf(path)
+      const checks = [missingFiles, missingFolders, missingMapNames]
+      return checks.flatMap(check => check(text, paths)).map(name => `${path}: ${name}`)
+    })
+    const inComments = violations(({ text }) => commentsOf(text).flatMap(comment => missingFiles(comment.text, paths)))
+    expect([...inDocuments, ...inComments]).to.deep.equal([])
   })
 
   it('imports jsonwebtoken in one file', () => expect(importers('jsonwebtoken')).to.have.length(1))

@@ -44,8 +44,8 @@ export const eventIdOf = (commandId: string, stream: string, revision: bigint): 
 export type Scope = { tenant: string; subject: string; client: string; operation: string }
 
 /**
- * An idempotency key in its scope (contract.md §4). A fresh token of the same caller does not change the scope; another
- * caller does.
+ * An idempotency key in its scope: tenant, caller and operation. A fresh token of the same caller does not change the
+ * scope; another caller does.
  */
 export type ScopedKey = {
   readonly scope: Scope

@@ -9,6 +9,7 @@ import {
 } from './repository.ts'
 import { importCycles } from './cycles.ts'
 import { importViolations } from './importRules.ts'
+import { missingFiles, missingFolders, missingMapNames } from './namedFiles.ts'
 import { codeOf, commentsOf, functionsOf, importsOf } from './source.ts'
 import { forbiddenWords, rules } from './style.ts'
 
@@ -189,6 +190,26 @@ describe('the search for import cycles', () => {
         source('src/c.ts', ''),
       ]),
     ).to.deep.equal([]))
+})
+
+describe('the search for names of missing files', () => {
+  const paths = ['README.md', 'src/http/route.ts', 'src/http/versions/index.ts', 'streams/order/events.ts']
+
+  it('finds files by their whole path or the end of it', () => {
+    const text =
+      'See http/route.ts, events.ts, README.md; gone.ts and http/gone.sql are gone, streams/<any>/facts.ts is none.'
+    expect(missingFiles(text, paths)).to.deep.equal(['gone.ts', 'http/gone.sql'])
+  })
+
+  it('finds folders by their path, and by their name in a map', () => {
+    const text = 'In `src/http/versions` or `src/gone`:\n\nsrc/\n  versions/ gone/   dated · order/ one\n'
+    expect(missingFolders(text, paths)).to.deep.equal(['src/gone', 'gone'])
+  })
+
+  it('finds names of several words in a map', () => {
+    const text = '```\nroute, goneFile (orders)\n```\nand elsewhere otherWords'
+    expect(missingMapNames(text, paths)).to.deep.equal(['goneFile'])
+  })
 })
 
 describe('the source reader', () => {

@@ -50,7 +50,7 @@ const TOPICS: Readonly<Record<string, string>> = {
   op: 'ledger.operation.v1',
 }
 
-/** The message that contract.md §9 promises for an item of GET /events. */
+/** The Kafka message that the contract promises for an item of GET /events. */
 const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => ({
   topic: TOPICS[item.subject.split('_')[0] ?? ''] ?? 'none',
   key: item.subject,

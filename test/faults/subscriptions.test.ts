@@ -25,7 +25,7 @@ const ALL_OF_A_SALE = [
 ]
 const PAUSED_WITHIN_MS = 1_000
 const QUIET_MS = 1_500
-/** The limit of contract.md §9 is 60 s. */
+/** The contract promises 60 s. */
 const STOPPED_WITHIN_MS = 10_000
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588

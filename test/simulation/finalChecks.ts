@@ -110,8 +110,8 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
 
 /**
  * From the moment at which everything works again: lets clients end, and looks every half second until nothing is wrong
- * with the state any more. Work that was begun before has ten seconds from that moment (quality.md, I9), and work that
- * clients have begun since has ten from the last of them.
+ * with the state any more. Work that was begun before has ten seconds from that moment (the promise of recovery), and
+ * work that clients have begun since has ten from the last of them.
  */
 export const finish = async (
   run: Run,

@@ -43,7 +43,7 @@ class PositionRefused extends Error {
   readonly type = 'unknown'
 }
 
-/** The revision of the last event, decided by the table of components.md. */
+/** The revision of the last event, by EventStoreDB's rules for expected revisions and resends. */
 const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expected: ExpectedRevision) => {
   const after = expected === 'no_stream' ? -1 : Number(expected)
   if (after === stream.length - 1) return 'append'

@@ -3,7 +3,7 @@ import { pointerOf } from './violations.ts'
 
 /** A strict JSON parser for request bodies: limits, duplicate members, inexact numbers and invalid text. */
 
-/** Limits of a body (contract.md §10). */
+/** Limits of a body, which `json_limits_exceeded` reports. */
 const DEPTH_MAX = 16
 const MEMBERS_MAX = 1_000
 

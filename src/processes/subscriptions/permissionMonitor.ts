@@ -11,7 +11,7 @@ import type { SubscriptionDependencies } from './dependencies.ts'
 
 export const NAME = 'subscriptions'
 
-/** A permission that was withdrawn must end the delivery within 60 s (contract.md §9). */
+/** A permission that was withdrawn must end the delivery within 60 s. */
 const RECHECK_EVERY_MS = 1_500
 
 /** Sends a command in the name of the caller of the newest event. */

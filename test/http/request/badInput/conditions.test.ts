@@ -4,7 +4,7 @@ import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { FALSE_IF_MATCH, MATCHING, NOT_MATCHING, type Row, TRUE_IF_MATCH, UNPARSABLE } from './conditionTables.ts'
 
-/** If-Match and If-None-Match, as RFC 9110 §13.1 and contract.md §5 have them. */
+/** If-Match and If-None-Match (RFC 9110 §13.1). */
 
 const TENANT = 'bad-conditions'
 const MISSING = '00000000000000000000000000'

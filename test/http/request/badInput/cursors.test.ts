@@ -6,7 +6,7 @@ import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
 import { type CursorFixtures, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
 
-/** Cursors are encrypted, bound to tenant, route and filters, and valid for three days (contract.md §6). */
+/** Cursors are encrypted, bound to tenant, route and filters, and valid for three days. */
 
 let fixtures: CursorFixtures
 const prepare = async (given: BadInputFixtures): Promise<void> => {

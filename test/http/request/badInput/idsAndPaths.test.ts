@@ -13,7 +13,10 @@ import {
   UNDECODABLE,
 } from './pathTables.ts'
 
-/** Ids and paths are matched exactly (contract.md §1). The requests are sent over a socket, since fetch would normalize them. */
+/**
+ * Ids and paths are matched exactly, in case and slashes. The requests are sent over a socket, since fetch would
+ * normalize them.
+ */
 
 const TENANT = 'bad-paths'
 

@@ -5,7 +5,7 @@ import { type BadInputFixtures, refusesAll, takesAll } from './cases.ts'
 import { type Refused, REFUSED } from './mergePatchTables.ts'
 import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Taken } from './mergePatchExamples.ts'
 
-/** Merge patches, as RFC 7396 and contract.md §2 have them. */
+/** JSON merge patches (RFC 7396) of orders. */
 
 const TENANT = 'bad-merge-patches'
 const TYPE = 'application/merge-patch+json'

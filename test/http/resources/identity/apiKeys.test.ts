@@ -18,7 +18,7 @@ import { caller, startVariant, type Variant } from '../../../support/serviceVari
 const TENANT = 'keyholders'
 const KEY = /^lk_dev_([0-9A-HJKMNP-TV-Z]{26})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})$/
 const DAY_MS = 24 * 60 * 60 * 1000
-/** contract.md §8. */
+/** A revocation counts on every instance within 5 s. */
 const REVOKED_WITHIN_MS = 5_000
 
 const aKey = (given: object = {}) => ({ name: 'nightly', scopes: ['orders:read'], ...given })
