@@ -137,7 +137,7 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
     if (kind === 'delete') return writtenOf(describe(stream, softDeletedMetadata()))
     if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
     const described = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
-    const isRevived = described?.softDeleted === true
+    const isRevived = described?.softDeleted === true && described.head !== TOMBSTONE_REVISION
     const added = events.map((event, index) => add(stream, first + BigInt(index), event))
     if (draft.softDeleted && added.length > 0) revive(stream, draft, first)
     if (described !== undefined && isRevived) revive(originalOf(stream), described, described.head + 1n)
@@ -146,13 +146,21 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
   }
   const written = requests.map((request): Written => {
     if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
-    if (isMetastream(request.stream) && draftOf(originalOf(request.stream)).head === TOMBSTONE_REVISION)
-      return { kind: 'deleted' }
+    if (isClosed(request.stream, draftOf)) return { kind: 'deleted' }
     const decision = decide(request, stateOf(request.stream, draftOf, { ...known, firstStreamOf }))
     return decision.kind === 'append' ? execute(request, decision.first) : answerOf(decision)
   })
   return { records, written }
 }
+
+/**
+ * The metadata of a tombstoned stream can be set only if it was set before: the real server knows the revision of that
+ * metadata then, and does not look at the stream.
+ */
+const isClosed = (stream: string, draftOf: (stream: string) => Draft): boolean =>
+  isMetastream(stream) &&
+  draftOf(originalOf(stream)).head === TOMBSTONE_REVISION &&
+  draftOf(stream).head === NO_REVISION
 
 const decide = ({ kind, expected, events }: WriteRequest, state: StreamState): Decision => {
   if (kind === 'delete') return decideDelete(expected, randomUUID(), state)
