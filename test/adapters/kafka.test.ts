@@ -21,6 +21,7 @@ import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusFixtures.ts'
 import { subscriberBusContract } from '../contracts/subscriberBus.ts'
+import { eventually } from '../support/client.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
 
@@ -168,6 +169,50 @@ const publishTraced = async (brokers: readonly string[], message: FactMessage): 
 const logins = (kafka: () => KafkaForTests): void => {
   const saslBus = (username: string, password?: string): FactBus =>
     busOn(kafka().sasl?.brokers ?? [], loginOf(kafka(), username, password))
+
+  /** Alice may see the topic and its settings, and change nothing. */
+  const letAliceDescribe = async (admin: kafkajs.Admin, topic: string): Promise<void> => {
+    const operations = [kafkajs.AclOperationTypes.DESCRIBE, kafkajs.AclOperationTypes.DESCRIBE_CONFIGS]
+    await admin.createAcls({
+      acl: operations.map(operation => ({
+        resourceType: kafkajs.AclResourceTypes.TOPIC,
+        resourceName: topic,
+        resourcePatternType: kafkajs.ResourcePatternTypes.LITERAL,
+        principal: 'User:alice',
+        host: '*',
+        operation,
+        permissionType: kafkajs.AclPermissionTypes.ALLOW,
+      })),
+    })
+  }
+
+  it('reports that a user may not create topics where no ACL permits it', async () => {
+    const bus = saslBus('alice')
+    const error = await rejectionOf(bus.ensureTopics([newTopic()]))
+    await bus.close()
+    expect(error).to.be.instanceOf(FactBusRefused)
+    expect(error.message).to.equal('Kafka does not permit this to alice: TOPIC_AUTHORIZATION_FAILED.')
+  })
+
+  it('reports the command for a retention that is too short, where no ACL lets the user lengthen it', async () => {
+    const { topic, ...settings } = newTopic()
+    const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    const configEntries = [{ name: 'retention.ms', value: '1000' }]
+    const { partitions: numPartitions } = settings
+    await admin.createTopics({ topics: [{ topic, numPartitions, replicationFactor: 1, configEntries }] })
+    await letAliceDescribe(admin, topic)
+    await admin.disconnect()
+    const bus = saslBus('alice')
+    // Brokers learn of a new ACL with a delay.
+    const error = await eventually(async () => {
+      const refused = await rejectionOf(bus.ensureTopics([{ topic, ...settings }]))
+      return refused.name === 'TopicMismatch' && refused
+    })
+    await bus.close()
+    const command = `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config`
+    expect(error.message).to.include(`${command} retention.ms=${settings.retentionMs}`)
+  })
 
   it('publishes with the right password', async () => {
     const bus = saslBus('ledger')

@@ -135,12 +135,22 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
   }
 }
 
-/** The broker's error code (`NOT_LEADER_FOR_PARTITION`), at any depth of kafkajs's wrapping errors. */
+const codesIn = (error: unknown): readonly string[] => {
+  if (!(error instanceof Error)) return []
+  const own = 'type' in error && typeof error.type === 'string' ? [error.type] : []
+  const several = 'errors' in error && Array.isArray(error.errors) ? error.errors : []
+  return [...own, ...several.flatMap(codesIn), ...codesIn(error.cause)]
+}
+
+const isNotPermitted = (code: string): boolean => code.endsWith('_AUTHORIZATION_FAILED')
+
+/**
+ * The broker's error code (`NOT_LEADER_FOR_PARTITION`), at any depth of kafkajs's wrapping errors. Of the codes for
+ * several topics the one of a missing right comes first, because repeating the request does not help against it.
+ */
 export const protocolErrorOf = (error: unknown): string | undefined => {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ('type' in at && typeof at.type === 'string') return at.type
-  }
-  return undefined
+  const codes = codesIn(error)
+  return codes.find(isNotPermitted) ?? codes[0]
 }
 
 const isLoginRefusal = (error: unknown): boolean => {
@@ -156,6 +166,6 @@ export const refusalOf = (error: unknown, { sasl }: FactBusOptions): string | un
     return `Kafka refused the login of user ${sasl?.username ?? '(none)'} by ${sasl?.mechanism ?? 'no mechanism'}.`
   }
   const type = protocolErrorOf(error)
-  if (type?.endsWith('_AUTHORIZATION_FAILED') !== true) return undefined
+  if (type === undefined || !isNotPermitted(type)) return undefined
   return `Kafka does not permit this to ${sasl?.username ?? 'an anonymous client'}: ${type}.`
 }
