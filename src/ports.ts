@@ -90,8 +90,8 @@ export type Snapshot = {
 
 export type Database = {
   readonly sql: Sql
-  /** Commits all statements of `work`, or none. */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /** Commits all statements of `work`, or none. `statementTimeoutMs` replaces the usual time limit of its statements. */
+  transaction<T>(work: (sql: Sql) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /**
    * Reads as of one moment for as long as the work takes: later commits are not visible. Writes fail.
    */

@@ -21,6 +21,9 @@ const FILES = {
 export const tableStatements = (name: keyof typeof FILES): Promise<string> =>
   readFile(new URL(FILES[name], import.meta.url), 'utf8')
 
+/** An index of a new build may be created on a large table, and another process may be creating it. */
+const STATEMENT_TIMEOUT_MS = 600_000
+
 /** Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction. */
 export const createTables = async (
   database: Pick<Database, 'transaction'>,
@@ -32,5 +35,5 @@ export const createTables = async (
     await sql('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS[name]])
     await sql(statements)
     await create(sql)
-  })
+  }, STATEMENT_TIMEOUT_MS)
 }

@@ -133,6 +133,15 @@ describe('Postgres adapter', function () {
       expect(await hasty.sql('select * from counted')).to.deep.equal([])
     })
 
+    it('of a transaction with a time limit of its own have that one', async () => {
+      const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 200 })
+      opened.push(hasty)
+      const slow = 'select 1 as done from pg_sleep(1)'
+      expect(await hasty.transaction(sql => sql(slow), 60_000)).to.deep.equal([{ done: 1 }])
+      unavailable(await failureOf(hasty.transaction(sql => sql(slow))), 'none')
+      unavailable(await failureOf(db.transaction(sql => sql(slow), 200)), 'none')
+    })
+
     it('keep the errors of Postgres', async () => {
       await db.sql('insert into counted values (1, 1)')
       expect(await failureOf(db.sql('insert into counted values (1, 1)'))).to.include({ code: '23505' })

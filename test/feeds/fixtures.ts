@@ -21,6 +21,8 @@ export type TestPostgres = {
 
 /** Small, because the server has a hundred connections for the pools of all tests. */
 const POOL_MAX = 3
+/** Longer than in the service: the tests also pass on a machine with other work. */
+const STATEMENT_TIMEOUT_MS = 30_000
 
 /** Databases for the tests of a describe block, whose pools are closed after it. */
 export const useTestPostgres = (): TestPostgres => {
@@ -30,7 +32,12 @@ export const useTestPostgres = (): TestPostgres => {
   })
   const database = async (): Promise<Database> => {
     const connectionString = await newDatabase()
-    const created = openDatabase({ connectionString, poolMax: POOL_MAX, lease: { pollMs: 20 } })
+    const created = openDatabase({
+      connectionString,
+      poolMax: POOL_MAX,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      lease: { pollMs: 20 },
+    })
     opened.push(created)
     return created
   }

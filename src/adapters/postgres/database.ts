@@ -160,8 +160,9 @@ const snapshotOf = (send: Send): Snapshot => {
   }
 }
 
-const BEGIN_SNAPSHOT = `begin isolation level repeatable read, read only;
-  set local statement_timeout = ${SNAPSHOT_STATEMENT_TIMEOUT_MS}`
+const withTimeout = (begin: string, timeoutMs: number): string => `${begin}; set local statement_timeout = ${timeoutMs}`
+
+const BEGIN_SNAPSHOT = withTimeout('begin isolation level repeatable read, read only', SNAPSHOT_STATEMENT_TIMEOUT_MS)
 
 const clientConfig = (options: DatabaseOptions): ClientConfig => {
   const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS
@@ -199,8 +200,13 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   let closing: Promise<void> | undefined
   return {
     sql: async (text, values) => await runStatement(pool, toStatement(text, values, nameOf)),
-    transaction: async work =>
-      await inTransaction(pool, 'begin', send => work(async (text, values) => send(toStatement(text, values, nameOf)))),
+    transaction: async (work, timeoutMs) => {
+      const begin = timeoutMs === undefined ? 'begin' : withTimeout('begin', timeoutMs)
+      const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs + ANSWER_GRACE_MS }
+      return await inTransaction(pool, begin, send =>
+        work(async (text, values) => send({ ...toStatement(text, values, nameOf), ...limit })),
+      )
+    },
     snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
     exclusively: async (name, stop, work, waiting = () => undefined) =>
       await holdExclusively(config, lease, { name, stop, work, waiting }),

@@ -1,0 +1,36 @@
+import { expect } from 'chai'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
+import { ADVISORY_LOCKS } from '../../src/schema/locks.ts'
+import { newDatabase } from '../support/postgres.ts'
+
+const STATEMENT_TIMEOUT_MS = 200
+const LOCKED_S = 1
+
+describe('the creation of missing tables', function () {
+  this.timeout(120_000)
+
+  it('waits for a process that creates them at the same time, for longer than a statement may take', async () => {
+    const connectionString = await newDatabase()
+    const first = openDatabase({ connectionString, statementTimeoutMs: 60_000 })
+    const second = openDatabase({ connectionString, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+    try {
+      const order: string[] = []
+      let holdsLock = (): void => undefined
+      const held = new Promise<void>(resolve => (holdsLock = resolve))
+      const slow = first.transaction(async sql => {
+        await sql('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.operationalTables])
+        holdsLock()
+        await sql(`select from pg_sleep(${LOCKED_S})`)
+        order.push('first')
+      })
+      await held
+      await createLedgerTables(second).then(() => order.push('second'))
+      await slow
+      expect(order).to.deep.equal(['first', 'second'])
+      expect(await second.sql('select name from checkpoints')).to.deep.equal([])
+    } finally {
+      await Promise.all([first.close(), second.close()])
+    }
+  })
+})
