@@ -1,20 +1,47 @@
 import { randomUUID } from 'node:crypto'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { WrongAnswers } from './answers.ts'
 import { inFlight, type Side } from './measure.ts'
 
 /** The size of the first event of a payment, including its idempotency record and metadata. */
 const DATA = { invoice_id: 'inv_', amount: 100, currency: 'USD', padding: 'x'.repeat(380) }
 const METADATA = { tenant: 'bench', subject: 'bench', padding: 'x'.repeat(220) }
+const CHECKED_MAX = 1_000
 
-export type AppendLoad = { readonly side: Side; readonly close: () => Promise<void> }
+export type AppendLoad = {
+  readonly side: Side
+  /** Reads a sample of the appended streams back. Throws if one does not hold exactly its event. */
+  readonly check: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+type Appended = { readonly stream: string; readonly id: string }
 
 /** Appends of single events to new streams through the service's own client, with `lanes` appends in flight. */
 export const appendLoad = (eventStoreUrl: string, lanes: number): AppendLoad => {
   const store = openEventStore({ connectionString: eventStoreUrl })
+  const acknowledged: Appended[] = []
   const appendOne = async (): Promise<void> => {
     const event = { id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA }
-    const appended = await store.append(`bench-${randomUUID()}`, [event], 'no_stream')
+    const stream = `bench-${randomUUID()}`
+    const appended = await store.append(stream, [event], 'no_stream')
     if (!appended.ok) throw new Error('A stream with a random name was there already.')
+    acknowledged.push({ stream, id: event.id })
   }
-  return { side: seconds => inFlight(lanes, seconds, appendOne), close: () => store.close() }
+  const difference = async ({ stream, id }: Appended): Promise<string[]> => {
+    const ids: string[] = []
+    for await (const event of store.readStream(stream)) ids.push(event.id)
+    return ids.length === 1 && ids[0] === id ? [] : [`${stream} has the events ${ids.join(', ')} in place of ${id}.`]
+  }
+  return {
+    side: seconds => inFlight(lanes, seconds, appendOne),
+    check: async () => {
+      const every = Math.ceil(acknowledged.length / CHECKED_MAX)
+      const differences: string[] = []
+      for (const [index, appended] of acknowledged.entries())
+        if (index % every === 0) differences.push(...(await difference(appended)))
+      if (differences.length > 0) throw new WrongAnswers(differences)
+    },
+    close: () => store.close(),
+  }
 }

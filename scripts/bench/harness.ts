@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { Client } from 'pg'
 import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { startKafka } from '../kafka/broker.ts'
@@ -19,6 +20,8 @@ export type Harness = {
   readonly service: () => Promise<RunningService>
   /** Bare Express with the service's keys and database: the minimal cost of HTTP, a signature check and one query. */
   readonly bareExpress: () => Promise<string>
+  /** Emmett + Express on the Postgres server of the service, with a database of its own. */
+  readonly emmett: () => Promise<Emmett>
   /** A separate Postgres and event store without other load. */
   readonly stores: () => Promise<StoreAddresses>
   /** The addresses of a broker; undefined, after logging the reason, if none can be started. */
@@ -29,10 +32,19 @@ export type Harness = {
 
 export type StoreAddresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
 
-export type RunningService = { readonly addresses: Addresses; readonly dataDir: string; readonly publishes: boolean }
+export type Emmett = { readonly address: string; readonly databaseUrl: string }
+
+export type RunningService = {
+  readonly addresses: Addresses
+  readonly dataDir: string
+  readonly publishes: boolean
+  readonly kafkaPid?: number
+}
 
 const SERVICE = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const TELEMETRY = new URL('../../src/telemetry.ts', import.meta.url).href
+const EMMETT_EXPRESS = fileURLToPath(new URL('./emmettExpress.ts', import.meta.url))
+const EMMETT_DATABASE = 'emmett'
 const BARE_EXPRESS = fileURLToPath(new URL('./bareExpress.ts', import.meta.url))
 const STOP_MAX_MS = 20_000
 const OUTPUT_LINES_MAX = 20
@@ -50,14 +62,24 @@ type Start = {
   readonly directory: string
   readonly log: (line: string) => void
   readonly releases: (() => Promise<unknown>)[]
+} & HarnessOptions
+
+export type HarnessOptions = {
+  /** By default a broker is started if Java and Maven are there. */
+  readonly withKafka?: boolean
+  /** Further environment variables of the service and its children. */
+  readonly serviceEnv?: Readonly<Record<string, string>>
 }
 
-const startBroker = async ({ directory, log, releases }: Start): Promise<readonly string[] | undefined> => {
+type Broker = { readonly brokers: readonly string[]; readonly pid: number }
+
+const startBroker = async ({ directory, log, releases, withKafka = true }: Start): Promise<Broker | undefined> => {
+  if (!withKafka) return undefined
   log('starting Kafka')
   try {
     const broker = await startKafka({ dataDir: join(directory, 'kafka'), log })
     releases.push(() => broker.stop())
-    return broker.brokers
+    return broker
   } catch (error) {
     if (!(error instanceof StartupError)) throw error
     log(`no Kafka: ${error.message}`)
@@ -65,23 +87,34 @@ const startBroker = async ({ directory, log, releases }: Start): Promise<readonl
   }
 }
 
-const startService = async (start: Start, brokers: readonly string[] | undefined): Promise<RunningService> => {
+const startService = async (start: Start, broker: Broker | undefined): Promise<RunningService> => {
   start.log('starting the service')
   const dataDir = join(start.directory, 'service')
-  const kafkaSettings = brokers === undefined ? {} : { KAFKA_BROKERS: brokers.join(',') }
-  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, RATE_LIMITS: NO_LIMITS, ...kafkaSettings }
+  const kafkaSettings = broker && { KAFKA_BROKERS: broker.brokers.join(',') }
+  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, RATE_LIMITS: NO_LIMITS, ...kafkaSettings, ...start.serviceEnv }
   const child = startNode(['--import', TELEMETRY, SERVICE], env)
   start.releases.push(() => stopProcess(child.process))
   await child.ready
   const addresses = await readAddresses(dataDir)
   if (addresses === undefined) throw new Error('The service is ready and has no addresses.')
-  return { addresses, dataDir, publishes: brokers !== undefined }
+  return { addresses, dataDir, publishes: broker !== undefined, ...(broker && { kafkaPid: broker.pid }) }
 }
 
 const startBareExpress = async ({ releases }: Start, { addresses }: RunningService): Promise<string> => {
   const child = startNode([BARE_EXPRESS, '--issuer', addresses.issuer], { DATABASE_URL: addresses.postgres })
   releases.push(() => stopProcess(child.process))
   return (await child.ready) ?? ''
+}
+
+const startEmmett = async ({ releases }: Start, { addresses }: RunningService): Promise<Emmett> => {
+  const client = new Client({ connectionString: addresses.postgres })
+  await client.connect()
+  await client.query(`create database ${EMMETT_DATABASE}`).finally(() => client.end())
+  const url = new URL(addresses.postgres)
+  url.pathname = `/${EMMETT_DATABASE}`
+  const child = startNode([EMMETT_EXPRESS], { DATABASE_URL: url.href })
+  releases.push(() => stopProcess(child.process))
+  return { address: (await child.ready) ?? '', databaseUrl: url.href }
 }
 
 const startStores = async ({ directory, log, releases }: Start): Promise<StoreAddresses> => {
@@ -93,7 +126,7 @@ const startStores = async ({ directory, log, releases }: Start): Promise<StoreAd
   return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
 }
 
-export const createHarness = async (log: (line: string) => void): Promise<Harness> => {
+export const createHarness = async (log: (line: string) => void, options: HarnessOptions = {}): Promise<Harness> => {
   const directory = await mkdtemp(join(tmpdir(), 'ledger-bench-'))
   const releases: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
   const starting = new Set<Promise<unknown>>()
@@ -103,7 +136,7 @@ export const createHarness = async (log: (line: string) => void): Promise<Harnes
       starting.add(started)
       return started
     })
-  const start: Start = { directory, log, releases }
+  const start: Start = { directory, log, releases, ...options }
   const kafka = once(() => startBroker(start))
   const service = once(async () => startService(start, await kafka()))
   return {
@@ -111,8 +144,9 @@ export const createHarness = async (log: (line: string) => void): Promise<Harnes
     file: name => join(directory, name),
     service,
     bareExpress: once(async () => startBareExpress(start, await service())),
+    emmett: once(async () => startEmmett(start, await service())),
     stores: once(() => startStores(start)),
-    kafka,
+    kafka: async () => (await kafka())?.brokers,
     stop: memo(async () => {
       await Promise.allSettled(starting)
       for (const release of releases.toReversed()) await release().catch((error: unknown) => log(String(error)))

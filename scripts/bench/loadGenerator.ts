@@ -14,6 +14,8 @@ export type Load = {
   readonly next: (connection: number) => string | undefined
   /** The expected status. Any other one ends the run, since a benchmark of failing requests measures nothing. */
   readonly status: number
+  /** Called with the body of each expected response. An error that it throws ends the run. */
+  readonly onBody?: (connection: number, body: string) => void
 }
 
 const HEAD_END = '\r\n\r\n'
@@ -28,41 +30,56 @@ export const requestOf = (method: string, path: string, headers: readonly string
 }
 
 /** Runs until the time is over or no connection has another request. Throws on the first unexpected response. */
-export const load = async ({ base, connections, seconds, next, status }: Load): Promise<Sample> => {
-  const { hostname, port } = new URL(base)
+export const load = async (wanted: Load): Promise<Sample> => {
+  const { hostname, port } = new URL(wanted.base)
   const latenciesMs: number[] = []
-  const sockets = await Promise.all(Array.from({ length: connections }, () => open(hostname, Number(port))))
+  const sockets = await Promise.all(Array.from({ length: wanted.connections }, () => open(hostname, Number(port))))
   const begun = performance.now()
-  const end = begun + seconds * 1000
-  const lane = (socket: Socket, connection: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      let sentAt = 0
-      let answer = ''
-      const send = (): void => {
-        const request = performance.now() < end ? next(connection) : undefined
-        if (request === undefined) return resolve()
-        sentAt = performance.now()
-        socket.write(request)
-      }
-      socket.on('data', (chunk: string) => {
-        answer += chunk
-        if (!isWhole(answer)) return
-        if (Number(answer.slice(STATUS_AT, STATUS_AT + 3)) !== status) return reject(new Error(`Unexpected: ${answer}`))
-        latenciesMs.push(performance.now() - sentAt)
-        answer = ''
-        send()
-      })
-      socket.on('error', reject)
-      socket.on('close', () => reject(new Error('The server closed a connection.')))
-      send()
-    })
+  const end = begun + wanted.seconds * 1000
   try {
-    await Promise.all(sockets.map(lane))
+    await Promise.all(sockets.map((socket, connection) => lane(wanted, { socket, connection, end, latenciesMs })))
     return { count: latenciesMs.length, seconds: (performance.now() - begun) / 1000, latenciesMs }
   } finally {
     for (const socket of sockets) socket.destroy()
   }
 }
+
+type Lane = {
+  readonly socket: Socket
+  readonly connection: number
+  /** On the clock of `performance.now()`. */
+  readonly end: number
+  readonly latenciesMs: number[]
+}
+
+/** The requests of one connection, each sent when the one before it was answered. */
+const lane = ({ next, status, onBody }: Load, { socket, connection, end, latenciesMs }: Lane): Promise<void> =>
+  new Promise((resolve, reject) => {
+    let sentAt = 0
+    let answer = ''
+    const send = (): void => {
+      const request = performance.now() < end ? next(connection) : undefined
+      if (request === undefined) return resolve()
+      sentAt = performance.now()
+      socket.write(request)
+    }
+    socket.on('data', (chunk: string) => {
+      answer += chunk
+      if (!isWhole(answer)) return
+      latenciesMs.push(performance.now() - sentAt)
+      try {
+        if (Number(answer.slice(STATUS_AT, STATUS_AT + 3)) !== status) throw new Error(`Unexpected: ${answer}`)
+        onBody?.(connection, answer.slice(answer.indexOf(HEAD_END) + HEAD_END.length))
+        answer = ''
+        send()
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error(String(error)))
+      }
+    })
+    socket.on('error', reject)
+    socket.on('close', () => reject(new Error('The server closed a connection.')))
+    send()
+  })
 
 // In latin1 one character is one byte, so that lengths can be compared without decoding.
 const open = (host: string, port: number): Promise<Socket> =>

@@ -1,29 +1,43 @@
 /** `npm run bench`: compares the service with minimal reference implementations on the same machine, in one run. */
 
 import { mkdir, writeFile } from 'node:fs/promises'
-import { availableParallelism, cpus, release } from 'node:os'
+import { availableParallelism, cpus, loadavg, release } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import { Command, InvalidArgumentError } from 'commander'
+import { Argument, Command, InvalidArgumentError } from 'commander'
+import { WrongAnswers } from './answers.ts'
 import { appends } from './appends.ts'
+import { type Chart, svgOf } from './chart.ts'
 import { cold } from './cold.ts'
-import type { Measure, Row } from './measure.ts'
+import { createHarness, type Harness } from './harness.ts'
+import type { Measure, Result, Size } from './measure.ts'
 import { payments } from './payments.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
-import { createHarness } from './harness.ts'
 import { tableOf } from './table.ts'
 
 const MEASURES: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish]
-const SECONDS = 6
-const PAYMENTS = 20_000
+const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
+const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000 }
+const QUICK: Size = { seconds: 2, rounds: 2, payments: 1_000, paymentsToRead: 200 }
+const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json' } as const
+const INTERRUPTED = 130
 
-type Options = { only?: string[]; seconds: number; payments: number; json: string }
+type Options = Partial<Pick<Size, 'seconds' | 'rounds' | 'payments'>> & {
+  readonly only?: readonly string[]
+  readonly json?: string
+}
 
 const positive = (text: string): number => {
   const number = Number(text)
   if (Number.isFinite(number) && number > 0) return number
   throw new InvalidArgumentError('A number above zero.')
+}
+
+const positiveInteger = (text: string): number => {
+  const number = positive(text)
+  if (Number.isInteger(number)) return number
+  throw new InvalidArgumentError('An integer above zero.')
 }
 
 const named = (text: string): string[] => {
@@ -35,55 +49,91 @@ const named = (text: string): string[] => {
 
 const described = MEASURES.map(({ name, description: what }) => `  ${name.padEnd(9)} ${what}`).join('\n')
 
-const options = (): Options =>
-  new Command('bench')
-    .description('Measures the service against references on the same machine, side by side, and prints one table.')
-    .option('--only <names>', 'some of the measures, separated by commas', named)
-    .option('--seconds <seconds>', 'for each side of a comparison', positive, SECONDS)
-    .option('--payments <count>', 'how long a log "rebuild" and "publish" go through', positive, PAYMENTS)
-    .option('--json <file>', 'where the figures go beside the table', '.data/bench.json')
-    .addHelpText(
-      'after',
-      `\nMeasures:\n${described}\n\nGoals are ratios, since machines differ. Exit code 1: a goal was missed.`,
-    )
-    .parse()
-    .opts<Options>()
+const started: Harness[] = []
+const begun = performance.now()
+const log = (line: string): void => {
+  process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(0).padStart(4)} s  ${line}\n`)
+}
+const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 const machine = () => ({
   cpu: cpus()[0]?.model ?? 'unknown',
   cores: availableParallelism(),
   system: `${process.platform} ${release()}`,
   node: process.version,
+  /** Before the measurements: above zero, other programs were running. */
+  loadAverage: loadavg(),
 })
 
-const save = async (file: string, report: object): Promise<void> => {
+/** Writes the JSON file, and the charts beside it as `<name of the JSON file>-<name of the chart>.svg`. */
+const save = async (file: string, report: object, charts: readonly Chart[]): Promise<void> => {
   const path = resolve(file)
   await mkdir(dirname(path), { recursive: true })
-  await writeFile(path, `${JSON.stringify(report, null, 2)}\n`)
+  await writeFile(path, `${JSON.stringify({ ...report, charts }, null, 2)}\n`)
+  for (const chart of charts) await writeFile(`${path.replace(/\.json$/, '')}-${chart.name}.svg`, svgOf(chart))
 }
 
-const main = async ({ only, seconds, payments, json }: Options): Promise<void> => {
-  const begun = performance.now()
-  const log = (line: string): void => {
-    process.stderr.write(`${((performance.now() - begun) / 1000).toFixed(0).padStart(4)} s  ${line}\n`)
-  }
-  const harness = await createHarness(log)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => {
-      log('ending what was started')
-      void harness.stop().finally(() => process.exit(130))
-    })
-  const rows: Row[] = []
+const runMeasures = async (harness: Harness, measures: readonly Measure[], size: Size): Promise<Result[]> => {
+  const results: Result[] = []
   try {
-    for (const measure of MEASURES)
-      if (only === undefined || only.includes(measure.name))
-        rows.push(...(await measure.run(harness, { seconds, payments })))
+    for (const measure of measures) results.push(await measure.run(harness, size))
   } finally {
     await harness.stop()
   }
-  process.stdout.write(`${tableOf(rows)}\n`)
-  await save(json, { at: new Date().toISOString(), machine: machine(), seconds, payments, rows })
+  return results
+}
+
+const compare = async (form: 'full' | 'quick', { only, json, ...size }: Options): Promise<void> => {
+  const isQuick = form === 'quick'
+  const whole: Size = { ...(isQuick ? QUICK : FULL), ...size }
+  const measures = (isQuick ? MEASURES_OF_QUICK : MEASURES).filter(({ name }) => only?.includes(name) ?? true)
+  const before = machine()
+  const harness = await createHarness(log, { withKafka: !isQuick })
+  started.push(harness)
+  const results = await runMeasures(harness, measures, whole)
+  const rows = results.flatMap(result => result.rows)
+  print(tableOf(rows))
+  const details = Object.assign({}, ...results.map(result => result.details)) as object
+  const report = { at: new Date().toISOString(), machine: before, size: whole, rows, ...details }
+  await save(
+    json ?? FILES[form],
+    report,
+    results.flatMap(({ charts }) => charts ?? []),
+  )
   process.exitCode = rows.every(({ met }) => met !== false) ? 0 : 1
 }
 
-await main(options())
+const main = async (form: 'full' | 'quick', options: Options): Promise<void> => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      log('ending the processes that were started')
+      void Promise.all(started.map(harness => harness.stop())).finally(() => process.exit(INTERRUPTED))
+    })
+  try {
+    await compare(form, options)
+  } catch (error) {
+    if (!(error instanceof WrongAnswers)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 2
+  }
+}
+
+await new Command('bench')
+  .description('Measures the service against references on the same machine, side by side, and prints one table.')
+  .addArgument(
+    new Argument('[form]', 'quick: payments and one read, in a minute, without Kafka')
+      .choices(['full', 'quick'])
+      .default('full'),
+  )
+  .option('--only <names>', 'some of the measures, separated by commas', named)
+  .option('--seconds <seconds>', `for each side of a comparison, over all rounds (${FULL.seconds})`, positive)
+  .option('--rounds <count>', `how often the sides alternate (${FULL.rounds})`, positiveInteger)
+  .option('--payments <count>', `how long a log "rebuild" and "publish" go through (${FULL.payments})`, positiveInteger)
+  .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
+  .addHelpText(
+    'after',
+    `\nMeasures:\n${described}\n\nGoals are ratios where machines differ. Exit code 1: a goal was missed; 2: answers were ` +
+      'wrong, and nothing is reported.',
+  )
+  .action(main)
+  .parseAsync()

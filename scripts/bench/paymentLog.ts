@@ -110,8 +110,12 @@ const send = async (store: EventStore, appends: readonly Append[]): Promise<void
   )
 }
 
-/** The number of events, in total and of the projected categories. */
-export type History = { readonly events: number; readonly projected: number }
+export type History = {
+  /** The number of events, in total and of the projected categories. */
+  readonly events: number
+  readonly projected: number
+  readonly payments: number
+}
 
 const histories = new WeakMap<Harness, Promise<History>>()
 
@@ -123,7 +127,11 @@ const write = async (harness: Harness, payments: number): Promise<History> => {
   harness.log(`appending ${appends.length} times`)
   await send(store, appends).finally(() => store.close())
   const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
-  return { events: count(appends), projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))) }
+  return {
+    events: count(appends),
+    projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))),
+    payments: Math.ceil(payments / PARTS_PER_INVOICE) * PARTS_PER_INVOICE,
+  }
 }
 
 /** Fills the event store of the harness once; later calls return the same history. */

@@ -1,17 +1,18 @@
 import { journals, projections } from '../../projections/index.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
+import { WrongAnswers } from './answers.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { noDeadLetters, openTables, runUntilCaughtUp } from './feedRuns.ts'
+import type { StoreAddresses } from './harness.ts'
 import { historyOn } from './paymentLog.ts'
 import { type Measure, rowOf } from './measure.ts'
 
 /** Benchmark: a rebuild of the read models against COPY of the same rows. */
 
-const ROUNDS = 2
 const AGAINST_COPY = { atLeast: 0.25 }
-const ABSOLUTE_PER_SECOND = 20_000
+const EVENTS_PER_SECOND = { atLeast: 30_000 }
 
 const TABLES = [...Object.values(projections), ...Object.values(journals)].map(({ name }) => name)
 
@@ -37,35 +38,62 @@ const copyAll = async ({ sql }: Database, direction: 'to' | 'from', files: Map<s
   return (performance.now() - begun) / 1000
 }
 
-const run: Measure['run'] = async (harness, { payments }) => {
+/** The number of rows of each table and a checksum of their contents, which does not depend on their order. */
+export const contentsOf = async ({ sql }: Database): Promise<Map<string, string>> => {
+  const contents = new Map<string, string>()
+  for (const table of TABLES) {
+    const text = `select count(*) || ' rows, checksum ' || coalesce(sum(hashtextextended(t::text, 0)), 0) as contents from ${table} t`
+    const [row] = await sql<{ contents: string }>(text)
+    contents.set(table, row?.contents ?? '')
+  }
+  return contents
+}
+
+/** Throws if the tables of the two sides differ, or if they do not hold the payments of the log. */
+export const checkContents = (copied: Map<string, string>, rebuilt: Map<string, string>, payments: number): void => {
+  const expected = `${payments} rows`
+  const differences = TABLES.filter(table => copied.get(table) !== rebuilt.get(table)).map(
+    table => `${table} has ${copied.get(table)} when it is copied and ${rebuilt.get(table)} when it is rebuilt.`,
+  )
+  const found = rebuilt.get(projections.payments.name) ?? ''
+  if (!found.startsWith(expected)) differences.push(`The log has ${payments} payments, the read model ${found}.`)
+  if (differences.length > 0) throw new WrongAnswers(differences)
+}
+
+type Seconds = { readonly ours: number; readonly copy: number }
+
+const roundOf = async (addresses: StoreAddresses, database: Database, payments: number): Promise<Seconds> => {
+  const files = await filesOf(database)
+  await empty(database)
+  const ours = await runUntilCaughtUp(addresses, database, feedsOf(database))
+  const rebuilt = await contentsOf(database)
+  await copyAll(database, 'to', files)
+  await empty(database)
+  const copy = await copyAll(database, 'from', files)
+  checkContents(await contentsOf(database), rebuilt, payments)
+  return { ours, copy }
+}
+
+const run: Measure['run'] = async (harness, size) => {
   const addresses = await harness.stores()
-  const { projected } = await historyOn(harness, payments)
+  const { projected, payments } = await historyOn(harness, size.payments)
   const database = await openTables(addresses)
   try {
-    let ours = 0
-    let copied = 0
-    const files = await filesOf(database)
-    for (let round = 1; round <= ROUNDS; round++) {
-      harness.log(`rebuild ${round} of ${ROUNDS}`)
-      await empty(database)
-      ours += await runUntilCaughtUp(addresses, database, feedsOf(database))
-      await copyAll(database, 'to', files)
-      await empty(database)
-      copied += await copyAll(database, 'from', files)
+    const rounds: Seconds[] = []
+    while (rounds.length < size.rounds) {
+      harness.log(`rebuild ${rounds.length + 1} of ${size.rounds}`)
+      rounds.push(await roundOf(addresses, database, payments))
     }
-    const rate = (ROUNDS * projected) / ours
+    const ours = rounds.map(round => projected / round.ours)
     const measure = `projection rebuild, ${projected} events`
     const note = `orders, invoices, payments and facts from position zero, against COPY of the same rows from files of the server`
-    return [
-      rowOf({ measure, ours: rate, reference: (ROUNDS * projected) / copied, unit: '/s', goal: AGAINST_COPY, note }),
-      rowOf({
-        measure: 'projection rebuild, absolute',
-        ours: rate,
-        reference: ABSOLUTE_PER_SECOND,
-        unit: '/s',
-        goal: { atLeast: 1 },
-      }),
-    ]
+    const reference = rounds.map(round => projected / round.copy)
+    return {
+      rows: [
+        rowOf({ measure, ours, reference, unit: '/s', goal: AGAINST_COPY, note }),
+        rowOf({ measure: 'projection rebuild, absolute', ours, unit: '/s', goal: EVENTS_PER_SECOND }),
+      ],
+    }
   } finally {
     await database.close()
   }

@@ -1,27 +1,33 @@
 import type { Goal, Row } from './measure.ts'
+import type { Spread } from './statistics.ts'
 
 /** The printed table of the benchmarks. */
 
 const COLUMNS = ['measure', 'ours', 'reference', 'ratio', 'goal', 'met?'] as const
+const NOTHING = '–'
+const RATIO_DIGITS = 2
 
-const figure = (value: number, unit: string): string =>
-  `${value.toLocaleString('en-US', { maximumFractionDigits: value < 100 ? 1 : 0 })} ${unit}`
+const figure = (value: number): string =>
+  value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 })
 
-const goalText = (goal: Goal | undefined): string => {
-  if (goal === undefined) return '–'
-  return 'atLeast' in goal ? `≥ ${goal.atLeast}` : `≤ ${goal.atMost}`
+const withRange = ({ median, min, max, rounds }: Spread, text: (value: number) => string, unit = ''): string =>
+  rounds.length > 1 ? `${text(median)}${unit} (${text(min)}–${text(max)})` : `${text(median)}${unit}`
+
+const goalText = (goal: Goal | undefined, unit: string): string => {
+  if (goal === undefined) return NOTHING
+  return 'atLeast' in goal ? `≥ ${figure(goal.atLeast)}${unit}` : `≤ ${figure(goal.atMost)}${unit}`
 }
 
 const cellsOf = ({ measure, ours, reference, unit, ratio, goal, met }: Row): string[] => [
   measure,
-  figure(ours, unit),
-  figure(reference, unit),
-  ratio.toFixed(2),
-  goalText(goal),
-  met === undefined ? '–' : met ? 'yes' : 'NO',
+  withRange(ours, figure, ` ${unit}`),
+  reference ? withRange(reference, figure, ` ${unit}`) : NOTHING,
+  ratio ? withRange(ratio, value => value.toFixed(RATIO_DIGITS)) : NOTHING,
+  goalText(goal, ratio ? '' : ` ${unit}`),
+  met === undefined ? NOTHING : met ? 'yes' : 'NO',
 ]
 
-/** The table, followed by an explanation of each row. */
+/** The table with medians and their ranges, followed by an explanation of each row. */
 export const tableOf = (rows: readonly Row[]): string => {
   const cells = [[...COLUMNS], ...rows.map(cellsOf)]
   const widths = COLUMNS.map((_, column) => Math.max(...cells.map(line => line[column]?.length ?? 0)))

@@ -1,0 +1,112 @@
+import { readdir, readFile } from 'node:fs/promises'
+import type { Addresses } from '../../src/addressesFile.ts'
+
+/** The CPU time of processes with their descendants, from /proc/<pid>/stat (proc(5)). */
+
+export type ProcessStat = {
+  readonly pid: number
+  readonly parent: number
+  /** User and system time of the process itself. */
+  readonly ownMs: number
+  /** That of its descendants that have ended and were waited for. */
+  readonly endedChildrenMs: number
+}
+
+/** The unit of the times in /proc: Linux reports hundredths of a second on every architecture that Node runs on. */
+const MS_PER_TICK = 10
+/** The positions of ppid, utime, stime, cutime and cstime after the name of the program. */
+const [PARENT, USER, SYSTEM, CHILDREN_USER, CHILDREN_SYSTEM] = [1, 11, 12, 13, 14] as const
+
+export const statOf = (text: string): ProcessStat => {
+  // The name stands in parentheses and may contain spaces and parentheses.
+  const fields = text
+    .slice(text.lastIndexOf(')') + 1)
+    .trim()
+    .split(' ')
+    .map(Number)
+  const ticks = (...places: readonly number[]): number =>
+    places.reduce((sum, place) => sum + (fields[place] ?? Number.NaN), 0)
+  return {
+    pid: Number.parseInt(text, 10),
+    parent: ticks(PARENT),
+    ownMs: MS_PER_TICK * ticks(USER, SYSTEM),
+    endedChildrenMs: MS_PER_TICK * ticks(CHILDREN_USER, CHILDREN_SYSTEM),
+  }
+}
+
+/** The processes whose time is counted together: `root` and its descendants, without those below `without`. */
+export type ProcessGroup = { readonly root: number; readonly without?: readonly number[]; readonly alone?: boolean }
+
+/** The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it. */
+export const cpuMsOf = (stats: readonly ProcessStat[], { root, without = [], alone = false }: ProcessGroup): number => {
+  const children = Map.groupBy(stats, ({ parent }) => parent)
+  const sum = (stat: ProcessStat): number =>
+    (children.get(stat.pid) ?? [])
+      .filter(({ pid }) => !without.includes(pid))
+      .reduce((total, child) => total + sum(child), stat.ownMs + stat.endedChildrenMs)
+  const found = stats.find(({ pid }) => pid === root)
+  if (found === undefined) return Number.NaN
+  return alone ? found.ownMs : sum(found)
+}
+
+/** All processes; undefined on a system without /proc. */
+export const readStats = async (proc = '/proc'): Promise<ProcessStat[] | undefined> => {
+  const entries = await readdir(proc).catch(() => undefined)
+  const pids = entries?.filter(name => /^\d+$/.test(name)) ?? []
+  // A process may end between the two reads.
+  const texts = await Promise.all(pids.map(pid => readFile(`${proc}/${pid}/stat`, 'utf8').catch(() => '')))
+  const stats = texts.filter(text => text !== '').map(statOf)
+  return stats.length > 0 ? stats : undefined
+}
+
+export const PROCESSES = ['service', 'event store', 'Postgres', 'Kafka', 'load generator'] as const
+export type ProcessName = (typeof PROCESSES)[number]
+/** Milliseconds of CPU. */
+export type Cpu = Readonly<Partial<Record<ProcessName, number>>>
+
+/** The service without its embedded dependencies, which are children of its process. */
+export const processGroups = (
+  pids: Addresses['pids'],
+  kafka: number | undefined,
+): Partial<Record<ProcessName, ProcessGroup>> => {
+  const { service, eventstore, postgres } = pids
+  const embedded = [eventstore, postgres].filter(pid => pid !== undefined)
+  return {
+    ...(service !== undefined && { service: { root: service, without: embedded } }),
+    ...(eventstore !== undefined && { 'event store': { root: eventstore } }),
+    ...(postgres !== undefined && { Postgres: { root: postgres } }),
+    ...(kafka !== undefined && { Kafka: { root: kafka } }),
+    'load generator': { root: process.pid, alone: true },
+  }
+}
+
+export type CpuMeter = () => Promise<Cpu>
+
+/** The CPU time of each process so far; undefined, after logging the reason, on a system without /proc. */
+export const openCpuMeter = async (
+  groups: Partial<Record<ProcessName, ProcessGroup>>,
+  log: (line: string) => void,
+  proc?: string,
+): Promise<CpuMeter | undefined> => {
+  if ((await readStats(proc)) === undefined) {
+    log('No CPU rows: this system has no /proc, from which the times of other processes are read.')
+    return undefined
+  }
+  return async () => {
+    const stats = (await readStats(proc)) ?? []
+    const named = PROCESSES.flatMap(name => {
+      const group = groups[name]
+      return group === undefined ? [] : [[name, cpuMsOf(stats, group)] as const]
+    })
+    return Object.fromEntries(named)
+  }
+}
+
+/** The CPU time of each process between two readings, for each of `count` operations. */
+export const cpuPerOperation = (before: Cpu, after: Cpu, count: number): Cpu =>
+  Object.fromEntries(
+    PROCESSES.flatMap(name => {
+      const [from, to] = [before[name], after[name]]
+      return from === undefined || to === undefined ? [] : [[name, (to - from) / count] as const]
+    }),
+  )
