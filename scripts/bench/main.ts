@@ -11,6 +11,7 @@ import { cold } from './cold.ts'
 import { createHarness, type Harness } from './harness.ts'
 import type { Measure, Result, Size } from './measure.ts'
 import { payments } from './payments.ts'
+import { profilePayments } from './profile.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
@@ -20,12 +21,13 @@ const MEASURES: readonly Measure[] = [payments, reads, appends, cold, rebuild, p
 const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
 const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000 }
 const QUICK: Size = { seconds: 2, rounds: 2, payments: 1_000, paymentsToRead: 200 }
-const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json' } as const
+const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json', profiles: '.data/profiles' } as const
 const INTERRUPTED = 130
 
 type Options = Partial<Pick<Size, 'seconds' | 'rounds' | 'payments'>> & {
   readonly only?: readonly string[]
   readonly json?: string
+  readonly profile?: boolean
 }
 
 const positive = (text: string): number => {
@@ -103,14 +105,17 @@ const compare = async (form: 'full' | 'quick', { only, json, ...size }: Options)
   process.exitCode = rows.every(({ met }) => met !== false) ? 0 : 1
 }
 
-const main = async (form: 'full' | 'quick', options: Options): Promise<void> => {
+const main = async (form: 'full' | 'quick', { profile = false, ...options }: Options): Promise<void> => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       log('ending the processes that were started')
       void Promise.all(started.map(harness => harness.stop())).finally(() => process.exit(INTERRUPTED))
     })
+  const seconds = options.seconds ?? FULL.seconds
+  const onStart = (harness: Harness): void => void started.push(harness)
   try {
-    await compare(form, options)
+    if (profile) await profilePayments({ directory: resolve(FILES.profiles), seconds, log, print, onStart })
+    else await compare(form, options)
   } catch (error) {
     if (!(error instanceof WrongAnswers)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -129,6 +134,7 @@ await new Command('bench')
   .option('--seconds <seconds>', `for each side of a comparison, over all rounds (${FULL.seconds})`, positive)
   .option('--rounds <count>', `how often the sides alternate (${FULL.rounds})`, positiveInteger)
   .option('--payments <count>', `how long a log "rebuild" and "publish" go through (${FULL.payments})`, positiveInteger)
+  .option('--profile', `CPU profiles of the service's processes at 1 and 64 connections, into ${FILES.profiles}`)
   .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
   .addHelpText(
     'after',

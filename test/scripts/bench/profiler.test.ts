@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { enterPhase } from '../../../scripts/bench/profile.ts'
+import { PROFILE_SUFFIX, PROFILES_VARIABLE, THREAD_SUFFIX } from '../../../scripts/bench/profileFiles.ts'
+import { type CpuProfile, summaryOf } from '../../../scripts/bench/profileSummary.ts'
+import { temporaryDirectory } from '../../support/service.ts'
+
+const PROFILER = new URL('../../../scripts/bench/profiler.ts', import.meta.url).href
+
+/** A program with a worker thread, both of which are busy in a function of their own. */
+const PROGRAM = `
+import { writeSync } from 'node:fs'
+import { isMainThread, Worker } from 'node:worker_threads'
+if (isMainThread) new Worker(new URL(import.meta.url))
+const busyInMain = () => { for (const end = performance.now() + 5; performance.now() < end;); }
+const busyInWorker = () => { for (const end = performance.now() + 5; performance.now() < end;); }
+const report = isMainThread ? 'main' : 'worker'
+setInterval(() => {
+  if (isMainThread) busyInMain()
+  else busyInWorker()
+  writeSync(1, report + '\\n')
+}, 10)
+`
+
+/** Of each thread in each phase: more than one sampling interval. */
+const TIMES_BUSY = 5
+const tick = (): Promise<void> => new Promise(setImmediate)
+
+describe('the profiler in a process of the service', () => {
+  let child: ChildProcess
+  afterEach(async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  })
+
+  it('writes a profile of each thread and phase, of that phase alone', async () => {
+    const directory = await temporaryDirectory()
+    const program = join(directory, 'program.mjs')
+    await writeFile(program, PROGRAM)
+    const env = { ...process.env, NODE_OPTIONS: `--import ${PROFILER}`, [PROFILES_VARIABLE]: directory }
+    const busy = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    child = busy
+    const times = { main: 0, worker: 0 }
+    createInterface({ input: busy.stdout }).on('line', line => {
+      if (line === 'main' || line === 'worker') times[line] += 1
+    })
+    const filesThatEnd = async (end: string) => (await readdir(directory)).filter(name => name.endsWith(end))
+    while ((await filesThatEnd(THREAD_SUFFIX)).length < 2) await tick()
+
+    const functionsBusyIn = async (phase: string): Promise<string[]> => {
+      await enterPhase(directory, phase)
+      const before = { ...times }
+      while (Math.min(times.main - before.main, times.worker - before.worker) < TIMES_BUSY) await tick()
+      await enterPhase(directory, '')
+      const names = (await filesThatEnd(PROFILE_SUFFIX)).filter(name => name.startsWith(`${phase}-`))
+      const texts = await Promise.all(names.map(name => readFile(join(directory, name), 'utf8')))
+      const summaries = texts.map(text =>
+        summaryOf(JSON.parse(text) as CpuProfile, new URL(`file://${directory}/`).href),
+      )
+      return summaries.flatMap(({ functions }) =>
+        functions.map(({ name }) => /^busyIn\w+/.exec(name)?.[0] ?? '').filter(name => name !== ''),
+      )
+    }
+    expect((await functionsBusyIn('first')).toSorted()).to.deep.equal(['busyInMain', 'busyInWorker'])
+    expect((await functionsBusyIn('second')).toSorted()).to.deep.equal(['busyInMain', 'busyInWorker'])
+    expect(await filesThatEnd(PROFILE_SUFFIX)).to.have.length(4)
+  })
+})
