@@ -16,6 +16,8 @@ const DRAWN = [
 ]
 const AWAY_MAX_MS = 3_000
 const CRASH_MAX_MS = 2_000
+const ELECTION_MIN_MS = 1_500
+const ELECTION_MORE_MS = 2_000
 const STOP_MIN_MS = 1_000
 const STOP_MAX_MS = 4_500
 const STOPPED_SESSION_MAX_MS = 1_500
@@ -38,7 +40,7 @@ const hasBegun =
 const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
   leastMs + random.next() * (mostMs - leastMs)
 
-const STRIKES = ['outage', 'crash', 'stop'] as const
+const STRIKES = ['outage', 'crash', 'stop', 'election'] as const
 type Strike = (typeof STRIKES)[number]
 
 /** Strikes the process as soon as one part of a command is durable, and before it sends the next one. */
@@ -61,6 +63,13 @@ const outageBetweenAppends = betweenAppends('outage', context =>
 const crashBetweenAppends = betweenAppends('crash', ({ service, random }, machine) =>
   service.crash(service.placeOf(machine), random.next() * CRASH_MAX_MS),
 )
+
+/** The next append of the command is decided and not yet readable, and others at its stream are refused until it is. */
+const electionBetweenAppends = betweenAppends('election', ({ service, random }) => {
+  const forMs = ELECTION_MIN_MS + random.next() * ELECTION_MORE_MS
+  service.log.changeLeader(forMs)
+  service.trouble(forMs)
+})
 
 /** Others carry the command out meanwhile: a retry, a twin, or the process that takes over. */
 const stopBetweenAppends = betweenAppends('stop', (context, machine) => {
@@ -88,6 +97,9 @@ const refusedRow: Fault = context => {
 
 /** How many statements of the sifting are sent before the process is stopped. */
 const SIFTED_MAX = 8
+/** Where the process is stopped: when anybody parks anything, or else when the sifting one parks, or at some statement. */
+const ANY_PARKING_CHANCE = 0.15
+const AT_PARKING_CHANCE = 0.75
 const SLEEP_MIN_MS = 2_400
 const SLEEP_MAX_MS = 4_000
 const SESSION_MAX_MS = 300
@@ -113,15 +125,17 @@ const stoppedWithPoison: Fault = context => {
     })
   }
   const isParking = (text: string): boolean => text.startsWith('insert into parked_facts')
-  if (random.chance(0.5)) {
+  if (random.chance(ANY_PARKING_CHANCE)) {
     onStatement(service, isParking, strike)
     return true
   }
+  const isAtParking = random.chance(AT_PARKING_CHANCE)
   let left = random.integer(1, SIFTED_MAX)
+  const isAt = (text: string): boolean => (isAtParking ? isParking(text) : (left -= 1) === 0)
   onStatement(
     service,
     text => text === 'savepoint apart',
-    sifting => onStatement(service, (_, machine) => machine === sifting && (left -= 1) === 0, strike),
+    sifting => onStatement(service, (text, machine) => machine === sifting && isAt(text), strike),
   )
   return true
 }
@@ -170,8 +184,9 @@ export const timedFaults: Weighted = {
   'outage between appends': [7, outageBetweenAppends],
   'crash between appends': [7, crashBetweenAppends],
   'stop between appends': [7, stopBetweenAppends],
+  'election between appends': [7, electionBetweenAppends],
   'refused row': [10, refusedRow],
-  'stopped with poison': [6, stoppedWithPoison],
+  'stopped with poison': [9, stoppedWithPoison],
   'export handed over': [4, exportHandedOver],
 }
 
