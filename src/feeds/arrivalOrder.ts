@@ -6,8 +6,9 @@ import type { ReadModel } from './readModel.ts'
  * The order in which facts became visible, which GET /events follows: a reader continues from a position in that order,
  * and misses no fact that becomes visible later.
  *
- *   in order   the projector wrote the fact when it came to its position: the arrival is that position
- *   late       the key was parked: the arrival is after every fact that was visible when the fact was replayed
+ *   in order   the projector wrote the fact with the others of its batch: its arrival is its position
+ *   late       the fact was parked: its arrival is the last position that was visible when it was replayed, and it is read
+ *              after the facts that arrived there before
  *
  * Arrivals are written while the row of the checkpoint is locked, so that they become visible in their order.
  */
@@ -17,8 +18,8 @@ const MOVE_HEAD = `
   on conflict (id) do update set position = excluded.position where facts_head.position < excluded.position`
 
 /**
- * The arrival is after the checkpoint and after the position that readers had before the table was last rebuilt, and never
- * decreases from one late fact to the next. A late fact that is replayed again gets a new arrival.
+ * The arrival is the checkpoint, or the position that readers can have reached before the table was last rebuilt, or the
+ * arrival of an earlier late fact, whichever is the latest. A late fact that is replayed again gets a new arrival.
  */
 const ARRIVE_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)

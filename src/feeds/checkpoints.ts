@@ -32,8 +32,8 @@ export const acquireCheckpoint = async (sql: Sql, name: string, epoch: bigint): 
 }
 
 /**
- * Part of the transaction whose work it records. Throws Replaced in an old epoch, which undoes that work. A checkpoint never
- * moves back, so that `start` only tests the epoch.
+ * Runs in the transaction whose work it records. Throws Replaced in an old epoch, which undoes that work. A checkpoint never
+ * moves back, so `start` only tests the epoch.
  */
 export const moveCheckpoint = async (
   sql: Sql,
@@ -49,7 +49,7 @@ export const moveCheckpoint = async (
   if (moved.length < names.length) throw new Replaced(names.join(', '))
 }
 
-/** Tests the epoch as a part of a transaction: throws Replaced in an old one. */
+/** Tests the epoch within a transaction: throws Replaced in an old one. */
 export const fenceCheckpoint =
   (name: string, epoch: bigint) =>
   (sql: Sql): Promise<void> =>
@@ -61,7 +61,7 @@ export const checkpointPositions = async (sql: Sql): Promise<ReadonlyMap<string,
   return new Map(rows.map(({ name, position }) => [name, position]))
 }
 
-/** The position of a checkpoint; zero before the first event. A list is as of this position of its read model. */
+/** The position of a checkpoint; zero before the first event. A list reports it as the position up to which it is current. */
 export const positionOf = async (sql: Sql, name: string): Promise<bigint> => {
   const [row] = await sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
   return row === undefined || row.position < 0n ? 0n : row.position

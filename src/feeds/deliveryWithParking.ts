@@ -4,8 +4,8 @@ import { isTransient, openParking, type Parking, serveRegularly } from './parkin
 import { createSerialQueue } from './serialQueue.ts'
 
 /**
- * Sends facts to topics, for the publisher and for each subscription. A fact that has failed ATTEMPTS_MAX times, or that
- * cannot be made from its event, is parked with the later facts of its key (parking.ts).
+ * Sends facts to topics, for the publisher and for each subscription. A fact that fails ATTEMPTS_MAX times, because the
+ * broker refuses it or because it cannot be made from its event, is parked with the later facts of its key (parking.ts).
  */
 
 const ATTEMPTS_MAX = 10
@@ -18,7 +18,7 @@ export type DeliveryDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly world: World
-  /** The fact of a parked event, as it would be sent today; undefined when it is none. Throws when it is gone. */
+  /** The fact of a parked event, as this build makes it; undefined when nothing is to be sent. Throws when the event is gone. */
   readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
   /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
@@ -31,25 +31,28 @@ export type DeliveryWithParking = {
   readonly serve: (signal: AbortSignal) => Promise<void>
 }
 
-/** `failed`: by key, the facts from the first that cannot be sent on. */
-type Sorted = { sendable: FactMessage[]; readonly failed: Map<string, Outgoing[]> }
+/**
+ * `together`: messages for one request. `oneByOne`, by key: the first fact that cannot be sent in that request, and every
+ * later one of its key.
+ */
+type Prepared = { together: FactMessage[]; readonly oneByOne: Map<string, Outgoing[]> }
 
-const sort = (facts: readonly Outgoing[]): Sorted => {
-  const sorted: Sorted = { sendable: [], failed: new Map() }
+const prepare = (facts: readonly Outgoing[]): Prepared => {
+  const prepared: Prepared = { together: [], oneByOne: new Map() }
   for (const fact of facts) {
-    const behind = sorted.failed.get(fact.key)
-    if (behind) behind.push(fact)
+    const others = prepared.oneByOne.get(fact.key)
+    if (others) others.push(fact)
     else
       try {
-        sorted.sendable.push(fact.message())
+        prepared.together.push(fact.message())
       } catch {
-        sorted.failed.set(fact.key, [fact])
+        prepared.oneByOne.set(fact.key, [fact])
       }
   }
-  return sorted
+  return prepared
 }
 
-const attemptWith =
+const publishWithRetries =
   ({ bus, world }: DeliveryDependencies) =>
   async (fact: Outgoing): Promise<Failure | undefined> => {
     for (let attempts = 1; ; attempts++) {
@@ -64,16 +67,16 @@ const attemptWith =
     }
   }
 
-/** Sends in one request all that is sendable. The keys of facts that are too large move to `failed`. */
-const sendSorted = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing[]): Promise<void> => {
-  while (sorted.sendable.length > 0) {
+/** Sends the messages in one request. All facts of a key with one that is too large move to `oneByOne`. */
+const sendTogether = async (bus: FactBus, prepared: Prepared, facts: readonly Outgoing[]): Promise<void> => {
+  while (prepared.together.length > 0) {
     try {
-      return await bus.publish(sorted.sendable)
+      return await bus.publish(prepared.together)
     } catch (error) {
       if (!(error instanceof FactTooLarge)) throw error
       // Some facts of the key may have arrived. They are sent again: delivery is at least once.
-      sorted.sendable = sorted.sendable.filter(({ key }) => key !== error.key)
-      sorted.failed.set(
+      prepared.together = prepared.together.filter(({ key }) => key !== error.key)
+      prepared.oneByOne.set(
         error.key,
         facts.filter(({ key }) => key === error.key),
       )
@@ -83,20 +86,20 @@ const sendSorted = async (bus: FactBus, sorted: Sorted, facts: readonly Outgoing
 
 const referencesOf = (facts: readonly Outgoing[]): EventReference[] => facts.map(({ message: _, ...fact }) => fact)
 
-/** Sends the facts, and returns the rows of those to park. */
+/** Sends the facts; returns the rows for those that have to be parked. */
 const sendAll = async (
   { bus }: DeliveryDependencies,
-  attempt: ReturnType<typeof attemptWith>,
+  attempt: ReturnType<typeof publishWithRetries>,
   parking: Parking,
   facts: readonly Outgoing[],
 ): Promise<ParkedEvent[]> => {
   const { flowing = [], waiting = [] } = Object.groupBy(facts, ({ key }) =>
     parking.isParked(key) ? 'waiting' : 'flowing',
   )
-  const sorted = sort(flowing)
-  await sendSorted(bus, sorted, flowing)
+  const prepared = prepare(flowing)
+  await sendTogether(bus, prepared, flowing)
   const rows = parking.rowsOf(referencesOf(waiting))
-  for (const ofKey of sorted.failed.values())
+  for (const ofKey of prepared.oneByOne.values())
     for (const [index, fact] of ofKey.entries()) {
       const failure = await attempt(fact)
       if (failure === undefined) continue
@@ -106,19 +109,19 @@ const sendAll = async (
   return rows
 }
 
-/** For one run, whose checkpoint must have been acquired before (parking.ts). */
+/** Opened once per run, after the run has acquired its checkpoint (see openParking). */
 export const openDeliveryWithParking = async (
   name: string,
   dependencies: DeliveryDependencies,
 ): Promise<DeliveryWithParking> => {
   const { database, world, find, fence } = dependencies
-  const attempt = attemptWith(dependencies)
-  const inOrder = createSerialQueue()
+  const attempt = publishWithRetries(dependencies)
+  const queue = createSerialQueue()
   const parking = await openParking({
     name,
     database,
     world,
-    queue: inOrder,
+    queue,
     fence,
     replay: async parked => {
       const fact = await find(parked)
@@ -128,7 +131,7 @@ export const openDeliveryWithParking = async (
   })
   return {
     send: (facts, commit) =>
-      inOrder(async () => {
+      queue(async () => {
         const rows = await sendAll(dependencies, attempt, parking, facts)
         await parking.parkAndMove(rows, commit)
       }),

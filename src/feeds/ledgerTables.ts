@@ -3,7 +3,7 @@ import { journals, projections } from '../../projections/index.ts'
 import type { Database, Sql } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
 
-/** Creates the missing tables of feeds, processes and requests. */
+/** Creates the missing tables of the service: the read models, and the operational tables of src/schema. */
 
 const folder = new URL('../../projections/', import.meta.url)
 

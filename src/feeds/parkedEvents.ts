@@ -3,11 +3,11 @@ import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
 
 /**
- * The table of parked events: facts that no topic took, and events that no read model and no process took. The rows survive
- * the process that inserted them. How events come to be parked and replayed is in parking.ts.
+ * The table of parked events: facts that could not be sent to a topic, and events that a read model or a process manager
+ * could not process. The rows outlive the process that inserted them. parking.ts has the rules of parking and replaying.
  */
 
-/** An event as it is known without decoding it. */
+/** The members of an event that are known without decoding it. */
 export type EventReference = {
   readonly position: bigint
   /** The id of the aggregate: the order of events is kept within a key. */
@@ -15,7 +15,7 @@ export type EventReference = {
   readonly stream: string
   readonly revision: bigint
   readonly event_id: string
-  /** The type of the stored event: an event that cannot be decoded has no other. */
+  /** The type of the stored event, not of its fact: an event that cannot be decoded has no fact. */
   readonly type: string
   readonly tenant_id: string
 }
@@ -47,7 +47,7 @@ export const referenceOf = (stored: StoredEvent): EventReference => {
   }
 }
 
-/** The failure of an event that only waits behind another one of its key. */
+/** In place of a failure, for an event that only waits behind an earlier one of its key. */
 export const WAITS_BEHIND: Failure = { reason: BEHIND_REASON, attempts: 0 }
 
 export const reasonOf = (error: unknown): string =>
@@ -86,8 +86,8 @@ export const firstParkedPositions = async (sql: Sql, delivery: string): Promise<
 }
 
 export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
-  const asked = 'select distinct key from parked_facts where delivery = $1 and requested is not null'
-  return (await sql<{ key: string }>(asked, [delivery])).map(({ key }) => key)
+  const text = 'select distinct key from parked_facts where delivery = $1 and requested is not null'
+  return (await sql<{ key: string }>(text, [delivery])).map(({ key }) => key)
 }
 
 /** The parked events of a key, in the order in which they are to be processed. */
@@ -101,13 +101,13 @@ export const release = async (sql: Sql, { delivery, position }: ParkedEvent): Pr
   await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
 }
 
-/** Notes that the event is to be left out when it is read again, by a process whose checkpoint may still be before it. */
+/** Notes that a process manager must skip the event when it reads it again: its checkpoint may still be before the event. */
 export const noteDiscarded = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing'
   await sql(text, [delivery, position])
 }
 
-/** Notes that the first event of the stream was discarded: its later events can never be written. */
+/** Notes that the first event of a stream was discarded: the stream has no row, so its later events cannot be written. */
 export const noteDiscardedBeginning = async (sql: Sql, { delivery, position, key }: ParkedEvent): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position, key) values ($1, $2, $3) on conflict do nothing'
   await sql(text, [delivery, position, key])
@@ -118,7 +118,7 @@ export const keysWithDiscardedBeginning = async (sql: Sql, delivery: string): Pr
   return new Set((await sql<{ key: string }>(text, [delivery])).map(({ key }) => key))
 }
 
-/** The positions of discarded events behind the checkpoint; the others are deleted, since they are not read again. */
+/** The positions of discarded events after the checkpoint. Earlier ones are deleted, since they are not read again. */
 export const discardedPositions = async (
   sql: Sql,
   delivery: string,
@@ -130,7 +130,7 @@ export const discardedPositions = async (
   return new Set((await sql<{ position: bigint }>(text, [delivery])).map(({ position }) => position))
 }
 
-/** The replay of a key ended at this event, which failed: it and those behind it go on waiting. */
+/** Records that the replay of a key ended at this event, which failed again: it and the later ones stay parked. */
 export const recordFailedReplay = async (
   sql: Sql,
   { delivery, key, position }: ParkedEvent,
@@ -145,10 +145,10 @@ export const recordFailedReplay = async (
   ])
 }
 
-/** A parked key as operators see it: its first event, and the number of events that wait. */
+/** A parked key as operators see it: its first event; `waiting` is the number of its parked events. */
 export type ParkedKey = ParkedEvent & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
 
-/** The events of a tenant that a delivery has parked after one position, up to and with another. */
+/** The events of a tenant that a delivery has parked, after `after` and up to and including `to`. */
 export const parkedBetween = (
   sql: Sql,
   { delivery, tenant_id }: Pick<ParkedEvent, 'delivery' | 'tenant_id'>,
@@ -186,8 +186,8 @@ export const parkedSummary = (sql: Sql): Promise<ParkedKey[]> =>
   )
 
 /**
- * Requests that the active process replays or discards the parked events of a key, or the one at position `only`. Resolves
- * to the number of events.
+ * Requests that the process which runs the delivery replays or discards the parked events of a key, or the one at position
+ * `only`. Resolves to the number of events.
  */
 export const requestParked = async (
   sql: Sql,
@@ -204,7 +204,7 @@ export const requestParked = async (
   return asked.length
 }
 
-/** An earlier request of an operator is kept: an event that is to be discarded must not be replayed. */
+/** Requests of operators stay as they are: an event that is to be discarded must not be replayed. */
 export const requestReplayOfAll = async (sql: Sql, delivery: string): Promise<void> => {
   await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])
 }

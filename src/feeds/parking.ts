@@ -26,6 +26,14 @@ import type { SerialQueue } from './serialQueue.ts'
  *   parked  ── all of them are replayed or discarded, on request of an operator ──▶ flowing
  *
  * A dependency that does not answer parks nothing: the event is not the cause, and the failure passes.
+ *
+ * The words for an event, here and where parking is used:
+ *
+ *   flowing   no event of its key is parked, so it is processed when it comes
+ *   failed    it could not be processed, and is the first of its key to be parked
+ *   poison    of a read model: an event that fails and is itself the cause (readModelWriter.ts)
+ *   waiting   it is parked only because an earlier event of its key is; its row has no attempts
+ *   parked    it has a row in the table, whether it failed or waits
  */
 
 export const REQUESTS_POLL_MS = 500
@@ -36,7 +44,7 @@ export const isTransient = (error: unknown): boolean =>
   error instanceof Replaced ||
   (error instanceof Error && error.name === 'FactBusRefused')
 
-/** `commit` runs in the transaction that releases the event. */
+/** The result of a replay. `commit` runs in the transaction that deletes the row of the event. */
 export type Replayed =
   | { readonly ok: true; readonly commit?: (sql: Sql) => Promise<void> }
   | ({ readonly ok: false } & Failure)
@@ -45,9 +53,9 @@ export type Replayed =
 export type RequestHandlers = {
   /** Processes a parked event again. An error that is not transient counts as one failed attempt. */
   readonly replay: (event: ParkedEvent) => Promise<Replayed>
-  /** Runs in the transaction that releases a discarded event. */
+  /** Runs in the transaction that deletes the row of a discarded event. */
   readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
-  /** Whether the event was replayed and the work that it began is under way: it is neither replayed nor released. */
+  /** Whether the event was replayed and the work that it began is under way: then it is not replayed again, and its row stays. */
   readonly isPending?: (event: ParkedEvent) => boolean
 }
 
@@ -69,7 +77,7 @@ export type Parking = {
   readonly isParked: (key: string) => boolean
   /** The position of the first event of the key that waits. */
   readonly firstPosition: (key: string) => bigint | undefined
-  /** Rows for events of one key: the first has failed, or all wait behind an event that is parked already. */
+  /** Rows for events. With `failure` they are of one key, and the first of them has failed; without it all of them wait. */
   readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => ParkedEvent[]
   /** Counts the keys of the rows as parked from now on. */
   readonly countAsParked: (rows: readonly ParkedEvent[]) => void
@@ -77,23 +85,26 @@ export type Parking = {
   readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
   /** Moves the checkpoint, and inserts the rows in the same transaction where there are any. */
   readonly parkAndMove: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
-  /** A transaction that an old epoch cannot commit. */
+  /** Runs `work` in a transaction that an old epoch cannot commit. */
   readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
   /** Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. */
   readonly serveRequests: () => Promise<void>
 }
 
-/** For one run. The checkpoint must have been acquired before: rows that an older epoch inserts later are rolled back. */
+/**
+ * Opened once per run, after the run has acquired its checkpoint: the rows that are read here are then complete, because an
+ * older epoch can insert no more.
+ */
 export const openParking = async (options: ParkingOptions): Promise<Parking> => {
-  const { name, database, world, queue: inOrder } = options
+  const { name, database, world, queue } = options
   if (options.replaysAtStart) await requestReplayOfAll(database.sql, name)
-  const waiting = await firstParkedPositions(database.sql, name)
-  const transactions = transactionsOf(options, waiting)
+  const parkedKeys = await firstParkedPositions(database.sql, name)
+  const transactions = transactionsOf(options, parkedKeys)
   return {
     ...transactions,
-    isEmpty: () => waiting.size === 0,
-    isParked: key => waiting.has(key),
-    firstPosition: key => waiting.get(key),
+    isEmpty: () => parkedKeys.size === 0,
+    isParked: key => parkedKeys.has(key),
+    firstPosition: key => parkedKeys.get(key),
     rowsOf: (events, failure) => {
       const first_failed_at = new Date(world.now()).toISOString()
       return events.map((event, index) => ({
@@ -105,20 +116,21 @@ export const openParking = async (options: ParkingOptions): Promise<Parking> => 
     },
     serveRequests: async () => {
       for (const key of await requestedKeys(database.sql, name))
-        await inOrder(() => serveKey(options, { waiting, fenced: transactions.fenced }, key))
+        await queue(() => serveKey(options, { parkedKeys, fenced: transactions.fenced }, key))
     },
   }
 }
 
 /** The parked keys, each with the position of its first event. */
-type Waiting = Map<string, bigint>
+type ParkedKeys = Map<string, bigint>
 
 const transactionsOf = (
   { database, fence }: ParkingOptions,
-  waiting: Waiting,
+  parkedKeys: ParkedKeys,
 ): Pick<Parking, 'countAsParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
   const countAsParked: Parking['countAsParked'] = rows => {
-    for (const { key, position } of rows) if (position < (waiting.get(key) ?? position + 1n)) waiting.set(key, position)
+    for (const { key, position } of rows)
+      if (position < (parkedKeys.get(key) ?? position + 1n)) parkedKeys.set(key, position)
   }
   const parkInTransaction: Parking['parkInTransaction'] = async work => {
     let rows: readonly ParkedEvent[] = []
@@ -146,27 +158,31 @@ const transactionsOf = (
   }
 }
 
-type Serving = { readonly waiting: Waiting; readonly fenced: Parking['fenced'] }
+type ServeDependencies = { readonly parkedKeys: ParkedKeys; readonly fenced: Parking['fenced'] }
 
-const serveKey = async (options: ParkingOptions, { waiting, fenced }: Serving, key: string): Promise<void> => {
+const serveKey = async (
+  options: ParkingOptions,
+  { parkedKeys, fenced }: ServeDependencies,
+  key: string,
+): Promise<void> => {
   const { name, database, isPending } = options
   for (const event of await parkedOfKey(database.sql, name, key)) {
     if (isPending?.(event)) continue
     if (event.requested === null || !(await serveOne(options, fenced, event))) {
-      waiting.set(key, event.position)
+      parkedKeys.set(key, event.position)
       return
     }
   }
-  waiting.delete(key)
+  parkedKeys.delete(key)
 }
 
-/** Replays or discards an event, as requested; false when it failed, and goes on waiting. */
+/** Replays or discards an event, as requested; false when that failed, so that the event stays parked. */
 const serveOne = async (
   options: RequestHandlers,
   fenced: Parking['fenced'],
   event: RequestedEvent,
 ): Promise<boolean> => {
-  const failure = await failureOf(options, fenced, event).catch((error: unknown): Failure => {
+  const failure = await execute(options, fenced, event).catch((error: unknown): Failure => {
     if (isTransient(error)) throw error
     return { reason: reasonOf(error), attempts: 1 }
   })
@@ -174,7 +190,8 @@ const serveOne = async (
   return failure === undefined
 }
 
-const failureOf = async (
+/** Executes the request and deletes the row of the event; returns the failure of a replay. */
+const execute = async (
   { replay, discard, isPending }: RequestHandlers,
   fenced: Parking['fenced'],
   event: RequestedEvent,
@@ -202,12 +219,12 @@ export const serveRegularly = async (
   }
 }
 
-/** The stored event that a parked one is of. Throws when the store has it no more. */
+/** Reads the stored event of a parked one. Throws when the store no longer has it. */
 export const storedEventOf = async (
   store: Pick<EventStore, 'readStream'>,
   { stream, revision, position }: EventReference,
 ): Promise<StoredEvent> => {
-  // Not every store returns the position of an event that is read from its stream, and facts carry it.
+  // The position is that of the row: facts carry it, and not every store returns it for an event that is read from its stream.
   for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
   throw new Error(`${stream} has no event ${revision} any more.`)
 }

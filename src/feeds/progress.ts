@@ -23,7 +23,7 @@ const CHECK_EVERY_MS = 1_000
 export type Progress = {
   /** The feed has no lease, and waits for it. */
   readonly waiting: () => void
-  /** An attempt to acquire the lease did not succeed: it failed, or without an error another process has the lease. */
+  /** The lease was not acquired: the attempt failed with `error`, or without an error another process has the lease. */
   readonly leaseAttempted: (error?: unknown) => void
   /** The feed has work from now on. A repeated call does not restart the time. */
   readonly busy: () => void
@@ -37,7 +37,7 @@ export type Progress = {
 
 type Failure = Pick<FeedState, 'error' | 'dependency'> & { readonly stopped: boolean }
 
-/** With the message of the cause: that of Unavailable only names the dependency. */
+/** The message of the cause is appended to that of Unavailable, which only names the dependency. */
 const failureOf = (error: unknown, stopped: boolean): Failure => {
   const message = error instanceof Error ? error.message : String(error)
   if (!(error instanceof Unavailable)) return { error: message, stopped }

@@ -14,20 +14,23 @@ import { createSerialQueue } from './serialQueue.ts'
 import type { Feed, Run } from './subscriptionLoop.ts'
 
 /**
- * One subscription fills every read model: each event is transferred and decoded once. Each model has a checkpoint of its
- * own: a new model begins at the start of the log while the others wait for it to draw level, and a model that cannot go on
- * is left behind while the others go on. It is tried again after a pause.
+ * The feed of the read models. All of them share one subscription, so that each event is transferred and decoded once, and
+ * each has a checkpoint of its own: a new model reads the log from its start while the others wait for it to catch up, and a
+ * model that cannot go on is left behind while the others go on. It is tried again after a pause.
  *
  *   following ── a write fails ──▶ left behind ── after the pause the feed begins a new run ──▶ following
  *
- * An event that cannot be decoded or written leaves no model behind: it is parked with its key (readModelWriter.ts).
+ * An event that cannot be decoded or written does not leave a model behind: it is parked (readModelWriter.ts).
  */
 
 const LEFT_BEHIND_MIN_MS = 5_000
 const LEFT_BEHIND_MAX_MS = 300_000
 
-/** The end of the pause of a model that is left behind. Each pause is longer, over all runs: each trial is a new run. */
-const createPause = ({ world }: ReadModelWriterDependencies) => {
+/**
+ * Yields the time at which a model that was left behind is tried again. The pauses grow from one run to the next, because
+ * each trial is a new run.
+ */
+const createRetryTimes = ({ world }: ReadModelWriterDependencies) => {
   let pauseMs = LEFT_BEHIND_MIN_MS
   return (): number => {
     const untilMs = world.monotonicMs() + pauseMs
@@ -46,43 +49,43 @@ const earliestOf = (readModels: readonly OpenReadModel[]): ResumePosition => {
 
 type OnLeftBehind = (name: string, error: unknown) => void
 
-/** Keeps the tables equal to the folds of their streams. `onLeftBehind` is called for a model that cannot go on. */
+/** `onLeftBehind` is called for a model that cannot go on. */
 export const projectorOf = (
   dependencies: ReadModelWriterDependencies,
   models: readonly ReadModel[],
   onLeftBehind: OnLeftBehind,
 ): Feed => {
   const { database } = dependencies
-  const pauseUntilMs = createPause(dependencies)
+  const pauseUntilMs = createRetryTimes(dependencies)
   return {
     name: 'projector',
     categories: [...new Set(models.flatMap(({ categories }) => categories))],
     beginRun: async (epoch, signal) => {
       // Writes of the loop and replays of an operator must not cross.
-      const inOrder = createSerialQueue()
+      const queue = createSerialQueue()
       const checkpoints = await Promise.all(models.map(({ name }) => acquireCheckpoint(database.sql, name, epoch)))
       const readModels = await Promise.all(
         models.map((model, index) =>
-          openReadModel(dependencies, model, asPosition(checkpoints[index] ?? 'start'), { epoch, inOrder }),
+          openReadModel(dependencies, model, asPosition(checkpoints[index] ?? 'start'), { epoch, queue }),
         ),
       )
-      return runOf(dependencies, { readModels, epoch, signal, inOrder, pauseUntilMs, onLeftBehind })
+      return runOf(dependencies, { readModels, epoch, signal, queue, pauseUntilMs, onLeftBehind })
     },
   }
 }
 
-type Begun = {
+type RunDependencies = {
   readonly readModels: readonly OpenReadModel[]
   readonly epoch: bigint
   readonly signal: AbortSignal
-  readonly inOrder: ReturnType<typeof createSerialQueue>
+  readonly queue: ReturnType<typeof createSerialQueue>
   readonly pauseUntilMs: () => number
   readonly onLeftBehind: OnLeftBehind
 }
 
 const runOf = (
   dependencies: ReadModelWriterDependencies,
-  { readModels: all, epoch, signal, inOrder, pauseUntilMs, onLeftBehind }: Begun,
+  { readModels: all, epoch, signal, queue, pauseUntilMs, onLeftBehind }: RunDependencies,
 ): Run => {
   const { world } = dependencies
   let following = all
@@ -97,7 +100,7 @@ const runOf = (
   return {
     after: earliestOf(all),
     processBatch: (stored, position) =>
-      inOrder(async () => {
+      queue(async () => {
         if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', 'none', new Error('A read model is tried again.'))
         const batch = batchOf(stored, position, epoch)
@@ -105,7 +108,7 @@ const runOf = (
           await writeTogether(dependencies, following, batch)
         } catch (error) {
           if (isTransient(error)) throw error
-          // One model cannot take this batch. Each is written alone, which shows which model and which event of it.
+          // Some model cannot take this batch. Each is written alone, which shows which one, and which event is the cause.
           for (const readModel of following) {
             const reason = await writeAlone(dependencies, readModel, batch)
             if (reason !== undefined) leaveBehind(readModel, reason)

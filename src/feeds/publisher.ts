@@ -13,8 +13,8 @@ import type { Feed } from './subscriptionLoop.ts'
 
 /** Publishes facts from the log on the topics of Kafka, one topic per category. */
 
-// The categories of GET /events, so that both have the same facts.
-const ANALYST_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
+/** One topic for each category of GET /events, so that both have the same facts. */
+const FACT_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
   topic: topicOf(category),
   partitions: TOPIC_PARTITIONS,
   retentionMs: TOPIC_RETENTION_MS,
@@ -35,7 +35,7 @@ export const messageOf = (topic: string, event: CloudEvent): FactMessage => {
 /** By event type: 'internal', or the function that makes the fact. */
 const factsOf = (category: Category): Readonly<Record<string, unknown>> => aggregates[category].facts
 
-/** Internal event: not published, so not decoded. */
+/** Whether the event has no fact. It is then neither published nor decoded. */
 const isInternal = ({ stream, type }: StoredEvent): boolean => {
   const { category } = partsOf(stream)
   return isCategory(category) && factsOf(category)[type] === 'internal'
@@ -49,7 +49,7 @@ const knownTypes = (Object.keys(aggregates) as Category[]).flatMap(category => O
 const published = new Set(knownTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
 const UNPUBLISHED_TYPES = [...new Set(knownTypes.map(([type]) => type))].filter(type => !published.has(type))
 
-/** The event is decoded when it is sent: one that this build cannot read stops its key alone. */
+/** The event is decoded only when its message is made, so that one that this build cannot decode stops its key alone. */
 const outgoingOf = (stored: StoredEvent): Outgoing => ({
   ...referenceOf(stored),
   message: () => {
@@ -77,7 +77,7 @@ export const publisherOf = ({ database, bus, store, world }: PublisherDependenci
   name: PUBLISHER,
   categories: facts.categories,
   excludeTypes: UNPUBLISHED_TYPES,
-  prepare: () => bus.ensureTopics(ANALYST_TOPICS),
+  prepare: () => bus.ensureTopics(FACT_TOPICS),
   beginRun: async (epoch, signal) => {
     // The checkpoint is acquired before the parked keys are read: from then on no older epoch can park another key, whose
     // later facts would overtake it here.

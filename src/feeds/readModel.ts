@@ -8,8 +8,11 @@ export type ReadModel = {
   readonly categories: readonly string[]
   /** Writes the changes of the events. An event that was written before changes nothing; a gap throws. */
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
-  /** Writes an event that was parked until now, where that differs. The row of the checkpoint is locked. */
+  /** Writes an event that was parked until now, where that differs from `write`. The row of the checkpoint is locked. */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
-  /** Counts an event as written without it, so that the next one of its stream is no gap; false if the stream has no row. */
+  /**
+   * Advances the revision of a row over an event that was discarded, so that the next event of the stream is no gap. False
+   * if the stream has no row.
+   */
   readonly skipEvent?: (sql: Sql, event: { readonly key: string; readonly revision: bigint }) => Promise<boolean>
 }

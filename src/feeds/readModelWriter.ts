@@ -19,9 +19,9 @@ import type { ReadModel } from './readModel.ts'
 import type { SerialQueue } from './serialQueue.ts'
 
 /**
- * Writes batches of events to read models. An event that cannot be decoded, or whose row the database does not take, is
- * poison for the row of its stream alone: it is parked with every later event of that stream (parking.ts), and the other
- * rows go on. An error of the table itself is not caused by the event, and throws.
+ * Writes batches of events to read models. An event that cannot be decoded, or whose row the database refuses, is poison: it
+ * is parked with every later event of its stream (parking.ts), and the rows of other streams go on. An error of the table
+ * itself is not caused by the event, and throws.
  */
 
 /** A read model in one run of the projector. */
@@ -40,9 +40,9 @@ export type ReadModelWriterDependencies = {
 }
 
 /** The run of the projector that a read model is opened in. */
-export type ProjectorRun = { readonly epoch: bigint; readonly inOrder: SerialQueue }
+export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue }
 
-/** Discards the event of a row: the row goes on with the next event of its stream, if there is a row. */
+/** Discards a parked event: the row of its stream goes on with the next event. A stream without a row never gets one. */
 const discard = async (
   sql: Sql,
   { model, withoutBeginning }: Pick<OpenReadModel, 'model' | 'withoutBeginning'>,
@@ -58,7 +58,7 @@ export const openReadModel = async (
   { database, store, world }: ReadModelWriterDependencies,
   model: ReadModel,
   position: bigint,
-  { epoch, inOrder }: ProjectorRun,
+  { epoch, queue }: ProjectorRun,
 ): Promise<OpenReadModel> => {
   const withoutBeginning = await keysWithDiscardedBeginning(database.sql, model.name)
   const writeLate = model.writeLate ?? ((sql, event) => model.write(sql, [event]))
@@ -66,7 +66,7 @@ export const openReadModel = async (
     name: model.name,
     database,
     world,
-    queue: inOrder,
+    queue,
     fence: fenceCheckpoint(model.name, epoch),
     replaysAtStart: true,
     replay: async parked => {
@@ -100,8 +100,8 @@ export const batchOf = (stored: readonly StoredEvent[], position: bigint, epoch:
 const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
 
 /**
- * Whether the event is the cause. A gap is not poison: an event between was not seen, and the feed must stop; unless the
- * cause is known, since the first event of the stream was discarded.
+ * Whether the event is the cause. A gap is not poison, because an event was missed and the feed must stop; except in a
+ * stream whose first event was discarded, where every later event is a gap.
  */
 const isPoison = ({ withoutBeginning }: OpenReadModel, error: unknown): boolean => {
   if (error instanceof Gap) return withoutBeginning.has(error.id)
@@ -125,23 +125,23 @@ export const writeTogether = async (
   readModels: readonly OpenReadModel[],
   batch: Batch,
 ): Promise<void> => {
-  const behind = readModels.filter(({ position }) => position < batch.position)
-  if (behind.length === 0) return
+  const lagging = readModels.filter(({ position }) => position < batch.position)
+  if (lagging.length === 0) return
   await database.transaction(async sql => {
-    // The checkpoints go first: their row locks are where a process that was replaced meets the one that replaced it.
-    const names = behind.map(({ model }) => model.name)
+    // The checkpoints are moved first: their row locks keep a process that was replaced from writing beside its successor.
+    const names = lagging.map(({ model }) => model.name)
     await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    for (const readModel of behind) {
+    for (const readModel of lagging) {
       const { flowing, waiting } = newEventsOf(readModel, batch)
       if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded))
       if (waiting.length > 0) await insertParked(sql, readModel.parking.rowsOf(waiting))
     }
   })
-  for (const readModel of behind) readModel.position = batch.position
+  for (const readModel of lagging) readModel.position = batch.position
 }
 
-/** The error of an event that is poison; any other error throws. A write that failed is rolled back. */
-const poisonIn = async (
+/** Writes the events. Returns the error if one of them is poison, with nothing written; any other error throws. */
+const writeUnlessPoison = async (
   sql: Sql,
   readModel: OpenReadModel,
   events: readonly StoredEvent[],
@@ -162,8 +162,8 @@ const poisonIn = async (
 type Poisoned = { readonly events: readonly StoredEvent[]; readonly failure: Failure }
 
 /**
- * Writes all that can be written: a half without poison is one write. In a stream with poison the events before it are
- * written; the poison and the events behind it are returned.
+ * Writes all that can be written, and finds the streams with poison by halving: a half without poison is one write. In a
+ * stream with poison the events before it are written; the poison and the later events are returned.
  */
 const writeByHalves = async (
   sql: Sql,
@@ -171,7 +171,7 @@ const writeByHalves = async (
   streams: readonly (readonly StoredEvent[])[],
   batch: Batch,
 ): Promise<readonly Poisoned[]> => {
-  if ((await poisonIn(sql, readModel, streams.flat(), batch)) === undefined) return []
+  if ((await writeUnlessPoison(sql, readModel, streams.flat(), batch)) === undefined) return []
   const [first = [], ...others] = streams
   if (others.length > 0) {
     const middle = Math.ceil(streams.length / 2)
@@ -179,14 +179,14 @@ const writeByHalves = async (
     return [...earlier, ...(await writeByHalves(sql, readModel, streams.slice(middle), batch))]
   }
   for (const [index, event] of first.entries()) {
-    const error = await poisonIn(sql, readModel, [event], batch)
+    const error = await writeUnlessPoison(sql, readModel, [event], batch)
     if (error !== undefined) return [{ events: first.slice(index), failure: { reason: reasonOf(error), attempts: 1 } }]
   }
   return []
 }
 
 /**
- * Everything but the poison, in the one transaction that moves the checkpoint: the row lock of the checkpoint keeps a
+ * Writes everything but the poison in the transaction that moves the checkpoint: the row lock of the checkpoint keeps a
  * successor out until the end, and a reader sees the whole batch or nothing of it.
  */
 const writeWithoutPoison = async (readModel: OpenReadModel, batch: Batch): Promise<void> => {
@@ -202,7 +202,7 @@ const writeWithoutPoison = async (readModel: OpenReadModel, batch: Batch): Promi
   readModel.position = batch.position
 }
 
-/** The reason why the model cannot go on; undefined when the batch is written, except for poison, which is parked. */
+/** Writes the batch and parks its poison. Returns the reason if the model cannot go on. */
 export const writeAlone = async (
   dependencies: ReadModelWriterDependencies,
   readModel: OpenReadModel,

@@ -29,7 +29,7 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
   const { name, category, columns } = projection
   const names = Object.keys(columns)
   const changes = names.filter(column => column !== 'id').map(column => `${column} = excluded.${column}`)
-  // The condition on the revision: a writer that read the row before another one wrote it must not set it back.
+  // A row is never set to an earlier revision, by a writer that read it before another one wrote it.
   const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}
     where ${name}.revision < excluded.revision`
   const known = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
@@ -49,7 +49,7 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
   }
 }
 
-/** Rows for each event, which never change. */
+/** Rows for each event. A row never changes. */
 export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal<E, R>): ReadModel => {
   const { name, categories, columns, key } = journal
   const insert = `${insertOf(name, columns)} on conflict (${key.join(', ')}) do nothing`

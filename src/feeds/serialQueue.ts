@@ -1,4 +1,4 @@
-/** Runs asynchronous work one at a time, in the order in which it was added. A failure does not stop the work behind it. */
+/** Runs asynchronous work one at a time, in the order in which it was added. Later work runs also after a failure. */
 export type SerialQueue = <T>(work: () => Promise<T>) => Promise<T>
 
 export const createSerialQueue = (): SerialQueue => {

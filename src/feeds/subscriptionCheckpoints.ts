@@ -26,10 +26,10 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly is_behind: boolean
 }
 
-/** A delivery that has not begun its newest replay has reached the start of that replay. */
+/** The position reached. In a delivery that has not begun its newest replay it is the one before the start of that replay. */
 const REACHED = 'case when d.replay = s.replays then d.position else s.from_position - 1 end'
 
-/** Not an `exists`, whose order Postgres drops: it may then search the facts of all tenants for one of this tenant. */
+/** Not an `exists`: Postgres drops its order, and may then search the facts of all tenants for one of this tenant. */
 const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.tenant_id', REACHED, '$1')}
   order by ${TENANT_ORDER} limit 1`
 
@@ -64,7 +64,7 @@ export const acquireDelivery = async (
   return { id, epoch, replay: row.replay, position: row.position }
 }
 
-const changed = async (
+const updateDelivery = async (
   sql: Sql,
   { id, epoch }: DeliveryCheckpoint,
   set: string,
@@ -75,16 +75,16 @@ const changed = async (
   if ((await sql(text, [id, epoch, ...values])).length === 0) throw new Replaced(id)
 }
 
-/** Part of the transaction in which facts are parked. Throws Replaced in an old epoch, which undoes that. */
+/** Runs in the transaction in which facts are parked. Throws Replaced in an old epoch, which undoes that. */
 export const moveDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
-  changed(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
+  updateDelivery(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
 
 /** Continues from another position, for a replay: only a replay moves a position back. */
 export const restartDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
-  changed(sql, checkpoint, 'position = $3, replay = $4', [checkpoint.position, checkpoint.replay])
+  updateDelivery(sql, checkpoint, 'position = $3, replay = $4', [checkpoint.position, checkpoint.replay])
 
 export const noteAcl = (sql: Sql, checkpoint: DeliveryCheckpoint, acl: Acl | null): Promise<void> =>
-  changed(sql, checkpoint, 'acl = $3', [acl])
+  updateDelivery(sql, checkpoint, 'acl = $3', [acl])
 
 /** Removes the checkpoint and the parked facts of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {

@@ -6,8 +6,8 @@ import { createProgress, type FeedState, type Progress } from './progress.ts'
 export type { FeedState } from './progress.ts'
 
 /**
- * The one subscription loop. Feeds are the subscribers of the log. The feeds of one name run in one process at a time, and
- * each feed is in one of four states:
+ * The loop that runs every feed, a subscriber of the log. Feeds that share a lease run in one process at a time, and each
+ * feed is in one of four states:
  *
  *   waiting      the feed does not have the lease, or a dependency did not answer
  *   catching_up  the feed processes batches from its checkpoint
@@ -67,8 +67,8 @@ const STOPPED_RETRY_MS = 5_000
 export const UNAVAILABLE_RETRY_MS = 250
 
 /**
- * Runs feeds until the signal, in one process at a time. When the lease is lost (with the session of the database, for
- * example) the runs end, and this process waits for the lease like any other.
+ * Runs the feeds that share the lease `name`, until the signal. When the lease is lost (with the session of the database,
+ * for example) the runs end, and this process waits for the lease like any other.
  */
 export const runFeeds = async (
   name: string,
@@ -84,7 +84,7 @@ export const runFeeds = async (
   const reporting = all.map(({ progress }) => progress.reportWhenStalled(stop))
   while (!stop.aborted) {
     for (const { progress } of all) progress.waiting()
-    const work = async ({ epoch, signal }: Held): Promise<void> => {
+    const work = async ({ epoch, signal }: Lease): Promise<void> => {
       await Promise.all(all.map(running => keepRunning(running, epoch, signal)))
     }
     await database.exclusively(name, stop, work, leaseAttempted)
@@ -118,7 +118,7 @@ const runAndReport = async (running: Running, epoch: bigint, signal: AbortSignal
   return UNAVAILABLE_RETRY_MS
 }
 
-type Held = { readonly epoch: bigint; readonly signal: AbortSignal }
+type Lease = { readonly epoch: bigint; readonly signal: AbortSignal }
 type Running = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
 
 const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {

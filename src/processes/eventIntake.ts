@@ -48,13 +48,13 @@ export type Intake = Pick<Run, 'after' | 'processBatch'> & {
 const parkingOf = (
   { name, database, store, world, epoch }: IntakeDependencies,
   { tasks, receive }: Receiver,
-  inOrder: ReturnType<typeof createSerialQueue>,
+  queue: ReturnType<typeof createSerialQueue>,
 ): Promise<Parking> =>
   openParking({
     name,
     database,
     world,
-    queue: inOrder,
+    queue,
     fence: fenceCheckpoint(name, epoch),
     replaysAtStart: true,
     replay: async parked => {
@@ -97,8 +97,8 @@ const releaseFinished = async ({ tasks }: Receiver, parking: Parking): Promise<v
 export const openIntake = async (dependencies: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
   const { name, database, world, epoch } = dependencies
   const after = await acquireCheckpoint(database.sql, name, epoch)
-  const inOrder = createSerialQueue()
-  const parking = await parkingOf(dependencies, receiver, inOrder)
+  const queue = createSerialQueue()
+  const parking = await parkingOf(dependencies, receiver, queue)
   const discarded = await discardedPositions(database.sql, name, after)
   let seen = after
   let serveAtMs = world.monotonicMs()
@@ -116,7 +116,7 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
   return {
     after,
     processBatch: (events, position) =>
-      inOrder(async () => {
+      queue(async () => {
         const rows = receiveAll(events)
         seen = position
         mayHaveParked ||= rows.length > 0
@@ -127,7 +127,7 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
     serve: async () => {
       if (!mayHaveParked || world.monotonicMs() < serveAtMs) return
       serveAtMs = world.monotonicMs() + REQUESTS_POLL_MS
-      await inOrder(() => releaseFinished(receiver, parking))
+      await queue(() => releaseFinished(receiver, parking))
       await parking.serveRequests()
     },
   }

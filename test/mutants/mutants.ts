@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
     name: 'the parked keys are read before the checkpoint is taken over',
     issue: 'A12',
     file: 'src/feeds/parking.ts',
-    find: `  const waiting = await firstParkedPositions(database.sql, name)`,
-    replace: `  const waiting = new Map<string, bigint>()`,
+    find: `  const parkedKeys = await firstParkedPositions(database.sql, name)`,
+    replace: `  const parkedKeys = new Map<string, bigint>()`,
   },
   {
     name: 'a batch with poison is written without its epoch',
@@ -316,9 +316,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a read model and its checkpoint part',
     file: 'src/feeds/readModelWriter.ts',
     find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    for (const readModel of behind) {`,
+    for (const readModel of lagging) {`,
     replace: `    await moveCheckpoint(database.sql, names, batch.position, batch.epoch)
-    for (const readModel of behind) {`,
+    for (const readModel of lagging) {`,
   },
   {
     name: 'an export does not wait for what was written before it',
