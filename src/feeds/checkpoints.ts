@@ -61,7 +61,7 @@ export const checkpointPositions = async (sql: Sql): Promise<ReadonlyMap<string,
   return new Map(rows.map(({ name, position }) => [name, position]))
 }
 
-/** The position of a checkpoint; zero before the first event. A list reports it as the position up to which it is current. */
+/** The position of a checkpoint; zero before the first event. Lists report it as the position up to which they are current. */
 export const positionOf = async (sql: Sql, name: string): Promise<bigint> => {
   const [row] = await sql<{ position: bigint }>('select position from checkpoints where name = $1', [name])
   return row === undefined || row.position < 0n ? 0n : row.position

@@ -18,7 +18,7 @@ export type DeliveryDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly world: World
-  /** The fact of a parked event, as this build makes it; undefined when nothing is to be sent. Throws when the event is gone. */
+  /** The fact of a parked event, as this build makes it; undefined if nothing is to be sent. Throws if the event is gone. */
   readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
   /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>

@@ -55,7 +55,7 @@ export type RequestHandlers = {
   readonly replay: (event: ParkedEvent) => Promise<Replayed>
   /** Runs in the transaction that deletes the row of a discarded event. */
   readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
-  /** Whether the event was replayed and the work that it began is under way: then it is not replayed again, and its row stays. */
+  /** Whether the event was replayed and its work is under way: then it is not replayed again, and its row stays. */
   readonly isPending?: (event: ParkedEvent) => boolean
 }
 
@@ -224,7 +224,7 @@ export const storedEventOf = async (
   store: Pick<EventStore, 'readStream'>,
   { stream, revision, position }: EventReference,
 ): Promise<StoredEvent> => {
-  // The position is that of the row: facts carry it, and not every store returns it for an event that is read from its stream.
+  // The position is that of the row, since not every store returns it for an event that is read from its stream.
   for await (const event of store.readStream(stream, { from: revision, limit: 1 })) return { ...event, position }
   throw new Error(`${stream} has no event ${revision} any more.`)
 }

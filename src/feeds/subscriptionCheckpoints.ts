@@ -26,7 +26,7 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly is_behind: boolean
 }
 
-/** The position reached. In a delivery that has not begun its newest replay it is the one before the start of that replay. */
+/** The position reached. Before the newest replay has begun it is the position before the start of that replay. */
 const REACHED = 'case when d.replay = s.replays then d.position else s.from_position - 1 end'
 
 /** Not an `exists`: Postgres drops its order, and may then search the facts of all tenants for one of this tenant. */

@@ -1,4 +1,5 @@
--- What the issuer remembers. A row is named by the hash of a secret and can be read by whoever has that secret alone.
+-- The issuer's codes, sessions and refresh tokens. A row is named by the hash of a secret, and is encrypted with a key that
+-- only that secret yields.
 create table if not exists issuer_records_v1 (
   kind text not null,
   fingerprint text not null,

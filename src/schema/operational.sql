@@ -1,3 +1,6 @@
+-- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
+-- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head.
+
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
   name text primary key,
@@ -6,7 +9,6 @@ create table if not exists checkpoints (
   epoch bigint not null,
   updated_at timestamptz not null default now()
 );
--- The tables of this file are not derived from events, so a rebuild keeps them.
 -- The bytes of exports, and their progress. Progress is not an event, because no decision depends on it and the next
 -- attempt reports it anew.
 create table if not exists export_chunks (
@@ -46,7 +48,7 @@ create table if not exists api_key_slots (
   taken_at timestamptz not null default now(),
   primary key (tenant_id, key_id)
 );
--- The base URL of the `dataschema` attribute of every fact. It is kept, because a fact that is delivered again must have
+-- The base URL of the `dataschema` attribute of every fact. It is stored, because a fact that is delivered again must have
 -- the same bytes.
 create table if not exists fact_base (
   id integer primary key check (id = 1),
@@ -73,12 +75,12 @@ create table if not exists parked_facts (
   event_id text not null,
   type text not null,
   tenant_id text not null,
-  -- Why it could not be delivered; of a fact that waits behind another one of its key, which one that is.
+  -- The error; one fixed sentence for an event that only waits behind an earlier one of its key (parkedReasons.ts).
   reason text not null,
-  -- Zero for a fact that only waits.
+  -- Zero for an event that only waits.
   attempts integer not null,
   first_failed_at timestamptz not null,
-  -- What the operator wants: the active process does it.
+  -- The request of an operator, which the process that runs the delivery executes.
   requested text check (requested in ('replay', 'discard')),
   primary key (delivery, position)
 );
@@ -86,34 +88,35 @@ create table if not exists parked_facts (
 alter table parked_facts add column if not exists announced boolean not null default false;
 create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
   where not announced and delivery <> 'publisher';
--- Parked events that an operator has discarded and a process may read again, until its checkpoint has passed them.
+-- Parked events that an operator has discarded, for process managers that read them again until their checkpoint has passed
+-- them.
 create table if not exists discarded_events (
   delivery text not null,
   position bigint not null,
   primary key (delivery, position)
 );
--- Set by read models alone: the stream whose beginning was discarded, so that it has no row. Kept for good: later events of
--- that stream are parked, and other streams go on.
+-- Set for read models only: the stream whose first event was discarded, so that it has no row. These rows stay: every later
+-- event of that stream is parked.
 alter table discarded_events add column if not exists key text;
--- How far each subscription has been delivered.
+-- The progress of the delivery to each subscription.
 create table if not exists subscription_deliveries (
   subscription_id text primary key,
-  -- Of the holder that delivers it: whoever was replaced can no longer write.
+  -- The epoch of the process that delivers: a process that was replaced can no longer write.
   epoch bigint not null,
   -- The number of the replay that the position belongs to; zero before the first.
   replay integer not null,
   -- Everything up to here is in the topic, or parked.
   position bigint not null,
-  -- What its principal has been granted; null: no topic yet, or the rights were revoked.
+  -- The right to read that its principal has; null: no topic yet, or the right was revoked.
   acl text check (acl in ('granted', 'not_enforced', 'none')),
   updated_at timestamptz not null default now()
 );
--- Facts that became visible after facts with later positions: their keys were parked. They are kept in the order in which
--- they came, so that a reader who has passed their positions is still given them, and so is one who reads a rebuilt table.
+-- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
+-- so that a reader who has passed their positions misses none, also after the facts were rebuilt (src/feeds/arrivalOrder.ts).
 create table if not exists late_facts (
   position bigint primary key,
   tenant_id text not null,
-  -- The position after which a reader gets it: that of the last fact that a reader could have got when it became visible.
+  -- The position after which a reader gets it: the last one that a reader could have reached when the fact became visible.
   arrival bigint not null,
   -- The order among facts with equal arrival.
   seq bigint not null unique
@@ -124,7 +127,8 @@ create table if not exists facts_head (
   id integer primary key check (id = 1),
   position bigint not null
 );
--- Between a rebuild and the next start, while log_identity is empty: the log that facts_head and late_facts are of.
+-- The log that facts_head and late_facts were made from, while log_identity is empty: from a reset until the next start.
+-- Null at all other times.
 alter table facts_head add column if not exists log text;
 -- The last error of each feed, for `ledger doctor`. It may have internals, so the API does not show it.
 create table if not exists feed_errors (
@@ -132,8 +136,8 @@ create table if not exists feed_errors (
   error text not null,
   at timestamptz not null default now()
 );
--- The log that the read models, checkpoints and parked events are of: the id of the first event of the stream that holds
--- the secret of the log's ids. One row.
+-- The log that the read models, checkpoints and parked events are made from: the id of its SecretMade event, which every log
+-- has once and no other log has. One row.
 create table if not exists log_identity (
   id integer primary key check (id = 1),
   log text not null
