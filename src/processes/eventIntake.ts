@@ -18,13 +18,17 @@ import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import type { OpenTasks, Origin } from './openTasks.ts'
 
 /**
- * Reads the log for a process. An event that this build cannot decode is parked with every later event of its key, and all
- * other keys go on (feeds/parking.ts).
+ * Reads the log for a process manager or for the exports. An event that this build cannot decode is parked with every later
+ * event of its key, and all other keys go on (feeds/parking.ts).
  *
- * The checkpoint stays before the oldest open task, so that a later run reads some events again, with the same result: those
- * before the first parked event of their key are received, and discarded ones are left out, which is why they are noted until
- * the checkpoint has passed them. A parked event that is replayed stays in the table until the task that it began has ended,
- * since the checkpoint may have passed it.
+ * The checkpoint stays before the oldest open task, so a later run reads some events again. The result is the same:
+ *
+ *   before the first parked event of its key   received again
+ *   parked                                     left in the table
+ *   discarded by an operator                   skipped: its position is noted until the checkpoint has passed it
+ *
+ * The row of a parked event that is replayed stays in the table until the task that it began has ended, because the
+ * checkpoint may have passed the event: without the row a restart would lose the task.
  */
 
 export type IntakeDependencies = {
@@ -41,7 +45,10 @@ export type Receiver = {
 }
 
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
-  /** Serves the requests of operators, and releases parked events whose tasks have ended. May be called at any rate. */
+  /**
+   * Serves the requests of operators, and deletes the rows of parked events whose tasks have ended; every REQUESTS_POLL_MS
+   * at most, however often it is called.
+   */
   readonly serve: () => Promise<void>
 }
 
@@ -65,7 +72,7 @@ const parkingOf = (
     isPending: tasks.isOpenFor,
   })
 
-/** Passes one event on; returns the row to park when it is parked instead. */
+/** Passes the event to the receiver, or returns a row to park it. `after`: the position of the event before it. */
 const receiveOne = (
   { receive }: Receiver,
   parking: Parking,

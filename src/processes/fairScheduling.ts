@@ -1,6 +1,6 @@
 /**
  * Fair scheduling of work of several tenants, by round robin: the key whose last turn is the longest ago is next, and a new
- * key is behind all others. So neither much work nor new work of a tenant delays that of another tenant by all of it.
+ * key comes after all others. A tenant with much work, or with new work, therefore delays another one by a turn only.
  *
  *   createRoundRobin        turns by any key; the other two are built on it
  *   createTenantRoundRobin  turns of tenants, and of the items of each: deliveries to subscriptions, a batch per turn
@@ -10,11 +10,12 @@
 export type RoundRobin<T> = {
   /** The items, the next one first. Keys without an item are forgotten, so that the map does not grow. */
   readonly inOrder: (items: readonly T[]) => T[]
-  readonly taken: (item: T) => void
+  /** Notes that the item has its turn now, so that its key is the last one again. */
+  readonly hadTurn: (item: T) => void
 }
 
 type RoundRobinQueue<T> = RoundRobin<T> & {
-  /** The item waits from now on, behind all others if it is new. */
+  /** The key of the item waits from now on, as the last one if it is new. */
   readonly joins: (item: T) => void
 }
 
@@ -33,7 +34,7 @@ export const createRoundRobin = <T>(keyOf: (item: T) => string): RoundRobinQueue
       for (const item of items) joins(item)
       return items.toSorted((a, b) => lastTurn(a) - lastTurn(b))
     },
-    taken: item => void lastTurns.set(keyOf(item), ++turn),
+    hadTurn: item => void lastTurns.set(keyOf(item), ++turn),
   }
 }
 
@@ -52,9 +53,9 @@ export const createTenantRoundRobin = <T extends TenantItem>(): RoundRobin<T> =>
         queues.flatMap(queue => queue.slice(round, round + 1)),
       ).flat()
     },
-    taken: item => {
-      own.taken(item)
-      tenants.taken([item])
+    hadTurn: item => {
+      own.hadTurn(item)
+      tenants.hadTurn([item])
     },
   }
 }
@@ -74,7 +75,7 @@ export const createTenantScheduler = <J>(tenantOf: (job: J) => string): TenantSc
       const busy = Map.groupBy(underWay, tenantOf)
       const countOf = (job: J): number => busy.get(tenantOf(job))?.length ?? 0
       const [first] = tenants.inOrder(due).toSorted((a, b) => countOf(a) - countOf(b))
-      if (first !== undefined) tenants.taken(first)
+      if (first !== undefined) tenants.hadTurn(first)
       return first
     },
   }

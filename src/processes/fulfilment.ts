@@ -10,10 +10,11 @@ import { raiseFromTerms } from '../commands/invoices.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
 /**
- * The process that keeps orders and invoices consistent: it raises the invoice of an invoiced order, completes the order of
- * a paid invoice, and reopens the order of a voided one.
+ * The process manager that keeps orders and invoices consistent: it raises the invoice that an order was invoiced with,
+ * completes the order of a paid invoice, and reopens the order of a voided one.
  */
 export const fulfilment = (ledger: Ledger): ProcessManager => {
+  /** No event ends this task (see `ends`): it is due at once, and ends when the order has accepted the command. */
   const commandOrder = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({
     key: `${command.type}/${orderId}/${recorded.id}`,
     graceMs: 0,

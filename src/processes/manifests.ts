@@ -7,8 +7,8 @@ import type { Feed } from '../feeds/subscriptionLoop.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The process that seals every topic at the end of each hour: from the end of its last manifest up to the checkpoint of the
- * facts.
+ * The process that seals every topic at the end of each hour: it appends a manifest of the facts from the end of the last
+ * manifest up to the checkpoint of the facts.
  *
  *   due     the last manifest, or the first fact of the ledger if there is none, is of an earlier hour
  *   sealed  a manifest of this hour is in the log, by this process, another one or an operator
@@ -38,12 +38,12 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependenc
 
   const sealAll = async (hour: number): Promise<boolean> => {
     const [first] = await sql<{ at: string }>(firstFact.text, firstFact.values)
-    // A ledger without facts has nothing to seal. The facts that come now are of this hour.
+    // A ledger without facts has nothing to seal in this hour: facts that come now are sealed at its end.
     if (first === undefined) return true
     let isDone = true
     for (const topic of MANIFEST_TOPICS) {
       if (!(await isDue(topic, hour, first.at))) continue
-      // The facts projection is behind the last manifest: a rebuild has to reach it first.
+      // Not sealed: the facts projection is rebuilt and has not reached the last manifest yet.
       if ((await sealManifest({ ledger, sql, projectedUpTo }, topic, NAME)).sealed === undefined) isDone = false
     }
     return isDone

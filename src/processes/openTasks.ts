@@ -2,17 +2,17 @@ import type { ResumePosition } from '../feeds/checkpoints.ts'
 import type { ParkedEvent } from '../feeds/parkedEvents.ts'
 import type { World } from '../ports.ts'
 
-/** The tasks of one run of a process or of the exports: begun by an event, and not ended yet. */
+/** The open tasks of one run of a process manager or of the exports: begun by an event, and not ended yet. */
 
 /**
- * The event that began a task, and how a later run finds it again: in the log `after` a position, or in the table of parked
- * events, when an operator has had it replayed.
+ * The place where a later run finds the event that began a task: in the log `after` this position, or, for an event that was
+ * parked and is replayed, in the table of parked events.
  */
 export type Origin = { readonly after: ResumePosition } | { readonly parked: ParkedEvent }
 
 export type Failed = { readonly event: ParkedEvent; readonly reason: string }
 
-/** Parked events whose tasks have ended, and those that wait for an operator again. */
+/** Replayed events whose tasks have ended, and those whose tasks were given up, so that they wait for an operator again. */
 export type Finished = { readonly done: readonly ParkedEvent[]; readonly failed: readonly Failed[] }
 
 export type OpenTask<T> = {
@@ -40,7 +40,7 @@ export type OpenTasks<T> = {
   readonly takeFinished: () => Finished
 }
 
-type Item<T> = OpenTask<T> & { readonly origin: Origin; readonly ending: AbortController; dueAtMs: number }
+type OpenItem<T> = OpenTask<T> & { readonly origin: Origin; readonly ending: AbortController; dueAtMs: number }
 
 const createFinished = () => {
   let done: ParkedEvent[] = []
@@ -60,7 +60,7 @@ const createFinished = () => {
 }
 
 export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks<T> => {
-  const open = new Map<string, Item<T>>()
+  const open = new Map<string, OpenItem<T>>()
   const finished = createFinished()
 
   const remove = (key: string): Origin | undefined => {

@@ -14,8 +14,9 @@ import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 type Event = PaymentEvent | InvoiceEvent | RefundEvent
 
 /**
- * The process that completes payments and refunds whose request began them and did not end them: a payment without outcome,
- * a deferred outcome that the invoice does not have yet, a refund without outcome.
+ * The process manager that completes payments and refunds whose request began them and did not end them: a payment without
+ * outcome, a deferred outcome that the invoice does not have yet, a refund without outcome. Its name in checkpoints and in
+ * the metadata of events is `settlement`.
  *
  *   begins                                  ends
  *   PaymentInitiated                        PaymentAccepted, PaymentSucceeded or PaymentFailed of the payment
@@ -28,8 +29,8 @@ export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
   begins: recorded => {
     const work = workOf(ledger, recorded)
     if (work === undefined) return undefined
-    const finish = () => work.finish(contextOf('settlement', recorded, ledger.world))
-    return { key: work.key, graceMs: work.graceMs, finish } satisfies Task
+    const context = () => contextOf('settlement', recorded, ledger.world)
+    return { key: work.key, graceMs: work.graceMs, finish: () => work.finish(context()) } satisfies Task
   },
   ends: ({ id, event }) => keysEnded(id, event as Event),
 })

@@ -17,9 +17,9 @@ import { createOpenTasks, type OpenTask } from './openTasks.ts'
 /** Work that one event begins and another event ends. */
 export type Task = {
   readonly key: string
-  /** The time that the request that began the task has to end it, before the process does. */
+  /** The time for the request that began the task to end it; then the process manager does. */
   readonly graceMs: number
-  /** Ends it. Idempotent: the request that began it, or an earlier run of this process, may be ending it too. */
+  /** Ends the task. Idempotent: the request that began it, or an earlier run of this feed, may be ending it too. */
   readonly finish: () => Promise<void>
 }
 
@@ -33,17 +33,17 @@ export type ProcessManager = {
 
 const AT_ONCE_MAX = 16
 const FAILED_RETRY_MS = 30_000
-/** A lost race is no failure of the task. */
+/** Shorter, because the task did not fail: another writer of the stream was first. */
 const CONTENDED_RETRY_MS = 1_000
 
-/** A command that a process sends in the name of the caller whose command it completes. */
-export const contextOf = (process: string, recorded: Recorded<AnyEvent>, world: World): Context => {
+/** The context of a command that a process manager sends in the name of the caller whose command it completes. */
+export const contextOf = (manager: string, recorded: Recorded<AnyEvent>, world: World): Context => {
   const { schemaVersion: _, ...metadata }: Metadata = recorded.metadata
   return {
     ...metadata,
-    authority: process,
+    authority: manager,
     causationId: recorded.eventId,
-    commandId: `${process}/${recorded.eventId}`,
+    commandId: `${manager}/${recorded.eventId}`,
     mayBeRepeated: true,
     at: new Date(world.now()).toISOString(),
   }

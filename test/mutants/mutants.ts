@@ -176,8 +176,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the events of a retry have new ids',
     file: 'src/processes/processManager.ts',
-    find: 'commandId: `${process}/${recorded.eventId}`',
-    replace: 'commandId: `${process}/${recorded.eventId}/${world.now()}`',
+    find: 'commandId: `${manager}/${recorded.eventId}`',
+    replace: 'commandId: `${manager}/${recorded.eventId}/${world.now()}`',
   },
   {
     name: 'recovery does not wait for the request',

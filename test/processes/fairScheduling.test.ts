@@ -22,7 +22,7 @@ describe('the round robin of subscriptions', () => {
     const taken: string[] = []
     for (let round = 0; round < 6; round++)
       for (const next of turns.inOrder(all).slice(0, 2)) {
-        turns.taken(next)
+        turns.hadTurn(next)
         taken.push(next.id)
       }
     expect(taken.filter(id => id === 'b0')).to.have.length(6)
@@ -32,7 +32,7 @@ describe('the round robin of subscriptions', () => {
   it('serves a new tenant or subscription last', () => {
     const turns = createTenantRoundRobin<Item>()
     const old = [...many('b', 3), ...many('c', 1)]
-    for (const next of turns.inOrder(old).slice(0, 2)) turns.taken(next)
+    for (const next of turns.inOrder(old).slice(0, 2)) turns.hadTurn(next)
     const order = turns.inOrder([...many('a', 2), ...many('b', 3), item('b9'), ...many('c', 1)])
     expect(ids(order)).to.equal('b1 c0 a0 b2 a1 b0 b9')
   })
@@ -52,7 +52,7 @@ describe('the round robin of subscriptions', () => {
           for (const [round, count] of added.entries()) {
             all = [...many('a', count, round * 100), ...all]
             for (const next of turns.inOrder(all).slice(0, width)) {
-              turns.taken(next)
+              turns.hadTurn(next)
               if (waiting.has(next.id)) waiting.set(next.id, round)
             }
             for (const [id, last] of waiting) expect(round - last, id).to.be.at.most(3)
@@ -64,7 +64,7 @@ describe('the round robin of subscriptions', () => {
 
   it('forgets those that are no longer passed', () => {
     const turns = createTenantRoundRobin<Item>()
-    for (const next of turns.inOrder(many('a', 3))) turns.taken(next)
+    for (const next of turns.inOrder(many('a', 3))) turns.hadTurn(next)
     turns.inOrder(many('b', 1))
     expect(ids(turns.inOrder([item('a2'), item('a0'), item('b0')])), 'a2 is a newcomer, like a0').to.equal('b0 a2 a0')
   })

@@ -40,7 +40,7 @@ type Job = OpenTask<Request>
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
-/** The ids of the events are derived from `run`: a repeated command of one run appends nothing, one of another run does. */
+/** The ids of the events are derived from `run`: a command that one run repeats appends nothing, one of another run does. */
 const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
@@ -53,13 +53,13 @@ const RUN_BYTES = 16
 const newRun = ({ ledger }: ExportDependencies): string =>
   Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
 
-const OPEN: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
-const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN.has(sent.state.status)
+const OPEN_STATUSES: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
+const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN_STATUSES.has(sent.state.status)
 
 /**
- * One attempt, unless the operation has ended. Resolves to whether it has ended now: it has not when the attempt of a worker
- * that was replaced meanwhile is the newer one, for that worker will not complete it. Throws Unavailable, or the reason of
- * the aborted signal.
+ * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if a newer attempt has
+ * begun meanwhile: that is the attempt of a worker that was replaced and may not complete it, so the export is tried again.
+ * Throws Unavailable, or the reason of the aborted signal.
  */
 const attemptOnce = async (
   dependencies: ExportDependencies,
@@ -121,7 +121,7 @@ const every = (
 
 const isRequest = (recorded: Recorded<OperationEvent>): recorded is Request => recorded.event.type === 'ExportRequested'
 
-const ENDS: ReadonlySet<OperationEvent['type']> = new Set([
+const ENDING_EVENTS: ReadonlySet<OperationEvent['type']> = new Set([
   'ExportCompleted',
   'OperationFailed',
   'OperationCancelled',
@@ -146,7 +146,7 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
       if (await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))) tasks.end(job.key)
       else tasks.postpone(job.key, RETRY_MS)
     } catch {
-      // Only an event ends an export: without one it is tried again, however this attempt ended.
+      // Only an event ends an export. Without one it is tried again, whatever the error of this attempt was.
       tasks.postpone(job.key, RETRY_MS)
     }
     running.delete(job)
@@ -157,7 +157,7 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
     receive: (event, origin) => {
       const recorded = event as Recorded<OperationEvent>
       if (isRequest(recorded)) tasks.begin(recorded.id, { work: recorded, graceMs: 0 }, origin)
-      if (ENDS.has(recorded.event.type)) tasks.end(recorded.id)
+      if (ENDING_EVENTS.has(recorded.event.type)) tasks.end(recorded.id)
     },
     startDue: stop => {
       while (running.size < AT_ONCE_MAX) {

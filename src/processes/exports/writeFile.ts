@@ -56,16 +56,16 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
 }
 
 /**
- * The position up to which the file is complete: the checkpoint of the read model, or before its first parked event. The
- * rows of other keys may be newer than that.
+ * The position up to which the file is complete: the checkpoint of the read model, or the position before its first parked
+ * event of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
  */
 const completeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)
-  const [held] = await sql<{ position: bigint | null }>(
+  const [parked] = await sql<{ position: bigint | null }>(
     `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
     [name, tenant],
   )
-  const first = held?.position ?? null
+  const first = parked?.position ?? null
   return first === null || first > asOf ? asOf : first - 1n
 }
 

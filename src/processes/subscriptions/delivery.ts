@@ -39,7 +39,7 @@ const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: 
 
 const selectionOf = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
-/** Whether the stream of this key can have facts of these types. A subscriber learns of no other stream, by a parked fact either. */
+/** Whether the stream of this key can have facts of these types. Parked events of other streams are not the subscriber's. */
 const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
   Object.values(aggregates).some(
     ({ prefix, facts }) => key.startsWith(`${prefix}_`) && kindsIn(facts).some(({ type }) => types.includes(type)),
@@ -56,14 +56,14 @@ const outgoingOf = (topic: string, position: bigint, event: CloudEvent): Outgoin
   event_id: event.id,
   type: event.type,
   tenant_id: event.tenantid,
-  // The same message as on the analysts' topic, but for the topic.
+  // Equal to the message on the topic of its category, except for the topic.
   message: () => messageOf(topic, event),
 })
 
-type Read = { readonly position: bigint; readonly fact: Outgoing | null }
+type PageItem = { readonly position: bigint; readonly fact: Outgoing | null }
 
 /** The facts of a page and the unreadable events between them, in the order of the log. */
-const withUnreadable = (page: readonly Read[], unreadable: readonly ParkedEvent[]): Outgoing[] => {
+const withUnreadable = (page: readonly PageItem[], unreadable: readonly ParkedEvent[]): Outgoing[] => {
   const known = new Set(page.map(({ position }) => position))
   const missing = unreadable.filter(({ position }) => !known.has(position)).map(unreadableOf)
   const facts = page.flatMap(({ fact }) => (fact ? [fact] : []))
@@ -79,9 +79,9 @@ const unreadableOf = ({
   reason,
   attempts: __,
   first_failed_at: ___,
-  ...place
+  ...reference
 }: ParkedEvent): Outgoing => ({
-  ...place,
+  ...reference,
   message: () => {
     throw new Error(`The facts projection has parked it. ${reason}`)
   },
@@ -103,7 +103,10 @@ const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: big
   return { facts, position: last.position }
 }
 
-/** The fact of a parked event; undefined when it is not subscribed to. The begin of a later replay does not exclude it. */
+/**
+ * The fact of a parked event; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of a
+ * replay that was requested after the fact was parked.
+ */
 const findParked = async (
   sql: Sql,
   subscription: SubscriptionDelivery,

@@ -7,11 +7,11 @@ import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** Checks regularly that the owners of subscriptions still have the permission, and stops the others by a command. */
+/** Checks regularly that the owners of subscriptions still have the permission, and stops subscriptions without it. */
 
 export const NAME = 'subscriptions'
 
-/** A permission that was withdrawn must end the delivery within 60 s. */
+/** A suspension or a revoked scope must end the delivery within 5 s (`ledger tenants`). */
 const RECHECK_EVERY_MS = 1_500
 
 /** Sends a command in the name of the caller of the newest event. */
@@ -31,7 +31,7 @@ export const sendTo = async (
 }
 
 export type PermissionMonitor = {
-  /** Checked every RECHECK_EVERY_MS; before false the subscription is stopped by a command. */
+  /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped by a command before. */
   readonly isAllowed: (subscription: SubscriptionDelivery) => Promise<boolean>
   readonly forget: (id: string) => void
 }
@@ -46,7 +46,10 @@ export const createPermissionMonitor = (dependencies: SubscriptionDependencies):
       if (last !== undefined && now - last < RECHECK_EVERY_MS) return true
       try {
         const allowance = await dependencies.isStillAllowed(subscription)
-        if (allowance.allowed) return checkedAtMs.set(subscription.id, now).has(subscription.id)
+        if (allowance.allowed) {
+          checkedAtMs.set(subscription.id, now)
+          return true
+        }
         await sendTo(dependencies, subscription, { type: 'StopSubscription', reason: allowance.reason })
       } catch (error) {
         // An owner who had the permission at the last check keeps it while the check is unavailable.

@@ -5,19 +5,23 @@ import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './sub
 import { createTopicWork } from './topicWork.ts'
 import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 
-/** Reconciles subscriptions with their rows: delivers facts in the loop, and changes topics and rights beside it. */
+/**
+ * Reconciles each subscription with its row in the read model: delivers its facts in the loop, and creates or deletes its
+ * topics and ACLs beside it.
+ */
 
 export type Deliveries = {
-  /** Must be called before the rows of a round are read. */
-  readonly rowsAreRead: () => void
+  /** Must be called just before the rows of a round are read. */
+  readonly beforeRowsAreRead: () => void
   /** Does what the row requires. Resolves to whether there may be more at once. Throws Unavailable, Replaced or FactBusRefused. */
   readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
-  /** Closes the delivery. Before the next one the topics are ensured again. */
+  /** Closes the delivery. The topics are ensured again before it is reopened. */
   readonly closeAfterFailure: (id: string) => Promise<void>
   readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
 }
 
+/** Whether the newest replay has delivered everything up to its end. */
 const hasReplayed = (
   { replay, replays, position, replay_to, is_behind }: SubscriptionDelivery,
   projectedUpTo: bigint,
@@ -50,7 +54,7 @@ const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: big
   }
 }
 
-/** The work on the topics of a subscription that must be done first; `deliver` when its facts may be sent. */
+/** Work on the topics of a subscription, `deliver` if its facts may be sent, or `none`. */
 type Due = (() => Promise<void>) | 'none' | 'deliver'
 
 /** Long because its functions share the topic work, the permission checks and the failures of one run. */
@@ -66,7 +70,7 @@ export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: 
   const dueFor = async (subscription: SubscriptionDelivery): Promise<Due> => {
     const { id, state, acl } = subscription
     if (state === 'deleted') return () => ensured(subscription, removeTopics(dependencies, subscription))
-    // The delivery ends before the right of the principal to read, so that nothing is sent after the last fact that was read.
+    // The delivery is closed before this work begins, so that no fact is sent that the principal can no longer read.
     if (state === 'stopped' || !(await permissionMonitor.isAllowed(subscription)))
       return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
     if (acl === null || failed.has(id))
@@ -85,7 +89,7 @@ export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: 
   }
 
   return {
-    rowsAreRead: () => topicWork.beforeRowsAreRead(),
+    beforeRowsAreRead: () => topicWork.beforeRowsAreRead(),
     reconcile: async (subscription, projectedUpTo) => {
       const { id, state } = subscription
       if (topicWork.mayChangeRows(id)) return false

@@ -31,7 +31,7 @@ const rightsOf = (id: string) => {
   return { topics: [topic, deadLetterTopic], groupPrefix }
 }
 
-/** The row comes first, so that topics are always found again, and deleted with their subscription. */
+/** The row is written before the topics are created, so that the topics of a deleted subscription are always found. */
 export const provideTopics = async (
   { database: { sql }, bus }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,
@@ -52,7 +52,7 @@ export const provideTopics = async (
   )
 }
 
-/** Revokes the rights: the broker refuses the next fetch. */
+/** Revokes the right to read, so that the broker refuses the next fetch. */
 export const withdrawRights = async (
   { database: { sql }, bus }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,

@@ -21,20 +21,21 @@ import { NAME } from './permissionMonitor.ts'
  *   deadLetterTopics.ts    announces parked facts on the dead letter topics
  *
  * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their read
- * model; the log is followed only to find rows that are out of date, so that a subscription that was paused a moment ago
- * is not delivered because of a late projection.
+ * model; the log is followed only to find rows that are out of date, so that a subscription that was just paused is not
+ * delivered because the projection is late.
  */
 
 const READ_MODEL = 'subscriptions_v1'
 const ROUND_MS = 200
-/** The rows of a round are used for so long, because a pause must stop the delivery within a second. */
+/** The rows of a round are used for this time at most, because a pause must stop the delivery within a second. */
 const FRESH_MS = 400
 /** The pause of a subscription after a failure. The others go on. */
 const FAILURE_PAUSE_MS = 5_000
-/** After so many failures of the broker in a row it is taken to be down, and the run ends. */
+/** After this number of failures of the broker in a row the run ends. */
 const BROKER_FAILURES_MAX = 2
 
-type Rounds = {
+/** The state of one run, which its rounds share. */
+type RunState = {
   readonly dependencies: SubscriptionDependencies
   /** The newest event of each subscription whose row does not have it yet. */
   readonly newest: Map<string, Pick<StoredEvent, 'revision' | 'position'>>
@@ -48,7 +49,7 @@ type Rounds = {
  * parked was discarded by an operator: no row will have it.
  */
 const outOfDate = async (
-  { newest, dependencies: { database } }: Rounds,
+  { newest, dependencies: { database } }: RunState,
   subscriptions: readonly SubscriptionDelivery[],
 ): Promise<ReadonlySet<string>> => {
   for (const { id, revision } of subscriptions) if ((newest.get(id)?.revision ?? 0n) <= revision) newest.delete(id)
@@ -67,11 +68,11 @@ const concernsOne = (error: unknown): boolean =>
   !(error instanceof Replaced) && !(error instanceof Unavailable && error.dependency === 'database')
 
 /** Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at once. */
-const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: Rounds, deliveries: Deliveries) => {
+const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, deliveries: Deliveries) => {
   const { ledger, log } = dependencies
   let brokerFailures = 0
   return async (subscription: SubscriptionDelivery, projectedUpTo: bigint): Promise<boolean> => {
-    roundRobin.taken(subscription)
+    roundRobin.hadTurn(subscription)
     try {
       const more = await deliveries.reconcile(subscription, projectedUpTo)
       brokerFailures = 0
@@ -88,19 +89,19 @@ const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: Rounds, deliv
   }
 }
 
-const deliverAll = async (rounds: Rounds, deliveries: Deliveries, signal: AbortSignal): Promise<void> => {
-  const { dependencies, pausedUntilMs, roundRobin } = rounds
+const deliverAll = async (state: RunState, deliveries: Deliveries, signal: AbortSignal): Promise<void> => {
+  const { dependencies, pausedUntilMs, roundRobin } = state
   const { database, ledger } = dependencies
-  const reconcile = reconcilerOf(rounds, deliveries)
+  const reconcile = reconcilerOf(state, deliveries)
 
   /** Resolves to whether there may be more to do at once. */
   const round = async (): Promise<boolean> => {
     const readAtMs = ledger.world.monotonicMs()
     const projectedUpTo = await positionOf(database.sql, 'facts_v1')
     let more = false
-    deliveries.rowsAreRead()
+    deliveries.beforeRowsAreRead()
     const all = await deliveriesUpTo(database.sql, projectedUpTo)
-    const late = await outOfDate(rounds, all)
+    const late = await outOfDate(state, all)
     for (const subscription of roundRobin.inOrder(all)) {
       if (signal.aborted) return false
       if (ledger.world.monotonicMs() - readAtMs > FRESH_MS) return true
@@ -124,7 +125,7 @@ export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed 
     name: NAME,
     categories: ['subscription'],
     beginRun: async (epoch, signal) => {
-      const rounds: Rounds = {
+      const state: RunState = {
         dependencies,
         newest: new Map(),
         pausedUntilMs: new Map(),
@@ -135,13 +136,13 @@ export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed 
         processBatch: async (events, position) => {
           // Not decoded: an event that this build cannot decode concerns its subscription alone, whose read model parks it.
           for (const { stream, revision, position: at } of events)
-            rounds.newest.set(partsOf(stream).id, { revision, position: at })
+            state.newest.set(partsOf(stream).id, { revision, position: at })
           await moveCheckpoint(sql, [NAME], position, epoch)
         },
         background: async () => {
           const deliveries = createDeliveries(dependencies, epoch)
           try {
-            await deliverAll(rounds, deliveries, signal)
+            await deliverAll(state, deliveries, signal)
           } finally {
             await deliveries.closeAll()
           }

@@ -2,11 +2,12 @@ import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.t
 import { createRoundRobin } from '../fairScheduling.ts'
 
 /**
- * Runs the creation and deletion of topics and Kafka ACLs beside the deliveries, because a broker takes seconds for it: one at a time for a
- * tenant, and for up to AT_ONCE_MAX tenants at once.
+ * Runs the creation and deletion of topics and Kafka ACLs beside the deliveries, because a broker takes seconds for it: one
+ * at a time for a tenant, and for up to AT_ONCE_MAX tenants at once.
  *
- *   wanted ─▶ under way ─▶ ended ──▶ forgotten, when rows are read that show the result
- *                     └──▶ failed ─▶ thrown by the next call of isUnderWay for the subscription
+ *   wanted ─▶ running ─▶ ended ──▶ removed by beforeRowsAreRead, since the rows read next show the result
+ *      │            └──▶ failed ─▶ thrown by the next mayChangeRows of the subscription
+ *      └─▶ dropped, or replaced by newer work of the subscription
  */
 
 const AT_ONCE_MAX = 4
@@ -22,7 +23,7 @@ export type TopicWork = {
   readonly drop: (id: string) => void
   /** Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once. */
   readonly mayChangeRows: (id: string) => boolean
-  /** Must be called before rows are read: they show all work that has ended by now. */
+  /** Must be called just before rows are read: they show all work that has ended by now. */
   readonly beforeRowsAreRead: () => void
   /** Begins nothing more. Resolves when nothing is under way. */
   readonly stop: () => Promise<void>
@@ -47,7 +48,7 @@ export const createTopicWork = (): TopicWork => {
       const task = next()
       if (task === undefined) return
       wanted.delete(task.id)
-      roundRobin.taken(task)
+      roundRobin.hadTurn(task)
       running.set(task.id, { task, done: run(task) })
     }
   }
