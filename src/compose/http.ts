@@ -13,13 +13,13 @@ import {
   createAuthentication,
   createRequestPipeline,
   createCursors,
-  createLimits,
+  createRateLimits,
   createPace,
-  createShares,
+  createConcurrencyLimits,
   createTail,
   healthRoutes,
   listen,
-  nobody,
+  refuseEveryone,
   type OnRefused,
   routes,
   type Services,
@@ -70,7 +70,7 @@ export const startHttp = async (
   const services = await createServices(config, dependencies, opened)
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
-  const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : nobody
+  const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : refuseEveryone
   const app = createApp({
     addressOf,
     pace: services.pace,
@@ -99,11 +99,11 @@ const createServices = async (
   ledger,
   database,
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
-  rateLimits: createLimits(config.rateLimits, {
+  rateLimits: createRateLimits(config.rateLimits, {
     local: createLocalCounter(),
     shared: await openSharedCounter(database, error => log.warn({ error }, 'limits are counted in this process alone')),
   }),
-  concurrencyLimits: createShares(),
+  concurrencyLimits: createConcurrencyLimits(),
   tail: createTail({ database: streams, world: ledger.world }),
   tenantStatuses: createTenantStatuses(ledger),
   pace: createPace(config.rateLimits.default, ledger.world),

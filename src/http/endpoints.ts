@@ -1,7 +1,7 @@
 import { apiKeyRoutes } from './resources/identity/apiKeys.ts'
 import { asyncApiRoutes } from './contract/asyncapi.ts'
 import { auditRoutes } from './resources/audit.ts'
-import { contractRoute } from './contract/openapi.ts'
+import { openApiRoute } from './contract/openapi.ts'
 import { deadLetterRoutes } from './resources/subscriptions/deadLetters.ts'
 import { eventRoutes } from './resources/events/events.ts'
 import { exportRoutes } from './resources/exports.ts'
@@ -9,7 +9,7 @@ import { factSchemaRoutes } from './contract/factSchemas.ts'
 import { healthRoutes } from './resources/health.ts'
 import { historyRoutes } from './resources/history.ts'
 import { invoiceRoutes } from './resources/invoices.ts'
-import { keyRoutes } from './resources/idempotencyKeys.ts'
+import { idempotencyKeyRoutes } from './resources/idempotencyKeys.ts'
 import { manifestRoutes } from './resources/events/manifest.ts'
 import { operationRoutes } from './resources/operations.ts'
 import { orderRoutes } from './resources/orders.ts'
@@ -31,7 +31,7 @@ const resources: readonly AnyRoute[] = [
   ...historyRoutes,
   ...exportRoutes,
   ...operationRoutes,
-  ...keyRoutes,
+  ...idempotencyKeyRoutes,
   ...apiKeyRoutes,
   ...eventRoutes,
   ...manifestRoutes,
@@ -46,18 +46,17 @@ const resources: readonly AnyRoute[] = [
   ...asyncApiRoutes,
 ]
 
-/** Every endpoint of the service, in one list. */
-export const routes: readonly AnyRoute[] = [...resources, contractRoute(resources)]
+export const routes: readonly AnyRoute[] = [...resources, openApiRoute(resources)]
 
 export { type AddressOf, createAddressOf } from './server/clientAddress.ts'
 export { createApp } from './server/app.ts'
-export { createAuthentication, refuseEveryone as nobody, type OnRefused } from './access/authentication.ts'
+export { createAuthentication, refuseEveryone, type OnRefused } from './access/authentication.ts'
 export { createRequestPipeline } from './requestPipeline.ts'
 export type { Authenticate } from './access/accessControl.ts'
 export { createCursors } from './request/cursor.ts'
-export { createRateLimits as createLimits } from './access/rateLimits.ts'
+export { createRateLimits } from './access/rateLimits.ts'
 export { createPace } from './server/pacing.ts'
-export { createConcurrencyLimits as createShares } from './access/concurrencyLimits.ts'
+export { createConcurrencyLimits } from './access/concurrencyLimits.ts'
 export { createTail, TAIL_POOL_MAX } from './resources/events/tail.ts'
 export { listen } from './server/server.ts'
 export type { HealthReport, Services } from './route.ts'

@@ -24,7 +24,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
   const answer: RequestPipeline = async (req, res, declared) => {
     const { ledger } = services
     const principal = await identify(req, res, declared)
-    // The time in the queue before is not part of the deadline.
+    // The deadline begins here: the wait for pacing and for a slot is not counted.
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
@@ -38,6 +38,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     }
     const { call, admitted, leftMs } = await recorded(async () => {
       const admitted = principal && (await accessControl.admit(principal, declared, res))
+      // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
       return { call: await checkedCall(services, { req, res, declared, principal }), admitted, leftMs }
     })

@@ -103,7 +103,7 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly idempotency: K extends 'required' ? ScopedKey : ScopedKey | undefined
   /** The command context of this request. */
   readonly context: Context
-  /** The rest of the deadline when the whole request had arrived. */
+  /** The time that the deadline leaves for the handler. The arrival of the body is not counted. */
   readonly leftMs: number
 }
 
@@ -145,7 +145,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `/invoices/{id}:approve` */
   readonly path: string
-  /** An operation with a key is one of those whose outcome GET /idempotency-keys tells. */
+  /** With an idempotency key: one of the operations whose outcomes GET /idempotency-keys can find. */
   readonly operationId: K extends string ? KeyedOperation : string
   readonly summary: string
   readonly description?: string

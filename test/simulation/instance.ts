@@ -7,9 +7,9 @@ import {
   type Authenticate,
   createRequestPipeline,
   createCursors,
-  createLimits,
+  createRateLimits,
   createPace,
-  createShares,
+  createConcurrencyLimits,
   createTail,
   type Services,
 } from '../../src/http/endpoints.ts'
@@ -60,12 +60,12 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     database,
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
-    rateLimits: createLimits(
+    rateLimits: createRateLimits(
       { default: FREE, payments: FREE, exports: FREE, auth_failures: FREE, api_keys: FREE },
       { local: uncounted, shared: uncounted },
     ),
     keySecrets: createApiKeySecrets('dev', PEPPER),
-    concurrencyLimits: createShares(),
+    concurrencyLimits: createConcurrencyLimits(),
     tail: createTail({ database, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),

@@ -38,7 +38,8 @@ export const createAccessControl = (
       const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
-      // Before the permission check, whose refusals are audit records: beyond its limits a caller causes no more work.
+      // Checked before the permissions: their refusals are appended as audit records, and a caller beyond its limits must
+      // cause no appends.
       const exceeded = exceededBy(counted)
       if (exceeded) throw exceeded
       return permit(principal, declared)

@@ -6,7 +6,7 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 const STREAMS_MAX = 20
 const WAITING_MAX = 20
-/** One of the caller's own responses has to end first, so no better time is known. */
+/** A rough value: a place becomes free when one of the caller's own responses ends. */
 const RETRY_SECONDS = 5
 
 export type ConcurrencyLimit = {
@@ -14,7 +14,8 @@ export type ConcurrencyLimit = {
   readonly take: (principal: Principal) => () => void
 }
 
-export const createConcurrencyLimit = (max: number, of: string): ConcurrencyLimit => {
+/** `counted` names the responses in the problem's detail. */
+export const createConcurrencyLimit = (max: number, counted: string): ConcurrencyLimit => {
   const byCaller = new Map<string, number>()
   return {
     take: principal => {
@@ -22,7 +23,7 @@ export const createConcurrencyLimit = (max: number, of: string): ConcurrencyLimi
       const held = byCaller.get(caller) ?? 0
       if (held >= max)
         throw new Problem('rate_limited', {
-          detail: `You have ${held} ${of}, which is as many as a caller may have at once.`,
+          detail: `You have ${held} ${counted}, which is as many as a caller may have at once.`,
           afterSeconds: RETRY_SECONDS,
         })
       byCaller.set(caller, held + 1)

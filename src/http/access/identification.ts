@@ -19,7 +19,7 @@ export const createIdentification = ({ identify }: Pick<AccessControl, 'identify
   }
 
   const admitAnonymous = async (res: Outgoing): Promise<undefined> => {
-    await waitForPace(anonymousAccount('open', res.locals['address']), res)
+    await waitForPace(anonymousAccount('public', res.locals['address']), res)
     capacityLeaseOf(res)?.takeSlot(addressAccount(res))
     return undefined
   }

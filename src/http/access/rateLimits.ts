@@ -17,8 +17,8 @@ export type RateClass = Exclude<RatePolicy, 'auth_failures' | 'api_keys'>
 export type RateLimits = {
   /** Counts a request of the caller against the limit of all requests first, then against the limits of its class. */
   readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly RateUsage[]>
-  /** Counts a failed authentication from this address. */
-  readonly countFailure: (address: string) => Promise<RateUsage>
+  /** Counts a failed authentication from this network. */
+  readonly countFailure: (network: string) => Promise<RateUsage>
 }
 
 export type RateLimitSettings = Readonly<Record<RatePolicy, RateLimit>>
@@ -49,7 +49,7 @@ export const createRateLimits = (settings: RateLimitSettings, { local, shared }:
       const quotas = quota ? [await usage(shared, key, 'quota', quota)] : []
       return [all, ...own, ...keys, ...quotas]
     },
-    countFailure: address => usage(local, address, 'auth_failures', settings.auth_failures),
+    countFailure: network => usage(local, network, 'auth_failures', settings.auth_failures),
   }
 }
 

@@ -73,7 +73,7 @@ const names = [...schemaDocuments.keys()].map(path => path.slice('/schemas/'.len
 const isName = (text: string): boolean => schemaDocuments.has(`/schemas/${text}`)
 
 const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default' } as const
-// Limited, since a version may still get new members.
+// For an hour only, since a schema version may still gain members.
 const headers = { 'Cache-Control': 'public, max-age=3600' }
 
 const readSchema = route({

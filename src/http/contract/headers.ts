@@ -84,7 +84,7 @@ const REQUEST_HEADERS = {
 
 type RequestHeaderName = keyof typeof REQUEST_HEADERS
 
-const takenBy = (declared: AnyRoute): readonly (RequestHeaderName | false | undefined)[] => [
+const requestHeaderNamesOf = (declared: AnyRoute): readonly (RequestHeaderName | false | undefined)[] => [
   'X-Correlation-ID',
   'API-Version',
   'traceparent',
@@ -102,7 +102,7 @@ const takenBy = (declared: AnyRoute): readonly (RequestHeaderName | false | unde
 
 /** The optional and the required headers of requests to this endpoint. */
 export const requestHeadersOf = (declared: AnyRoute): Reference[] =>
-  takenBy(declared).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
+  requestHeaderNamesOf(declared).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
 
 // --- Responses -------------------------------------------------------------------------------------------------------
 
@@ -143,21 +143,24 @@ const RESPONSE_HEADERS = {
 type ResponseHeaderName = keyof typeof RESPONSE_HEADERS
 
 /** The headers of every response. */
-const EVERY = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options'] as const
+const ON_EVERY_RESPONSE = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options'] as const
 /** The further headers of every response to an authenticated caller. */
-const LIMITED = ['RateLimit-Policy', 'RateLimit'] as const
+const RATE_LIMIT_HEADERS = ['RateLimit-Policy', 'RateLimit'] as const
 
 /** A required and an optional header are two components, since a reference cannot add `required`. */
-const MAYBE = '.optional'
+const OPTIONAL_SUFFIX = '.optional'
 
 const required = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
   names.map(name => [name, { $ref: `#/components/headers/${name}` }])
 const optional = (names: readonly ResponseHeaderName[]): [string, Reference][] =>
-  names.map(name => [name, { $ref: `#/components/headers/${name}${MAYBE}` }])
+  names.map(name => [name, { $ref: `#/components/headers/${name}${OPTIONAL_SUFFIX}` }])
 
 /** The headers of a successful response: those of every response, and those that the endpoint declares. */
 export const successHeadersOf = ({ headers = [] }: ResponseSpec, { scope }: AnyRoute): Record<string, Reference> =>
-  Object.fromEntries([...required(scope === 'none' ? EVERY : [...EVERY, ...LIMITED]), ...optional(headers)])
+  Object.fromEntries([
+    ...required(scope === 'none' ? ON_EVERY_RESPONSE : [...ON_EVERY_RESPONSE, ...RATE_LIMIT_HEADERS]),
+    ...optional(headers),
+  ])
 
 const OF_STATUS: Readonly<Record<number, readonly ResponseHeaderName[]>> = {
   401: ['WWW-Authenticate'],
@@ -169,7 +172,10 @@ const OF_STATUS: Readonly<Record<number, readonly ResponseHeaderName[]>> = {
 }
 
 export const failureHeadersOf = (status: number): Record<string, Reference> =>
-  Object.fromEntries([...required(EVERY), ...optional([...LIMITED, 'Retry-After', ...(OF_STATUS[status] ?? [])])])
+  Object.fromEntries([
+    ...required(ON_EVERY_RESPONSE),
+    ...optional([...RATE_LIMIT_HEADERS, 'Retry-After', ...(OF_STATUS[status] ?? [])]),
+  ])
 
 // --- Components ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +189,7 @@ const parameters: Components['parameters'] = Object.fromEntries(
 const headers: Components['headers'] = Object.fromEntries(
   Object.entries<ResponseHeader>(RESPONSE_HEADERS).flatMap(([name, { description, schema = text() }]) => [
     [name, { description, required: true, schema }],
-    [`${name}${MAYBE}`, { description, schema }],
+    [`${name}${OPTIONAL_SUFFIX}`, { description, schema }],
   ]),
 )
 

@@ -100,7 +100,7 @@ export const openApiOf = (routes: readonly AnyRoute[]) => {
 }
 
 /** GET /openapi.json, for these routes and itself. */
-export const contractRoute = (routes: readonly AnyRoute[]): AnyRoute => {
+export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
   let document: string | undefined
   const declared: AnyRoute = route({
     method: 'GET',

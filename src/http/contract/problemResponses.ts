@@ -29,14 +29,16 @@ const problemSchema = z
 /** The codes of a status in the order of the catalogue, so that the same codes give the same response. */
 const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.filter(code => errors.includes(code))
 
-const isAlone = (code: ErrorCode): boolean => codes.filter(other => statusOf(other) === statusOf(code)).length === 1
+/** Whether no other code has this code's status. */
+const isOnlyOfStatus = (code: ErrorCode): boolean =>
+  codes.filter(other => statusOf(other) === statusOf(code)).length === 1
 
 const responses = new Map<string, ZodOpenApiResponseObject>()
 
 /** The response of this status for exactly these codes; the same object for every endpoint that has them. */
 export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpenApiResponseObject => {
   const ordered = inOrder(errors)
-  const id = ordered.every(isAlone) ? String(status) : [status, ...ordered].join('.')
+  const id = ordered.every(isOnlyOfStatus) ? String(status) : [status, ...ordered].join('.')
   const response = responses.get(id) ?? {
     id,
     description: ordered.map(code => `${code}: ${PROBLEMS[code].title}`).join(' '),

@@ -84,7 +84,8 @@ const tooLarge = (maxBytes: number): Problem =>
 
 /**
  * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `settle` is
- * called once, with the Problem if the body does not arrive; the slot is taken again before.
+ * called once: with a Problem if the body does not arrive or no slot is free for it, else when the slot is held again. The
+ * returned function ends the wait.
  */
 const awaitBody = (
   { caller, deadlineMs, lease, sendContinue }: BodyWait,

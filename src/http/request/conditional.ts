@@ -46,7 +46,7 @@ export const ifNoneMatch = (header: string): ((etag: string | undefined) => bool
   return etag => etag !== undefined && (tags === '*' || tags.some(tag => tag.opaque === etag))
 }
 
-export const isKnown = (header: string | undefined, etag: string): boolean =>
+export const isNotModified = (header: string | undefined, etag: string): boolean =>
   header !== undefined && ifNoneMatch(header)(etag)
 
 /** The If-Range test: strong comparison with one tag. A date never matches, since no response has Last-Modified. */

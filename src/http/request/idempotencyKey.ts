@@ -20,19 +20,19 @@ export const parseKey = (header: string): string => {
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
 
-/** The key in the scope of tenant, caller and operation; undefined where the route ignores keys. The lines are the header's. */
+/** The key in the scope of tenant, caller and operation; undefined where the route ignores keys or none was sent. */
 export const scopedKeyOf = async (
   ledger: Ledger,
   declared: AnyRoute,
   principal: Principal,
-  [header, ...others]: readonly string[] = [],
+  [header, ...furtherHeaders]: readonly string[] = [],
 ): Promise<ScopedKey | undefined> => {
   if (!declared.idempotencyKey) return undefined
   if (header === undefined) {
     if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
     return undefined
   }
-  if (others.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
+  if (furtherHeaders.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
   const key = parseKey(header)
   const { tenant, subject, client } = principal
   const secret = await ledger.idSecret()
@@ -61,14 +61,14 @@ type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
 /**
  * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key could
- * be used once for each resource. Throws the Problem of a key that belongs to another request.
+ * be used once for each resource. `about`: the id of the resource. Throws the Problem of a key that belongs to another request.
  */
 export const bindKeyOf = async (
   { idempotency, ledger, context }: Keyed,
-  claim: IdempotencyRecord | null,
+  record: IdempotencyRecord | null,
   { about, path }: { readonly about: string; readonly path: string },
 ): Promise<void> => {
-  if (idempotency === undefined || claim === null) return
-  const conflict = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim }, context)
+  if (idempotency === undefined || record === null) return
+  const conflict = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim: record }, context)
   if (conflict) throw problemOfKeyConflict(conflict, path)
 }

@@ -5,7 +5,7 @@ import { satisfiesIfRange } from './conditional.ts'
 /** From `first` to the byte before `end`. */
 export type ByteRange = { readonly first: bigint; readonly end: bigint }
 
-type Asked = { readonly range: string | undefined; readonly ifRange: string | undefined }
+type RangeHeaders = { readonly range: string | undefined; readonly ifRange: string | undefined }
 type Representation = { readonly etag: string; readonly length: bigint }
 
 const BYTES = /^bytes=(.*)$/i
@@ -32,7 +32,7 @@ const rangeOfSpec = (spec: string, length: bigint): ByteRange | 'not satisfiable
  * several ranges. Clients that read exports in parts send one range per request.
  */
 export const rangeOf = (
-  { range, ifRange }: Asked,
+  { range, ifRange }: RangeHeaders,
   { etag, length }: Representation,
 ): ByteRange | 'not satisfiable' | undefined => {
   const set = BYTES.exec(range ?? '')?.[1]

@@ -42,7 +42,7 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
   const apiVersion = checkedVersion(requestedVersion)
   const body = declared.body && checked(declared.body, sent, '')
   const query = checkedQuery(req, declared)
-  const keyLines = req.headersDistinct['idempotency-key']
+  const keyHeaders = req.headersDistinct['idempotency-key']
   return {
     ...services,
     params,
@@ -51,7 +51,7 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
     path: req.path,
     apiVersion,
     correlationId: String(res.locals['correlationId']),
-    idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyLines)),
+    idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyHeaders)),
     ifMatch: checkedIfMatch(req, declared),
     ifNoneMatch: headerOf(req, 'if-none-match'),
     // RFC 9110 §14.2: Range is defined for GET only.
@@ -97,7 +97,7 @@ const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
   const parameters = new URL(req.url, 'http://localhost').searchParams
-  // One pass over the parameters, since no limit applies before this check.
+  // One pass over the parameters, since a URL may hold thousands of them.
   const counts = new Map<string, number>()
   for (const name of parameters.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
   const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))

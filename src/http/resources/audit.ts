@@ -22,8 +22,8 @@ import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commo
 
 /** Audit records: the endpoint that lists them, and the recording of denials. */
 
-/** Denials by permission and by state. Malformed, stale or rate-limited requests are no decisions about the caller. */
-const CHECKS: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
+/** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
+const CHECK_OF_CODE: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   insufficient_scope: 'scope',
   credential_not_permitted: 'policy',
   policy_denied: 'policy',
@@ -89,11 +89,11 @@ const recordDenial = async (
   { operation, resource, context }: Attempted,
   denied: Problem,
 ): Promise<void> => {
-  // A refusal after the idempotency record is an event of its own stream.
+  // A refusal that was decided after the key was bound is an event already, from which its audit record is projected.
   if (denied.extras.correlationId !== undefined) return
   const { code } = denied
   const named = resource()
-  const check = CHECKS[code]
+  const check = CHECK_OF_CODE[code]
   if (check !== undefined) return denials.record({ operation, resource: named, check, code }, context)
   if (code !== 'resource_not_found' || named === null) return
   const denial = { operation, resource: named, check: 'tenant', code } as const

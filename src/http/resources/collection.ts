@@ -47,12 +47,12 @@ export const readPage = async <R extends ListedRow>(
       asOfPosition: position.toString(),
       parameters: { ...filters, limit },
     },
-    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitedFor(call)) },
+    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitApplied(call)) },
   )
 }
 
-/** The header that says which wait was granted. */
-export const waitedFor = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
+/** Preference-Applied with the granted wait, which may be shorter than the preferred one. */
+export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
@@ -65,20 +65,20 @@ export const reachedPosition = async (
   wanted = call.minPosition,
 ): Promise<bigint> => {
   const { sql } = call.database
-  const atOnce = await positionOf(sql, name)
-  if (wanted === undefined || atOnce >= wanted) return atOnce
-  const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : atOnce
+  const current = await positionOf(sql, name)
+  if (wanted === undefined || current >= wanted) return current
+  const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : current
   if (position >= wanted) return position
   throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
 }
 
 const hasWaited = async (
-  { prefer: { waitMs = 0 }, concurrencyLimits: shares, tail, principal }: Call<unknown, unknown, unknown>,
+  { prefer: { waitMs = 0 }, concurrencyLimits, tail, principal }: Call<unknown, unknown, unknown>,
   name: string,
   wanted: bigint,
 ): Promise<boolean> => {
   if (waitMs === 0) return false
-  const release = shares.waiting.take(principal)
+  const release = concurrencyLimits.waiting.take(principal)
   try {
     await tail.waitUntilReached(name, wanted, waitMs)
     return true

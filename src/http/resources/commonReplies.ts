@@ -5,7 +5,7 @@ import type { Created } from '../../commands/idempotentCreation.ts'
 import type { KeyConflict } from '../../commands/idempotency.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
-import { etagOf, isKnown } from '../request/conditional.ts'
+import { etagOf, isNotModified } from '../request/conditional.ts'
 import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
 import type { Call, Reply } from '../route.ts'
 
@@ -44,7 +44,7 @@ export const readOne = async <K extends Kind>(
   )
   const etag = etagOf(row.revision, call.apiVersion)
   const headers = { ETag: etag, ...PRIVATE_CACHING }
-  return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
 }
 
 const rowAsOf = async <K extends Kind>(
@@ -56,7 +56,8 @@ const rowAsOf = async <K extends Kind>(
   const until = Date.parse(asOf)
   let row: K['row'] | undefined
   for (const recorded of await aggregates.history({ aggregate }, id)) {
-    // The order of the stream is the order of the decisions; the clocks of their machines may differ.
+    // The first later event ends the loop, although clocks of other machines may have given earlier times to events after
+    // it: the order of the stream is the order of the decisions.
     if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
     row = fold(projection, row, recorded)
   }
@@ -81,7 +82,7 @@ export const ifMatchOf =
   (row: ResourceRow | undefined): boolean =>
     call.ifMatch?.(etagOf(visible(call, row).revision, call.apiVersion)) ?? true
 
-/** A `Handled` of any kind of stream whose rows are these. */
+/** The result of a command (`Handled`) on any kind of stream with rows of type R. */
 type HandledRow<R> =
   | { readonly ok: true; readonly row: R | undefined; readonly position: bigint }
   | (Rejection & { readonly ok: false })

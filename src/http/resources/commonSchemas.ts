@@ -48,8 +48,8 @@ export const metadataSchema = z
   .meta({ description: 'Yours: text by text, kept and returned as it is.', maxProperties: METADATA_KEYS_MAX })
 
 /**
- * Metadata in a merge patch: null removes a key. The limits of keys are checked on the outcome, as their number is, since the
- * removal of a key that cannot exist changes nothing (RFC 7396).
+ * Metadata in a merge patch: null removes a key. The length of keys and their number are checked in the patched metadata: null
+ * for a key that is too long to exist must be accepted and change nothing (RFC 7396).
  */
 export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
   description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may be there afterwards.`,
@@ -87,7 +87,7 @@ export const resourceShape = {
 const PAGE_LIMIT_MAX = 100
 const PAGE_LIMIT = 25
 
-/** A whole number: digits in a query, an integer in the contract. */
+/** A whole number: digits in the URL, `type: integer` in openapi.json. */
 const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
   z
     .string()

@@ -5,7 +5,7 @@ import type { ExportFormat } from '../../../streams/operation/index.ts'
 import { recordAccess } from '../../commands/recordAccess.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { bytesOf } from '../../commands/exportFiles.ts'
-import { isKnown } from '../request/conditional.ts'
+import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
 import { PRIVATE_CACHING, visible } from './commonReplies.ts'
@@ -28,7 +28,7 @@ const offers = Object.values(CONTENT_TYPES)
 
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
-/** The row of a finished export. Throws Problem: 404 before it is finished, 410 after it has expired. */
+/** The row of an export that has a file. Throws Problem: 410 after it has expired, 404 in any other state. */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params } = call
   const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
@@ -102,7 +102,7 @@ export const readContent = route({
     const { format, sha256, byte_count } = row
     const etag = `"${sha256}"`
     const headers = { ...PRIVATE_CACHING, 'Cache-Control': CACHE_CONTROL, ETag: etag, 'Accept-Ranges': 'bytes' }
-    if (isKnown(call.ifNoneMatch, etag)) return { status: 304, headers }
+    if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }
     const length = byte_count ?? 0n
     const requested = rangeOf(call, { etag, length })
     if (requested === 'not satisfiable')

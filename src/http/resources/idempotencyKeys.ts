@@ -53,4 +53,4 @@ const readKey = route({
   },
 })
 
-export const keyRoutes: readonly AnyRoute[] = [readKey]
+export const idempotencyKeyRoutes: readonly AnyRoute[] = [readKey]

@@ -9,7 +9,7 @@ import { type Progress, progressOf } from '../../commands/exportFiles.ts'
 import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
-import { etagAt, isKnown } from '../request/conditional.ts'
+import { etagAt, isNotModified } from '../request/conditional.ts'
 import { documentOf, insufficientScope, isErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { PRIVATE_CACHING, problemOfRejection, readOne, visible } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
@@ -26,23 +26,23 @@ const errorOf = (code: string, instance: string, correlationId: string) =>
 /** The operation of a payment: a view of the payment's stream, without a record of its own. */
 export const renderPaymentOperation = (row: PaymentRow): OperationView => {
   const id = withPrefix('op', row.id as PaymentId)
-  const accepted = row.revision > 0n
+  const isDecided = row.revision > 0n
   const failed = row.failure_code !== null
   return {
     id,
     kind: 'create_payment',
-    state: failed ? 'failed' : accepted ? 'succeeded' : 'pending',
+    state: failed ? 'failed' : isDecided ? 'succeeded' : 'pending',
     ...resourceView(row),
-    progress: { done: accepted ? 1 : 0, total: 1, unit: 'payments', rate: null, eta_seconds: null },
-    result: accepted ? { href: `/payments/${row.id}` } : null,
+    progress: { done: isDecided ? 1 : 0, total: 1, unit: 'payments', rate: null, eta_seconds: null },
+    result: isDecided ? { href: `/payments/${row.id}` } : null,
     error: row.failure_code === null ? null : errorOf(row.failure_code, `/operations/${id}`, ''),
     expires_at: null,
   }
 }
 
-type Shown = Omit<Progress, 'attempt'>
+type ShownProgress = Omit<Progress, 'attempt'>
 
-const progressView = ({ row_count }: OperationRow, shown: Shown | undefined): OperationView['progress'] => {
+const progressView = ({ row_count }: OperationRow, shown: ShownProgress | undefined): OperationView['progress'] => {
   const unit = 'rows'
   if (row_count !== null) return { done: Number(row_count), total: Number(row_count), unit, rate: null, eta_seconds: 0 }
   if (shown === undefined) return { done: 0, total: null, unit, rate: null, eta_seconds: null }
@@ -56,7 +56,7 @@ const progressView = ({ row_count }: OperationRow, shown: Shown | undefined): Op
   }
 }
 
-export const renderOperation = (row: OperationRow, shown?: Shown): OperationView => ({
+export const renderOperation = (row: OperationRow, shown?: ShownProgress): OperationView => ({
   id: row.id as OperationId,
   kind: row.kind,
   state: row.state,
@@ -107,13 +107,13 @@ const readOperation = route({
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
       throw insufficientScope(['exports:read'], 'An export needs the scope exports:read.')
-    return answerKnown(call, body, etag)
+    return replyConditionally(call, body, etag)
   },
 })
 
-const answerKnown = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
+const replyConditionally = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
   const headers = { ETag: etag, ...PRIVATE_CACHING }
-  return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
 }
 
 /** An operation without a record of its own: of a payment or a replay. Its id determines the stream. */
@@ -124,7 +124,7 @@ const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: Operati
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
       throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
-    return answerKnown(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
+    return replyConditionally(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
   }
   const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
   if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))

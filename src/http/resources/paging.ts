@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import type { Call, Reply } from '../route.ts'
 
-/** The pages of every list: where a page begins, the cursor of the next one, and the body and Link header that tell it. */
+/** The pages of every list: where a page begins, the cursor of the next one, and its body and its Link header. */
 
-/** The parameters of a list that its cursors are valid for: of another list or tenant they are refused. */
+/** The tenant, list and filters that a cursor is valid for; a request with others is refused. */
 export type CursorBinding = object
 type PagingCall = Pick<Call<unknown, unknown, unknown>, 'cursors' | 'path'>
 

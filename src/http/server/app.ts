@@ -46,10 +46,10 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
       startedAt: performance.now(),
       publicUrl: dependencies.publicUrl,
     }
-    const answering = Object.assign(res, { locals })
+    const response = Object.assign(res, { locals })
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
-    if (fault) return sendProblem(req, answering, fault)
+    if (fault) return sendProblem(req, response, fault)
     req.url = normalizeUrl(req.url ?? '', req.method ?? '')
     return app(req, res)
   }
@@ -63,24 +63,24 @@ const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace 
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
   app.use(loadShedding({ ...shedding, exempt, pace }))
-  const paced = (kind: 'open' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
+  const paced = (kind: 'public' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
     const account = anonymousAccount(kind, res.locals['address'])
     capacityLeaseOf(res)?.release()
     await pace.admit(account)
     refuseOverPace(pace, account, res)
     next()
   }
-  if (issuer) app.use(issuer.path, paced('issuer'), bodyFirst, mountIssuer(issuer.handler))
+  if (issuer) app.use(issuer.path, paced('issuer'), waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { pipeline, log }))
-    app.all(path, paced('open'), (req, res) => {
+    app.all(path, paced('public'), (req, res) => {
       // A path with a malformed id is 404 for any method.
-      const isPath = declared[0]?.params?.safeParse(req.params).success ?? true
+      const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
-      sendProblem(req, res, isPath ? notAllowed : new Problem('route_not_found'))
+      sendProblem(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
     })
   }
-  app.use(paced('open'), (req: Incoming, res: Outgoing) => {
+  app.use(paced('public'), (req: Incoming, res: Outgoing) => {
     sendProblem(req, res, new Problem('route_not_found'))
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
@@ -100,7 +100,7 @@ const ISSUER_BODY_MAX_BYTES = 32 * 1024
 const ISSUER_BODY_DEADLINE_MS = 30_000
 
 /** Waits for the body before the issuer reads it, so that a request holds no slot while its body arrives. */
-const bodyFirst = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
+const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
       caller: addressAccount(res),

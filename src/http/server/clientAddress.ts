@@ -5,11 +5,11 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 
 export type AddressOf = (req: IncomingMessage) => string
 
-/** The plain form of an IPv4-mapped IPv6 address. */
+/** The address without an IPv6 zone; an IPv4-mapped IPv6 address as IPv4. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
 
 /** `blocks`: addresses and CIDR blocks, validated in config.ts. */
-const listOf = (blocks: readonly string[]): BlockList => {
+const blockListOf = (blocks: readonly string[]): BlockList => {
   const list = new BlockList()
   for (const block of blocks) {
     const [address = '', prefix] = block.split('/')
@@ -63,7 +63,7 @@ const textOf = (header: string | string[] | undefined): string | undefined =>
  * when they disagree, neither is used and the request counts as the proxy's own.
  */
 export const createAddressOf = (trustedProxies: readonly string[]): AddressOf => {
-  const trusted = listOf(trustedProxies)
+  const trusted = blockListOf(trustedProxies)
   const isTrusted = (address: string): boolean => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
   const clientIn = (hops: Hops, proxy: string): string => {
@@ -92,7 +92,7 @@ export const createAddressOf = (trustedProxies: readonly string[]): AddressOf =>
 const GROUPS = 8
 const NETWORK_GROUPS = 4
 
-/** The account of an address: for IPv6 its /64 network, since a host may use any address of it. */
+/** The network by which addresses are counted: for IPv6 the /64, since a host may use any address of it; IPv4 addresses alone. */
 export const networkOf = (address: string): string => {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

@@ -6,7 +6,7 @@ import type { Pace } from './pacing.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem } from '../response/respond.ts'
 
-/** Load shedding: refuses requests before any other check when the process has no capacity for them. */
+/** Load shedding: refuses requests, right after the framing checks, when the process has no capacity for them. */
 
 /** The event loop delay from which requests are refused, well below the 200 ms that clients notice. */
 const LOOP_DELAY_MAX_MS = 100
@@ -15,8 +15,8 @@ const LOOP_WINDOW_MS = 250
 const NANOSECONDS_PER_MS = 1e6
 
 /**
- * The expected length of the turn in which a request arrives: the mean over time, not over turns. A loop that is blocked for
- * 400 ms and free for 20 has more short turns than long ones, but nearly every request arrives in a long one.
+ * The expected length of the event loop turn in which a request arrives: the mean over time, not over turns. A loop that is
+ * blocked for 400 ms and free for 20 has more short turns than long ones, but nearly every request arrives in a long one.
  */
 const turnMsOf = ({ mean, stddev }: { readonly mean: number; readonly stddev: number }): number =>
   (mean ** 2 + stddev ** 2) / mean / NANOSECONDS_PER_MS

@@ -74,15 +74,15 @@ export const createMalformedRequestHandler = () => {
     return true
   }
 
-  const answer = async (trouble: ClientError, socket: Duplex): Promise<void> => {
+  const answer = async (clientError: ClientError, socket: Duplex): Promise<void> => {
     // The parser emits an error for every further packet.
     if (ended.has(socket)) return
     ended.add(socket)
     const { open, last } = connections.get(socket) ?? { open: new Set<ServerResponse>(), last: undefined }
     const broken = last?.req.complete === false ? last : undefined
     await Promise.all([...open].filter(res => res !== broken).map(res => once(res, 'close')))
-    if (trouble.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else if (!broken?.headersSent) end(socket, answerOf(codeOf(trouble)))
+    if (clientError.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else if (!broken?.headersSent) end(socket, answerOf(codeOf(clientError)))
     // The broken request was answered already. A response that is still being written must not look complete.
     else if (broken.writableFinished) end(socket)
     else socket.destroy()

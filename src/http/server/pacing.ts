@@ -8,8 +8,8 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 /**
  * Pacing: requests above the average rate of a caller's limit are delayed to that rate, so that one caller who sends without
- * a pause leaves time for the others. Delayed requests hold no request slot. The limit itself is counted elsewhere
- * (rateLimits.ts): pacing delays requests and does not refuse them.
+ * a pause leaves time for the others. Delayed requests hold no request slot. Pacing refuses requests only under overload; the
+ * limit itself is counted elsewhere (rateLimits.ts).
  */
 
 export type Pace = {
@@ -21,9 +21,9 @@ export type Pace = {
 
 export type Account = { readonly name: string; readonly waitMaxMs: number }
 
-/** Requests that take this much time at the permitted rate pass without a delay. */
+/** A burst passes without delay while the permitted rate would need at most this time for it. */
 const BURST_MS = 500
-/** Beyond this backlog the requests of an account are processed one after the other, with time for others between them. */
+/** Beyond this backlog requests are released one after the other, with a pause for those of other accounts. */
 const SERIAL_ABOVE_MS = 100
 const PAUSE_BETWEEN_MS = 1
 const CALLER_WAIT_MAX_MS = 5_000
@@ -38,10 +38,10 @@ export const callerAccount = (principal: Principal): Account => ({
 })
 
 /**
- * Requests without a credential have an account for each `kind`, so that a flood of one kind does not delay the others:
- * `refused` credentials, routes that are `open` to everybody, and the endpoints of the `issuer`.
+ * A network has an account for each kind of request without a valid credential, so that a flood of one kind does not delay
+ * the others: `refused` credentials, `public` routes and unknown paths, and the endpoints of the `issuer`.
  */
-export const anonymousAccount = (kind: 'refused' | 'open' | 'issuer', address: unknown): Account => ({
+export const anonymousAccount = (kind: 'refused' | 'public' | 'issuer', address: unknown): Account => ({
   name: `${kind} ${networkOf(String(address))}`,
   waitMaxMs: ADDRESS_WAIT_MAX_MS,
 })
@@ -53,7 +53,7 @@ export const refuseOverPace = (pace: Pace, account: Account, { locals }: Pick<Ou
 
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 
-/** The generic cell rate algorithm: for each account, the time at which its last request would be due at its rate. */
+/** The generic cell rate algorithm: for each account, the time at which its next request is due at the permitted rate. */
 export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock): Pace => {
   const everyMs = (windowSeconds * MS_PER_SECOND) / Math.max(1, requests)
   const dueMs = new LRUCache<string, number>({ max: ACCOUNTS_MAX })

@@ -6,7 +6,8 @@ import { createMalformedRequestHandler, refuseConnect } from './malformedRequest
 /** The HTTP server: its limits and timeouts, and its graceful shutdown. */
 
 const HEADERS_DEADLINE_MS = 10_000
-const REQUEST_DEADLINE_MS = 40_000
+/** The time for a whole request to arrive: its head, then its body, which has a deadline of its own (body.ts). */
+const ARRIVAL_DEADLINE_MS = 40_000
 const DEADLINE_CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 30_000
 const IDLE_CHECK_MS = 50
@@ -27,7 +28,7 @@ export const listen = async (
     maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
     headersTimeout: HEADERS_DEADLINE_MS,
     connectionsCheckingInterval: DEADLINE_CHECK_MS,
-    requestTimeout: REQUEST_DEADLINE_MS,
+    requestTimeout: ARRIVAL_DEADLINE_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Node's own refusal would not be a problem document; framing.ts checks Host.
     requireHostHeader: false,

@@ -91,8 +91,8 @@ describe('an overloaded service', () => {
 
   it('refuses callers above their pace, and serves the others', async () => {
     expect(await statusOf(['caller'])).to.equal(503)
-    expect(await statusOf(['refused', 'open'])).to.equal(200)
-    expect(await statusOf(['open'], '/openapi.json')).to.equal(503)
+    expect(await statusOf(['refused', 'public'])).to.equal(200)
+    expect(await statusOf(['public'], '/openapi.json')).to.equal(503)
     expect(await statusOf(['caller'], '/openapi.json')).to.equal(200)
   })
 

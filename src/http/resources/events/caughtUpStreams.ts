@@ -15,6 +15,7 @@ export type LiveQueue = {
   readonly close: () => void
 }
 
+/** One of these responses, with the queue behind its LiveQueue. */
 type Follower = { queue: TailFact[]; isBehind: boolean; wake: AbortController }
 
 const take = (follower: Follower): readonly TailFact[] | 'behind' => {
@@ -61,7 +62,8 @@ export const createCaughtUpStreams = (world: World, onLastClosed: () => void) =>
         close: () => remove(tenant, follower),
       }
     },
-    give: (facts: readonly TailFact[]): void => {
+    enqueue: (facts: readonly TailFact[]): void => {
+      // A late fact has two rows, and is sent at its place of arrival only.
       for (const fact of facts)
         if (!fact.is_elsewhere) for (const follower of byTenant.get(fact.tenant_id) ?? []) put(follower, fact)
     },

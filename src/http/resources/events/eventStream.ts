@@ -13,8 +13,8 @@ import type { Streamed } from '../../route.ts'
  *      ▼                  │
  *   following  new facts from the tail, which polls once for all streams of the process
  *
- * The stream follows before it reads: a fact that becomes visible in between is in both, but is sent once, since the stream
- * knows its place in the order of arrival.
+ * The queue of new facts is opened before the first read. A fact that becomes visible in between is in both, and is sent once,
+ * since the stream knows its place in the order of arrival.
  */
 
 const BATCH_MAX = 100
@@ -41,7 +41,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
         quietSinceMs = world.monotonicMs()
       }
     },
-    passOver: (to: FeedPlace): void => {
+    skipTo: (to: FeedPlace): void => {
       if (isBehind(to, place)) place = to
     },
     /** An id without data is no event, but advances Last-Event-ID past facts that the filters exclude. */
@@ -57,7 +57,7 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
 }
 type Sender = ReturnType<typeof createSender>
 
-const fits = ({ query: { type, subject, from_time } }: EventsCall, fact: TailFact): boolean =>
+const matchesFilters = ({ query: { type, subject, from_time } }: EventsCall, fact: TailFact): boolean =>
   (type === undefined || fact.type === type) &&
   (subject === undefined || fact.subject === subject) &&
   (from_time === undefined || Date.parse(fact.event.time) >= Date.parse(from_time))
@@ -65,8 +65,8 @@ const fits = ({ query: { type, subject, from_time } }: EventsCall, fact: TailFac
 const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFact[]): Promise<void> => {
   for (const fact of news) {
     if (!isBehind(fact, sender.place())) continue
-    if (fits(call, fact)) await sender.send([fact])
-    else sender.passOver(fact)
+    if (matchesFilters(call, fact)) await sender.send([fact])
+    else sender.skipTo(fact)
   }
 }
 
@@ -74,7 +74,7 @@ const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFac
 const sendBatch = async (call: EventsCall, sender: Sender): Promise<boolean> => {
   const { facts, end, hasMore } = await readFacts(call, sender.place(), BATCH_MAX, call.tail.read)
   await sender.send(facts)
-  sender.passOver(end)
+  sender.skipTo(end)
   return hasMore
 }
 
@@ -85,7 +85,7 @@ const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> =
     return undefined
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    // Without an answer the check is repeated later, since the caller was permitted a moment ago.
+    // If the check itself could not be made, it is repeated later, since the caller was permitted a moment ago.
     return error.code === 'dependency_unavailable' ? undefined : error.code
   }
 }
@@ -101,14 +101,14 @@ const createRecheck = (call: EventsCall): (() => Promise<string | undefined>) =>
   }
 }
 
-const run = async (call: EventsCall, sender: Sender, followed: LiveQueue, signal: AbortSignal) => {
+const run = async (call: EventsCall, sender: Sender, queue: LiveQueue, signal: AbortSignal) => {
   const recheck = createRecheck(call)
   for (let isReading = true; !signal.aborted; ) {
     const refused = await recheck()
     if (refused) return refused
     if (isReading) isReading = await sendBatch(call, sender)
     else {
-      const news = await followed.next(RECHECK_EVERY_MS, signal)
+      const news = await queue.next(RECHECK_EVERY_MS, signal)
       if (news === 'behind') isReading = true
       else await sendNews(call, sender, news)
     }
@@ -124,12 +124,12 @@ export const eventStream = (call: EventsCall): Streamed => {
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])
     await send(': the facts of this ledger\n\n')
-    const followed = await call.tail.follow(call.principal.tenant)
+    const queue = await call.tail.follow(call.principal.tenant)
     try {
-      const refused = await run(call, createSender(call, from, send), followed, signal)
+      const refused = await run(call, createSender(call, from, send), queue, signal)
       if (refused) await send(`: ended: ${refused}\n\n`)
     } finally {
-      followed.close()
+      queue.close()
     }
   }
 }

@@ -4,7 +4,7 @@ import { waitMaxMs } from '../../../commands/timeBudgets.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
-import { reachedPosition, waitedFor } from '../collection.ts'
+import { reachedPosition, waitApplied } from '../collection.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { PRIVATE_CACHING } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
@@ -47,7 +47,7 @@ type Item = z.input<typeof manifestSchema>
 
 type Range = { readonly from: bigint; readonly to: bigint }
 
-const backwards = (): Problem =>
+const invertedRange = (): Problem =>
   new Problem('validation_failed', {
     errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
   })
@@ -56,7 +56,7 @@ const backwards = (): Problem =>
 const rangeOf = async (call: ManifestCall): Promise<Range> => {
   const from = BigInt(call.query.from ?? 0)
   const to = call.query.to === undefined ? undefined : BigInt(call.query.to)
-  if (to !== undefined && from > to) throw backwards()
+  if (to !== undefined && from > to) throw invertedRange()
   const named = to ?? from
   const least = call.minPosition ?? 0n
   const reached = await reachedPosition(call, FACTS, named > least ? named : least)
@@ -67,7 +67,7 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   const { sql } = call.database
   const topics = call.query.topic === undefined ? MANIFEST_TOPICS : [call.query.topic]
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
-  // A rebuild resets the checkpoint: facts that were counted meanwhile may be incomplete.
+  // A rebuild resets the checkpoint; facts that were counted during a rebuild may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
   const at = new Date(call.ledger.world.now()).toISOString()
   const range = { from_position: from.toString(), to_position: to.toString() }
@@ -81,7 +81,7 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   }))
 }
 
-/** A count that takes longer than the longest wait is sent as a streamed body once it is known. */
+/** A count that takes longer than the longest wait is streamed: the head is sent at once, the items when they are counted. */
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
@@ -91,7 +91,7 @@ const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
   const isReady = items.then(() => true).finally(() => answered.abort())
   const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
-  const headers = { ...PRIVATE_CACHING, ...waitedFor(call) }
+  const headers = { ...PRIVATE_CACHING, ...waitApplied(call) }
   if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }
   return {
     status: 200,

@@ -23,7 +23,7 @@ export const TAIL_POOL_MAX = READS_AT_ONCE + 1
 export type Tail = {
   /** Resolves when the read model has reached the position, or when the time is over. */
   readonly waitUntilReached: (name: string, position: bigint, waitMs: number) => Promise<void>
-  /** Follows the facts of the tenant that become visible from now on. */
+  /** A queue of the facts of the tenant that become visible from now on. */
   readonly follow: (tenant: string) => Promise<LiveQueue>
   /** Runs a query of an event stream, a few at a time, so that no other request waits for a connection. */
   readonly read: <R extends Row>(query: Query<R>) => Promise<R[]>
@@ -46,7 +46,7 @@ const createWaiting = (world: World) => {
       new Promise(resolve => {
         waiting.add({ name, position, untilMs: world.monotonicMs() + waitMs, resolve })
       }),
-    settle: (reached: ReadonlyMap<string, bigint>): void => {
+    resolveReached: (reached: ReadonlyMap<string, bigint>): void => {
       for (const one of waiting) {
         if ((reached.get(one.name) ?? -1n) < one.position && world.monotonicMs() < one.untilMs) continue
         waiting.delete(one)
@@ -56,7 +56,7 @@ const createWaiting = (world: World) => {
   }
 }
 
-/** The place of the newest fact that was given to the followers, or that existed when they began. */
+/** The place up to which the followers have been given facts. Their first place is that of the newest fact when they began. */
 const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
   let reading: Promise<void> | undefined
@@ -72,7 +72,7 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
     forget: (): void => {
       place = undefined
     },
-    /** Sets the place to the newest fact. Another turn may have forgotten it again when this resolves. */
+    /** Sets the place to the newest fact. The last follower may leave meanwhile; then the place is unset again. */
     provide: async (): Promise<void> => {
       reading ??= begin().finally(() => {
         reading = undefined
@@ -96,15 +96,15 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
     const { text, values } = factsBehind(after, FACTS_MAX)
     const rows = await database.sql<TailFact>(text, values)
     const last = rows.at(-1)
-    // If all followers left during the query and new ones came, the new ones begin at another place.
+    // All followers may have left during the query, and new ones come, which begin at another place.
     if (last === undefined || place.get() !== after) return false
-    followers.give(rows)
+    followers.enqueue(rows)
     place.move(last)
     return rows.length === FACTS_MAX
   }
 
   const poll = async (): Promise<boolean> => {
-    waiting.settle(waiting.count() > 0 ? await checkpointPositions(database.sql) : new Map())
+    waiting.resolveReached(waiting.count() > 0 ? await checkpointPositions(database.sql) : new Map())
     const after = place.get()
     return followers.count() > 0 && after !== undefined && takeFacts(after)
   }
@@ -119,8 +119,9 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
       try {
         if (!(await poll())) await pause(waiting.count() > 0 ? WAITING_POLL_MS : FOLLOWING_POLL_MS)
       } catch (error) {
-        // Waiting requests still end in time. After an error other than an outage, streams read for themselves and fail.
-        waiting.settle(new Map())
+        // Requests still end when their wait is over. After an error other than an outage, each stream reads for itself, and
+        // ends with the error.
+        waiting.resolveReached(new Map())
         if (!(error instanceof Unavailable)) followers.markAllBehind()
         await pause(FAILED_POLL_MS)
       }
@@ -142,7 +143,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
     },
     follow: async tenant => {
       while (place.get() === undefined) await place.provide()
-      // In the same turn as the check, so that no fact is missed between the place and the follower.
+      // No await between the check and this line, so that the follower misses no fact after the place.
       const followed = followers.add(tenant)
       begin()
       return followed

@@ -15,7 +15,7 @@ import { type Principal, READ_SCOPES } from '../../../identity/principal.ts'
 import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from './apiKeySchemas.ts'
 import { noApiKeys } from '../../access/authentication.ts'
 import { readPage } from '../collection.ts'
-import { etagAt, isKnown } from '../../request/conditional.ts'
+import { etagAt, isNotModified } from '../../request/conditional.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
 import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../commonReplies.ts'
@@ -114,7 +114,7 @@ const readApiKey = route({
     // The expiry changes the view without an event, so it is a part of the tag.
     const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
     const headers = { ETag: etag, ...PRIVATE_CACHING }
-    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+    return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
   },
 })
 

@@ -27,12 +27,12 @@ export const statusOf = async ({ database }: AnyCall, row: SubscriptionRow): Pro
   }
 }
 
-const isOf =
+const isReplayNumber =
   (number: number) =>
   (recorded: Recorded<SubscriptionEvent>): recorded is Replayed =>
     recorded.event.type === 'SubscriptionReplayed' && recorded.event.data.replay === number
 
-/** The state of the newest replay; it cancels earlier ones. */
+/** The state of an unfinished replay, which is the newest one: a new replay cancels the one before it. */
 const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): OperationView['state'] =>
   row.state === 'active' && status?.is_current === true ? 'running' : 'pending'
 
@@ -42,7 +42,7 @@ export const replayView = async (call: AnyCall, operation: OperationId): Promise
   const { id, replay } = replayOfOperation(operation)
   const row = visible(call, (await aggregates.load(subscriptionEntity, id)).row)
   const history = await aggregates.history(subscriptionEntity, id)
-  const started = history.find(isOf(replay))
+  const started = history.find(isReplayNumber(replay))
   if (started === undefined) throw new Problem('resource_not_found')
   const completed = history.find(
     ({ event }) => event.type === 'SubscriptionReplayCompleted' && event.data.replay === replay,

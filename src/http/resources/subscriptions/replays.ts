@@ -54,11 +54,11 @@ const replaySubscription = route({
   handle: async (call): Promise<Reply> => {
     const { params, body, context, ledger, database, apiVersion } = call
     const claim = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
-    const where = await deliveryStartOf(call, body.from)
+    const deliveryStart = await deliveryStartOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
-    const command = { type: 'ReplaySubscription' as const, ...where, to_position, claim }
-    const { position } = await executeCommand(call, command, async (asked, row) => {
-      await permitDelivery(asked, row)
+    const command = { type: 'ReplaySubscription' as const, ...deliveryStart, to_position, claim }
+    const { position } = await executeCommand(call, command, async (_, row) => {
+      await permitDelivery(call, row)
       await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
     })
     const started = await afterAppend(() => replayedBy(call, claim))

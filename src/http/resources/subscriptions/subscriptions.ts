@@ -9,7 +9,7 @@ import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/su
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
-import { etagAt, isKnown } from '../../request/conditional.ts'
+import { etagAt, isNotModified } from '../../request/conditional.ts'
 import { idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
@@ -33,7 +33,7 @@ type AnyCall = Call<unknown, unknown, unknown>
 const byId = z.object({ id: idSchema('sub') })
 const PATH = '/subscriptions'
 const common = { tag: 'Subscriptions', rateClass: 'default', scope: 'events:subscribe' } as const
-const nothing = z.strictObject({}).default({})
+const emptyBody = z.strictObject({}).default({})
 
 const TOPIC_POLL_MS = 25
 
@@ -87,8 +87,8 @@ const createSubscription = route({
     const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
     await takeSlot(call, id)
     const claim = idempotencyRecordIfKeyed(call, { types, start, principal, metadata })
-    const where = await deliveryStartOf(call, start)
-    const command = { type: 'CreateSubscription' as const, types, ...where, principal, scopes, metadata, claim }
+    const deliveryStart = await deliveryStartOf(call, start)
+    const command = { type: 'CreateSubscription' as const, types, ...deliveryStart, principal, scopes, metadata, claim }
     const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
     if (created.kind === 'created') await keepSubscriptionSlot(call.database, call.principal.tenant, id)
     if (created.kind === 'created') await waitForTopic(call, id)
@@ -113,7 +113,7 @@ const readSubscription = route({
     const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
     const { body, etag } = await representationOf(call, row)
     const headers = { ETag: etag, ...PRIVATE_CACHING }
-    return isKnown(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+    return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
   },
 })
 
@@ -149,7 +149,7 @@ const deleteSubscription = route({
   },
 })
 
-const switchRoute = (name: 'pause' | 'resume', order: SubscriptionCommand, summary: string): AnyRoute =>
+const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, summary: string): AnyRoute =>
   route({
     ...common,
     method: 'POST',
@@ -158,14 +158,14 @@ const switchRoute = (name: 'pause' | 'resume', order: SubscriptionCommand, summa
     audited: 'path',
     summary,
     params: byId,
-    body: nothing,
+    body: emptyBody,
     responses: {
       200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag', 'Ledger-Position'] },
     },
     errors: [],
     handle: async call => {
       const permit = name === 'resume' ? permitDelivery : undefined
-      const { row, position } = await executeCommand(call, order, permit)
+      const { row, position } = await executeCommand(call, command, permit)
       const { body, etag } = await representationOf(call, row)
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
     },
