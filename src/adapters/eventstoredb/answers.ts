@@ -26,7 +26,7 @@ const RECORDED = {
   stream: tagOf(2, WIRE.bytes),
   revision: tagOf(3, WIRE.varint),
   commitPosition: tagOf(5, WIRE.varint),
-  described: tagOf(6, WIRE.bytes),
+  systemMetadata: tagOf(6, WIRE.bytes),
   metadata: tagOf(7, WIRE.bytes),
   data: tagOf(8, WIRE.bytes),
 }
@@ -47,9 +47,9 @@ export const answerOf = (bytes: Buffer): Answer => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === ANSWER.event) answer = readEvent(from)
-    else if (tag === ANSWER.checkpoint) answer = { kind: 'checkpoint', position: checkpoint(from) }
+    else if (tag === ANSWER.checkpoint) answer = { kind: 'checkpoint', position: readCheckpoint(from) }
     else {
-      from.pass(tag)
+      from.skip(tag)
       if (tag === ANSWER.caughtUp) answer = { kind: 'caught_up' }
       else if (tag === ANSWER.confirmation) answer = { kind: 'confirmed' }
     }
@@ -57,20 +57,20 @@ export const answerOf = (bytes: Buffer): Answer => {
   return answer
 }
 
-/** Links are not resolved here, so the event of an answer is the stored one. An answer without it has a link only. */
+/** Requests do not resolve links, so the event of an answer is the stored one. An answer without an event is ignored. */
 const readEvent = (from: ProtobufReader): Answer => {
   const outer = from.open()
   let answer: Answer = OTHER
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === READ_EVENT.event) answer = { kind: 'event', event: recorded(from) }
-    else from.pass(tag)
+    if (tag === READ_EVENT.event) answer = { kind: 'event', event: readRecorded(from) }
+    else from.skip(tag)
   }
   from.close(outer)
   return answer
 }
 
-const recorded = (from: ProtobufReader): StoredEvent => {
+const readRecorded = (from: ProtobufReader): StoredEvent => {
   const outer = from.open()
   let id = ''
   let stream = ''
@@ -78,23 +78,23 @@ const recorded = (from: ProtobufReader): StoredEvent => {
   let position = 0n
   let data: Json = {}
   let metadata: Json = {}
-  const described = { type: '', created: '0' }
+  const systemMetadata = { type: '', created: '0' }
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === RECORDED.id) id = textIn(from, UUID.string)
     else if (tag === RECORDED.stream) stream = textIn(from, STREAM_IDENTIFIER.name)
     else if (tag === RECORDED.revision) revision = from.uint64()
     else if (tag === RECORDED.commitPosition) position = from.uint64()
-    else if (tag === RECORDED.described) entryInto(described, from)
+    else if (tag === RECORDED.systemMetadata) readSystemEntry(systemMetadata, from)
     else if (tag === RECORDED.metadata) metadata = jsonOf(from.text())
     else if (tag === RECORDED.data) data = jsonOf(from.text())
-    else from.pass(tag)
+    else from.skip(tag)
   }
   from.close(outer)
-  const storedAt = new Date(Number(described.created.slice(0, -TICK_DIGITS))).toISOString()
+  const storedAt = new Date(Number(systemMetadata.created.slice(0, -TICK_DIGITS))).toISOString()
   return {
     id,
-    type: described.type,
+    type: systemMetadata.type,
     data: data as JsonObject,
     metadata: metadata as JsonObject,
     stream,
@@ -111,14 +111,14 @@ const textIn = (from: ProtobufReader, wanted: number): string => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === wanted) text = from.text()
-    else from.pass(tag)
+    else from.skip(tag)
   }
   from.close(outer)
   return text
 }
 
-/** One entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
-const entryInto = (described: { type: string; created: string }, from: ProtobufReader): void => {
+/** Reads one entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
+const readSystemEntry = (systemMetadata: { type: string; created: string }, from: ProtobufReader): void => {
   const outer = from.open()
   let key = ''
   let value = ''
@@ -126,20 +126,20 @@ const entryInto = (described: { type: string; created: string }, from: ProtobufR
     const tag = from.tag()
     if (tag === MAP_ENTRY.key) key = from.text()
     else if (tag === MAP_ENTRY.value) value = from.text()
-    else from.pass(tag)
+    else from.skip(tag)
   }
   from.close(outer)
-  if (key === 'type') described.type = value
-  else if (key === 'created') described.created = value
+  if (key === 'type') systemMetadata.type = value
+  else if (key === 'created') systemMetadata.created = value
 }
 
-const checkpoint = (from: ProtobufReader): bigint => {
+const readCheckpoint = (from: ProtobufReader): bigint => {
   const outer = from.open()
   let position = 0n
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === CHECKPOINT.commitPosition) position = from.uint64()
-    else from.pass(tag)
+    else from.skip(tag)
   }
   from.close(outer)
   return position

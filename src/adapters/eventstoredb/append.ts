@@ -6,17 +6,17 @@ import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './errors.ts'
 import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
 
-/** Appends with a deadline and one resend: which outcome is certain, and which is unknown. */
+/** Appends with a timeout and one resend, and tells certain outcomes from unknown ones. */
 
 const RESEND_AFTER_MS = 50
 const APPEND_ATTEMPTS_MAX = 2
 
 /**
  * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
- * response is that of the first. An append that is unanswered at the deadline is reported as unknown.
+ * response is that of the first. An append that is unanswered after `timeoutMs` is reported as unknown.
  */
-export const append = async (connection: Connection, asked: Append, deadlineMs: number): Promise<Appended> => {
-  const givenUpAtMs = performance.now() + deadlineMs
+export const append = async (connection: Connection, asked: Append, timeoutMs: number): Promise<Appended> => {
+  const givenUpAtMs = performance.now() + timeoutMs
   let mayBeWritten = false
   for (let attempt = 1; ; attempt += 1) {
     const { client } = connection
@@ -30,10 +30,10 @@ export const append = async (connection: Connection, asked: Append, deadlineMs: 
     const refused = refusalOf(failure)
     if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
     if (!isLost(failure)) throw failure
-    const never = !wasSent || wasNeverSent(failure)
-    mayBeWritten ||= !never
+    const neverSent = !wasSent || wasNeverSent(failure)
+    mayBeWritten ||= !neverSent
     const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
-    if (!mayTryAgain || (never && !(failure instanceof CallEnded)))
+    if (!mayTryAgain || (neverSent && !(failure instanceof CallEnded)))
       throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
     await sleep(RESEND_AFTER_MS)
   }
@@ -58,8 +58,8 @@ const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Pr
 type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
 
 /**
- * A refused resend does not tell the outcome of the first append: a cluster that has lost its leader refuses an append
- * because of the first one while that is committed but not yet readable. The events at its revisions tell.
+ * The outcome of the first append, by the events at its revisions. A refusal of the resend does not tell it: a cluster
+ * that has lost its leader refuses the resend because of the first append while that is committed and not yet readable.
  */
 const outcomeOfFirst = async (
   connection: Connection,
@@ -68,20 +68,20 @@ const outcomeOfFirst = async (
 ): Promise<Appended> => {
   const { stream, events, expected } = asked
   const from = expected === 'no_stream' ? 0n : expected + 1n
-  const there: StoredEvent[] = []
+  const found: StoredEvent[] = []
   try {
     const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
-    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) there.push(event)
+    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) found.push(event)
   } catch (error) {
     throw new Unavailable('event store', 'unknown', error)
   }
-  if (there.some(({ id }, n) => id !== events[n]?.id)) return refused
-  const last = there.at(-1)
-  if (last === undefined || there.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
+  if (found.some(({ id }, n) => id !== events[n]?.id)) return refused
+  const last = found.at(-1)
+  if (last === undefined || found.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
   return { ok: true, revision: last.revision, position: last.position }
 }
 
-/** A time limit, since the client itself waits without one. */
+/** Adds a time limit, since the client itself waits without one. */
 const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)

@@ -31,31 +31,34 @@ type Unanswered = { readonly resolve: (appended: Appended) => void; readonly rej
 const APPEND_BYTES_MAX = 3 * 1024 * 1024
 const JSON_CONTENT = 'application/json'
 
-type Carrier = { readonly unanswered: Map<string, Unanswered>; ended: boolean }
-const carriers = new WeakMap<AppendCall, Carrier>()
+type CallState = { readonly unanswered: Map<string, Unanswered>; ended: boolean }
+const callStates = new WeakMap<AppendCall, CallState>()
 
-/** Listens to a call from its first append on. When the call ends, its unanswered appends fail with its error. */
-const carrierOf = (call: AppendCall): Carrier => {
-  const known = carriers.get(call)
+/**
+ * The state of a call, created with its listeners at its first append. When the call ends, its unanswered appends fail
+ * with its error.
+ */
+const callStateOf = (call: AppendCall): CallState => {
+  const known = callStates.get(call)
   if (known !== undefined) return known
-  const carrier: Carrier = { unanswered: new Map(), ended: false }
-  carriers.set(call, carrier)
+  const state: CallState = { unanswered: new Map(), ended: false }
+  callStates.set(call, state)
   call.on('data', (answer: BatchAppendResp) => {
     const correlationId = answer.getCorrelationId()
     const id = correlationId === undefined ? '' : parseUUID(correlationId)
-    settle(answer, carrier.unanswered.get(id))
-    carrier.unanswered.delete(id)
+    settle(answer, state.unanswered.get(id))
+    state.unanswered.delete(id)
   })
   const fail = (error: Error): void => {
-    carrier.ended = true
+    state.ended = true
     // The client reuses the call until both of its directions have ended.
     call.end()
-    for (const { reject } of carrier.unanswered.values()) reject(error)
-    carrier.unanswered.clear()
+    for (const { reject } of state.unanswered.values()) reject(error)
+    state.unanswered.clear()
   }
   call.on('error', (error: Error) => fail(isCallError(error) ? convertToCommandError(error) : error))
   for (const end of ['end', 'close']) call.on(end, () => fail(new CallEnded('unknown')))
-  return carrier
+  return state
 }
 
 const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void => {
@@ -92,7 +95,7 @@ export const batchAppend = async (client: Client, append: Append, sending: Sendi
   const id = randomUUID()
   const message = messageOf(id, append)
   const call = await client.appendCall()
-  const { unanswered, ended } = carrierOf(call)
+  const { unanswered, ended } = callStateOf(call)
   if (ended || sending.givenUp.aborted) throw new CallEnded('none')
   return new Promise((resolve, reject) => {
     unanswered.set(id, { resolve, reject })
@@ -103,8 +106,8 @@ export const batchAppend = async (client: Client, append: Append, sending: Sendi
 }
 
 /**
- * Without a deadline, which would be an absolute time of this clock, compared with the clock of the store: a difference
- * of four seconds would fail every append.
+ * The message has no deadline: it would be a time of this machine's clock that the store compares with its own, so that
+ * clocks four seconds apart would fail every append.
  */
 const messageOf = (id: string, { stream, events, expected }: Append): BatchAppendReq => {
   const options = new streams.BatchAppendReq.Options()

@@ -21,7 +21,7 @@ export type Connection = {
 }
 
 type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
-/** A call that gives its answers in arrays. */
+/** A read call that yields its answers in arrays. */
 export type Reading = ReadCall | ClientReadableStream<readonly Answer[]>
 export type AppendCall = ReturnType<Grpc['batchAppend']>
 
@@ -30,14 +30,14 @@ const appendCalls = new WeakMap<Grpc, AppendCall | Promise<AppendCall>>()
 
 type CallArguments = ReturnType<Client['callArguments']>
 
-/** The client's own method, but for how its answers are decoded. */
+/** Makes the call as the client's own method does, except for the decoding of its answers. */
 const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments): Reading => {
   const { path, requestSerialize } = streamsGrpc.StreamsService.read
   const decode = (bytes: Buffer): readonly Answer[] => [answerOf(bytes)]
   return grpc.makeServerStreamRequest(path, requestSerialize, decode, request, metadata, options)
 }
 
-/** Undefined when the client has no session that takes the request. */
+/** Makes the call without the client (readCall.ts). Undefined when the client has no session that accepts the request. */
 const openOnSession = (connectionName: string, request: ReadReq): Reading | undefined => {
   const session = readSessionOf(connectionName)
   try {
@@ -72,7 +72,7 @@ export class Client extends EventStoreDBClient {
   }
 }
 
-/** Calls wait for `ready`. The parser of connection strings creates the base class only. */
+/** Calls wait for `ready`. The prototype is replaced, because connection strings are parsed into the base class only. */
 const openClient = (connectionString: string, ready: Promise<void> = Promise.resolve()): Client => {
   const client: Client = Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
   client.ready = ready

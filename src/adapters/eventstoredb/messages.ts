@@ -8,7 +8,7 @@ import type { ReadOptions, SubscribeOptions } from '../../ports.ts'
 const { ReadDirection } = streams.ReadReq.Options
 /** System streams begin with a dollar sign. */
 const NOT_SYSTEM = '^[^$]'
-/** In search windows of 32 events: the maximal distance between checkpoints for readers of rare events. */
+/** The distance of checkpoints for readers of rare events, in search windows of 32 events. */
 const CHECKPOINT_WINDOWS = 4
 
 const empty = (): InstanceType<typeof shared.Empty> => new shared.Empty()

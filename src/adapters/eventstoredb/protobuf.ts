@@ -1,3 +1,5 @@
+/** A decoder of protobuf messages that creates no objects but the values that are asked for. */
+
 /** The tag of a field: its number and its wire type. */
 export const tagOf = (field: number, wire: (typeof WIRE)[keyof typeof WIRE]): number => (field << 3) | wire
 
@@ -72,7 +74,7 @@ export class ProtobufReader {
   }
 
   /** Skips a field. Groups are deprecated, and refused. */
-  pass(tag: number): void {
+  skip(tag: number): void {
     switch (tag & WIRE_MASK) {
       case WIRE.varint:
         return void this.uint64()

@@ -11,11 +11,11 @@ import { headRequest, streamRequest } from './messages.ts'
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
 
-/** Another call may renew the connection while this one works; it continues on the next connection so often. */
-const TORN_MAX = 2
+/** Another call may renew the connection while a read is under way: the read continues on new connections so often at most. */
+const INTERRUPTIONS_MAX = 2
 
 /** The rest of the read after these events; undefined after the last one. */
-const restBehind = (options: ReadOptions, events: readonly StoredEvent[]): ReadOptions | undefined => {
+const restAfter = (options: ReadOptions, events: readonly StoredEvent[]): ReadOptions | undefined => {
   const { direction, limit } = options
   const last = events.at(-1)
   if (last === undefined) return options
@@ -46,19 +46,19 @@ async function* readArrays(
   if (limit !== undefined && limit <= 0) return
   signal?.throwIfAborted()
   let rest: ReadOptions | undefined = options
-  for (let torn = 0; rest !== undefined; torn++) {
+  for (let interruptions = 0; rest !== undefined; interruptions++) {
     const { client } = connection
     try {
       for await (const answers of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
         const events = eventsIn(answers)
-        rest = restBehind(rest ?? options, events)
+        rest = restAfter(rest ?? options, events)
         yield events
       }
       return
     } catch (error) {
       signal?.throwIfAborted()
-      const wasTorn = connection.client !== client && isLost(error) && !(error instanceof Silence)
-      if (!wasTorn || torn === TORN_MAX) throw await readFailure(connection, client, error)
+      const wasInterrupted = connection.client !== client && isLost(error) && !(error instanceof Silence)
+      if (!wasInterrupted || interruptions === INTERRUPTIONS_MAX) throw await readFailure(connection, client, error)
     }
   }
 }
@@ -84,10 +84,10 @@ export const head = async (connection: Connection): Promise<bigint> => {
 }
 
 type Cancellable = Readable & { readonly cancel: () => void }
-/** `silenceMs` may change with every answer: a subscription that is confirmed may be silent for longer. */
-type Patience = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
+/** `silenceMs` is called after every answer: a subscription may be silent for longer once it is confirmed. */
+type ReceiveOptions = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
 
-/** An item of an array costs a reader less than an item that a generator yields: one promise in place of four. */
+/** The items of the arrays. Not a generator, because that costs a reader four promises per item in place of one. */
 const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
   let array: readonly T[] = []
   let at = 0
@@ -116,7 +116,10 @@ const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterato
  * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws Silence if nothing comes
  * while the reader waits, and the client's own errors.
  */
-export async function* received(call: Cancellable, { silenceMs, signal }: Patience): AsyncGenerator<readonly Answer[]> {
+export async function* received(
+  call: Cancellable,
+  { silenceMs, signal }: ReceiveOptions,
+): AsyncGenerator<readonly Answer[]> {
   let waiting = true
   let limitMs = silenceMs()
   let timer: NodeJS.Timeout | undefined

@@ -51,10 +51,10 @@ export class ReadCall extends Transform {
   constructor(session: ReadSession, message: Uint8Array) {
     super({ readableObjectMode: true })
     this.request = session.http2.request(session.headers)
-    const told = (headers: IncomingHttpHeaders): void => void (this.outcome ??= statusIn(headers))
-    this.request.on('response', told).on('trailers', told)
+    const takeStatus = (headers: IncomingHttpHeaders): void => void (this.outcome ??= statusIn(headers))
+    this.request.on('response', takeStatus).on('trailers', takeStatus)
     this.request.on('error', error => this.destroy(callError(status.UNAVAILABLE, error.message)))
-    this.request.on('close', () => this.lost())
+    this.request.on('close', () => this.onClose())
     this.request.pipe(this)
     this.request.end(prefixed(message))
   }
@@ -85,8 +85,8 @@ export class ReadCall extends Transform {
     done(error)
   }
 
-  /** The stream is closed. After a complete answer its end is still to be read; otherwise there is none. */
-  private lost(): void {
+  /** Handles the end of the HTTP/2 stream. Without a status the connection was lost; with one, data may still be unread. */
+  private onClose(): void {
     if (!this.request.readableEnded && this.outcome === undefined)
       this.destroy(callError(status.UNAVAILABLE, 'The connection was lost.'))
   }

@@ -19,7 +19,7 @@ type Created = { readonly stream: ClientHttp2Stream; readonly headers: OutgoingH
 
 export type ReadSession = {
   readonly http2: ClientHttp2Session
-  /** Those of each read of this connection. */
+  /** The headers of each read of this connection. */
   readonly headers: OutgoingHttpHeaders
 }
 
@@ -48,7 +48,7 @@ const readHeadersOf = (headers: OutgoingHttpHeaders): OutgoingHttpHeaders => ({
 
 const sessions = new Map<string, ReadSession>()
 
-const keep = (message: unknown): void => {
+const rememberSession = (message: unknown): void => {
   const { stream, headers } = message as Created
   const { session: http2 } = stream
   const name = headers[CONNECTION_NAME]
@@ -65,7 +65,7 @@ export const readSessionOf = (connectionName: string): ReadSession | undefined =
   return session === undefined || session.http2.closed || session.http2.destroyed ? undefined : session
 }
 
-/** After this the next read is the client's own, on whatever session that opens. */
+/** The next read is then made by the client itself, on a session that it opens. */
 export const forgetReadSession = (connectionName: string): void => void sessions.delete(connectionName)
 
 /**
@@ -82,11 +82,11 @@ export const destroyReadSession = async (connectionName: string): Promise<void> 
 }
 
 /**
- * Without the reports of the diagnostics channel all reads are the client's own: they work, but slower. Returns a
- * function that ends the observation.
+ * Observes the sessions that clients open, and returns a function that ends the observation. If Node reported none, all
+ * reads would be the client's own: correct, but slower.
  */
 export const observeReadSessions = (): (() => void) => {
-  const listener = (message: unknown): void => keep(message)
+  const listener = (message: unknown): void => rememberSession(message)
   subscribe(CALL_CREATED, listener)
   return () => void unsubscribe(CALL_CREATED, listener)
 }

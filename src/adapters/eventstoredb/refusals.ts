@@ -67,7 +67,8 @@ const handshake = ({ host, port }: Node): Promise<Error | undefined> =>
   })
 
 /**
- * A client that discovers its cluster hides the reason for which no node can be reached, so each node is asked once.
+ * The refusal behind an error. A client that discovers its cluster hides the reason for which no node can be reached, so
+ * each node is connected to once for its certificate.
  */
 export const refusalBehind = async (connectionString: string, error: unknown): Promise<StoreRefused | undefined> => {
   if (!(error instanceof Error && error.message.startsWith(NOT_DISCOVERED))) return refusalOf(error)

@@ -7,8 +7,8 @@ import { received } from './read.ts'
 
 /** Catch-up subscriptions to $all that resubscribe after every interruption. */
 
-const CONFIRMATION_SILENCE_MS = 5000
-const FEED_SILENCE_MS = 25_000
+const CONFIRMATION_TIMEOUT_MS = 5000
+const IDLE_TIMEOUT_MS = 25_000
 const RESUBSCRIBE_MS = 100
 const RESUBSCRIBE_MAX_MS = 5000
 
@@ -35,9 +35,9 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
       if (refused === undefined && !isInterruption(error)) throw withPosition(error, after)
-      if (error instanceof Silence && error.limitMs < FEED_SILENCE_MS) connection.renew(client)
+      if (error instanceof Silence && error.limitMs < IDLE_TIMEOUT_MS) connection.renew(client)
       // An idle log is silent too, so that resubscribing is not reported as an interruption.
-      if (!isQuiet(error)) {
+      if (!isIdleTimeout(error)) {
         live = false
         yield { kind: 'interrupted', error: refused ?? error }
       }
@@ -46,16 +46,16 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
   }
 }
 
-const isQuiet = (error: unknown): boolean => error instanceof Silence && error.limitMs === FEED_SILENCE_MS
+const isIdleTimeout = (error: unknown): boolean => error instanceof Silence && error.limitMs === IDLE_TIMEOUT_MS
 
 const UNKNOWN = 2
 const INVALID_ARGUMENT = 3
 /** Statuses of refused requests, which the client classifies as a lost connection. */
-const ANSWERS: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMENT])
+const REFUSAL_STATUSES: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMENT])
 
 /** The connection was lost, or the store shuts down or hangs. */
 const isInterruption = (error: unknown): boolean =>
-  isLost(error) && !(error instanceof Error && 'code' in error && ANSWERS.has(error.code))
+  isLost(error) && !(error instanceof Error && 'code' in error && REFUSAL_STATUSES.has(error.code))
 
 const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): bigint =>
   item.kind === 'event' ? item.event.position : item.position
@@ -63,7 +63,7 @@ const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): 
 /** One subscription. Checkpoints are yielded in order among the events. */
 async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<FeedItem> {
   let confirmed = false
-  const silenceMs = (): number => (confirmed ? FEED_SILENCE_MS : CONFIRMATION_SILENCE_MS)
+  const silenceMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
   const call = await client.read(subscribeRequest(wanted))
   const isWanted = wantedBy(wanted)
   for await (const answers of received(call, { silenceMs, signal }))

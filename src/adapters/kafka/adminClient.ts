@@ -2,7 +2,7 @@ import type { Admin } from 'kafkajs'
 import { Unavailable } from '../../ports.ts'
 import { type FactBusOptions, FactBusRefused, openClient, refusalOf } from './client.ts'
 
-/** Existing topics have other settings than configured. Changing them is an operator's decision. */
+/** Existing topics have another number of partitions, or a shorter retention that this service may not lengthen. */
 export class TopicMismatch extends Error {
   constructor(differences: readonly string[]) {
     super(`Kafka's topics differ from the contract: ${differences.join('; ')}.`)

@@ -7,7 +7,7 @@ import { type FactBusOptions, protocolErrorOf } from './client.ts'
 /** Creation, settings and deletion of topics. */
 
 const REPLICAS_MAX = 3
-/** With three replicas an acknowledgement means two disks: one broker may be down, and none may lose its disk. */
+/** With three replicas, an acknowledged message is on two disks at least, and facts can be sent while one broker is down. */
 const IN_SYNC_OF_THREE = 2
 /** Its value is TOPIC_RETENTION_MS of projections/topicSettings.ts. */
 const RETENTION = 'retention.ms'
@@ -35,8 +35,8 @@ const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<
 }
 
 /**
- * The number of partitions by topic; undefined while a partition is unknown or has no leader. A broker announces its
- * leadership before it accepts it: only one that returns the offsets of a partition also takes messages.
+ * The number of partitions by topic; undefined while a partition is unknown or has no leader. The metadata names a leader
+ * before that broker acts as one, so the offsets are fetched too: a broker that returns them also accepts messages.
  */
 const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number> | undefined> => {
   try {

@@ -132,18 +132,16 @@ const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) =>
 }
 
 const snapshotOf = (send: Send): Snapshot => {
-  const patiently: Send = statement =>
+  const sendLong: Send = statement =>
     send({ ...statement, query_timeout: SNAPSHOT_STATEMENT_TIMEOUT_MS + ANSWER_GRACE_MS })
   let cursors = 0
   return {
-    sql: async (text, values) => await patiently(toStatement(text, values, () => undefined)),
+    sql: async (text, values) => await sendLong(toStatement(text, values, () => undefined)),
     batches: async function* <R extends Row>(query: { text: string; values: readonly unknown[] }, size: number) {
       const cursor = `batches_${++cursors}`
-      await patiently(
-        toStatement(`declare ${cursor} no scroll cursor for ${query.text}`, query.values, () => undefined),
-      )
+      await sendLong(toStatement(`declare ${cursor} no scroll cursor for ${query.text}`, query.values, () => undefined))
       const fetch = (): Promise<R[]> => {
-        const fetched = patiently<R>({ text: `fetch ${size} from ${cursor}` })
+        const fetched = sendLong<R>({ text: `fetch ${size} from ${cursor}` })
         // A reader that leaves early never awaits the batch that was read ahead, so its rejection is handled here.
         fetched.catch(() => undefined)
         return fetched
@@ -155,7 +153,7 @@ const snapshotOf = (send: Send): Snapshot => {
         if (!isLast) next = fetch()
         if (rows.length > 0) yield rows
       }
-      await patiently({ text: `close ${cursor}` })
+      await sendLong({ text: `close ${cursor}` })
     },
   }
 }
@@ -186,8 +184,9 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
  * deadlock, no resources), or before the commit of a transaction; `unknown` if the response to a write or a commit was
  * lost. Other errors are Postgres's own (`DatabaseError` with its SQLSTATE).
  *
- * The work of `exclusively` must fence each of its transactions with the epoch (see `fence`). `exclusively` resolves
- * when the work ends, also after the lock was lost: call it again to wait for the next lease.
+ * The work of `exclusively` must fence each of its transactions with the epoch: the feeds do so by their checkpoints
+ * (src/feeds/checkpoints.ts), and `fence` does so for work without one. `exclusively` resolves when the work ends, also
+ * after the lock was lost: call it again to wait for the next lease.
  */
 export const openDatabase = (options: DatabaseOptions): Database => {
   const config = clientConfig(options)

@@ -6,9 +6,9 @@
  * session that was idle for `idleMs`; then another process takes the lock.
  *
  * A stopped holder continues and writes before it notices. Every acquisition increments the epoch in
- * `ledger_meta.leases`, and a holder calls `fence` inside each of its transactions. `fence` locks the lease row for
- * share, so an acquisition waits for transactions that have passed the fence, and later ones find the newer epoch and
- * throw.
+ * `ledger_meta.leases`, and each transaction of a holder tests its epoch: that of a feed by its checkpoint
+ * (src/feeds/checkpoints.ts), any other by `fence`. `fence` locks the lease row for share, so an acquisition waits for
+ * transactions that have passed the fence, and later ones find the newer epoch and throw.
  */
 
 import { hostname } from 'node:os'

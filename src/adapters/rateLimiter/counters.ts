@@ -34,9 +34,7 @@ export const createLocalCounter = (): RateCounter => {
 
 type CounterRow = { readonly points: number; readonly expire: bigint }
 
-/**
- * The interface that the library expects of a Postgres client. It needs numbers where this database returns bigints.
- */
+/** The Postgres client that the library expects. It needs a number where this database returns a bigint. */
 const clientOf = ({ sql }: Database) => ({
   query: async ({ text, values }: { text: string; values?: readonly unknown[] }) => {
     const rows = await sql<CounterRow>(text, values)
