@@ -1,5 +1,7 @@
 import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
 
+/** The rules by which an append is accepted, refused, or recognized as a resend. */
+
 /** The members of a stored event that the decision needs. */
 export type Known = {
   readonly id: string
@@ -9,7 +11,7 @@ export type Known = {
 }
 
 export type StreamState = {
-  /** The newest revision; `NO_REVISION` or `TOMBSTONE_REVISION` at the ends. */
+  /** The newest revision; `NO_REVISION` without events, `TOMBSTONE_REVISION` after a tombstone. */
   readonly head: bigint
   readonly softDeleted: boolean
   readonly hasMetadata: boolean
@@ -59,7 +61,7 @@ const alreadyThere = (last: Known, stream: StreamState): Decision => ({
   position: stream.isVisible(last) ? last.position : undefined,
 })
 
-/** A stream without events and metadata cannot be deleted, whatever is expected; it can be tombstoned. */
+/** A stream without events and metadata cannot be deleted, with any expected revision; it can be tombstoned. */
 export const decideDelete = (expected: Expected, id: string, stream: StreamState): Decision =>
   stream.head === NO_REVISION && !stream.hasMetadata
     ? { kind: 'wrong_version', actual: NO_REVISION }

@@ -22,11 +22,11 @@ import {
   isVisible,
   softDeletedMetadata,
   truncationOf,
-  undeleted,
+  metadataOfRestored,
 } from './truncation.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
-/** The result of a batch: the committed events, and one response for each request, in order. */
+/** Commits batches of write requests. The result: the committed events, and one response for each request, in order. */
 export type Commit = {
   readonly records: readonly StoredRecord[]
   readonly written: readonly Written[]
@@ -34,14 +34,14 @@ export type Commit = {
   readonly failed?: true
 }
 
-export type Committed = {
+export type CommittedLog = {
   readonly session: WriterSession
   readonly streams: Streams
   readonly end: bigint
 }
 
 /** Decides the requests in order and commits all their events in one transaction. Never throws. */
-export const commitBatch = async (log: Committed, requests: readonly WriteRequest[]): Promise<Commit> => {
+export const commitBatch = async (log: CommittedLog, requests: readonly WriteRequest[]): Promise<Commit> => {
   let decided: DecidedBatch
   try {
     const entries = await entriesOf(log, requests)
@@ -63,7 +63,7 @@ export const commitBatch = async (log: Committed, requests: readonly WriteReques
 const refusedByPostgres = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && 'code' in error && !String(error.code).startsWith('57')
 
-const entriesOf = async (log: Committed, requests: readonly WriteRequest[]): Promise<Map<string, StreamEntry>> => {
+const entriesOf = async (log: CommittedLog, requests: readonly WriteRequest[]): Promise<Map<string, StreamEntry>> => {
   const entries = new Map<string, StreamEntry>()
   const missing = new Set<string>()
   for (const name of requests.flatMap(streamsTouched)) {
@@ -90,7 +90,7 @@ type Context = {
   readonly firstStreamOf: (id: string) => string | undefined
 }
 
-/** The state of a stream after the earlier requests of the batch. */
+/** The state of a stream after the earlier requests of the batch. `added`: its events of this batch. */
 type Draft = {
   head: bigint
   metaHead: bigint
@@ -122,33 +122,33 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
     draft.added.push(record)
     records.push(record)
     if (!firstHere.has(record.id)) firstHere.set(record.id, stream)
-    if (isMetastream(stream)) redescribe(draftOf(originalOf(stream)), record)
+    if (isMetastream(stream)) applyMetadata(draftOf(originalOf(stream)), record)
     return record
   }
-  const describe = (stream: string, metadataJson: string): StoredRecord =>
+  const setMetadata = (stream: string, metadataJson: string): StoredRecord =>
     add(metastreamOf(stream), draftOf(stream).metaHead + 1n, systemEvent('$metadata', metadataJson))
   const revive = (stream: string, { metadataJson }: Draft, from: bigint): void => {
-    const json = undeleted(metadataJson, from)
-    if (json !== undefined) describe(stream, json)
+    const json = metadataOfRestored(metadataJson, from)
+    if (json !== undefined) setMetadata(stream, json)
   }
   const execute = (request: WriteRequest, first: bigint): Written => {
     const { kind, stream, events } = request
     const draft = draftOf(stream)
-    if (kind === 'delete') return writtenOf(describe(stream, softDeletedMetadata()))
+    if (kind === 'delete') return writtenOf(setMetadata(stream, softDeletedMetadata()))
     if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
-    const described = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
-    const isRevived = described?.softDeleted === true && described.head !== TOMBSTONE_REVISION
+    const original = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
+    const isRevived = original?.softDeleted === true && original.head !== TOMBSTONE_REVISION
     const added = events.map((event, index) => add(stream, first + BigInt(index), event))
     if (draft.softDeleted && added.length > 0) revive(stream, draft, first)
-    if (described !== undefined && isRevived) revive(originalOf(stream), described, described.head + 1n)
+    if (original !== undefined && isRevived) revive(originalOf(stream), original, original.head + 1n)
     const last = added.at(-1)
     return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
   }
   const written = requests.map((request): Written => {
     if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
-    if (isClosed(request.stream, draftOf)) return { kind: 'deleted' }
+    if (refusesMetadata(request.stream, draftOf)) return { kind: 'deleted' }
     const decision = decide(request, stateOf(request.stream, draftOf, { ...known, firstStreamOf }))
-    return decision.kind === 'append' ? execute(request, decision.first) : answerOf(decision)
+    return decision.kind === 'append' ? execute(request, decision.first) : resultOf(decision)
   })
   return { records, written }
 }
@@ -157,7 +157,7 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
  * The metadata of a tombstoned stream can be set only if it was set before: the real server knows the revision of that
  * metadata then, and does not look at the stream.
  */
-const isClosed = (stream: string, draftOf: (stream: string) => Draft): boolean =>
+const refusesMetadata = (stream: string, draftOf: (stream: string) => Draft): boolean =>
   isMetastream(stream) &&
   draftOf(originalOf(stream)).head === TOMBSTONE_REVISION &&
   draftOf(stream).head === NO_REVISION
@@ -167,7 +167,7 @@ const decide = ({ kind, expected, events }: WriteRequest, state: StreamState): D
   return decideAppend(expected, kind === 'append' ? events.map(event => event.id) : [randomUUID()], state)
 }
 
-const redescribe = (draft: Draft, metadata: StoredRecord): void => {
+const applyMetadata = (draft: Draft, metadata: StoredRecord): void => {
   draft.metaHead = metadata.revision
   draft.metadataJson = metadata.data.toString('utf8')
   draft.softDeleted = isSoftDeleted(truncationOf(draft.metadataJson))
@@ -181,20 +181,24 @@ const openDraft = (entry: StreamEntry | undefined): Draft => ({
   added: [],
 })
 
-type Past = { readonly history: ResendLookup; readonly firstStreamOf: (id: string) => string | undefined }
+type ResendHistory = { readonly history: ResendLookup; readonly firstStreamOf: (id: string) => string | undefined }
 
-const stateOf = (stream: string, draftOf: (stream: string) => Draft, { history, firstStreamOf }: Past): StreamState => {
+const stateOf = (
+  stream: string,
+  draftOf: (stream: string) => Draft,
+  { history, firstStreamOf }: ResendHistory,
+): StreamState => {
   const draft = draftOf(stream)
-  const among = (matches: (known: Known) => boolean): Known | undefined => draft.added.find(matches)
+  const addedHere = (matches: (known: Known) => boolean): Known | undefined => draft.added.find(matches)
   return {
     head: draft.head,
     softDeleted: draft.softDeleted,
     hasMetadata: draft.metaHead !== NO_REVISION,
     isVisible: event => isVisible({ head: draft.head, truncation: truncationFor(stream, draft) }, event),
-    atRevision: revision => among(known => known.revision === revision) ?? history.atRevision(stream, revision),
+    atRevision: revision => addedHere(known => known.revision === revision) ?? history.atRevision(stream, revision),
     byId: id =>
       (firstStreamOf(id) ?? stream) === stream
-        ? (history.byId(stream, id) ?? among(known => known.id === id))
+        ? (history.byId(stream, id) ?? addedHere(known => known.id === id))
         : undefined,
   }
 }
@@ -204,7 +208,7 @@ const truncationFor = (stream: string, { metadataJson }: Draft): Truncation =>
 
 const writtenOf = ({ revision, position }: StoredRecord): Written => ({ kind: 'written', revision, position })
 
-const answerOf = (decision: Exclude<Decision, { kind: 'append' }>): Written =>
+const resultOf = (decision: Exclude<Decision, { kind: 'append' }>): Written =>
   decision.kind === 'already_there'
     ? { kind: 'written', revision: decision.revision, position: decision.position }
     : decision
@@ -217,7 +221,7 @@ const systemEvent = (type: string, json: string): ProposedEvent => ({
   metadata: Buffer.alloc(0),
 })
 
-const insert = async ({ session }: Committed, records: readonly StoredRecord[]): Promise<void> => {
+const insert = async ({ session }: CommittedLog, records: readonly StoredRecord[]): Promise<void> => {
   const dataAt: number[] = []
   let at = 1
   for (const { data, metadata } of records) {

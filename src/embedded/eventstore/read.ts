@@ -32,7 +32,7 @@ export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> =
   const asOf = log.tail.head()
   const [row] = await log.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
   const entry = entryOf(row ?? { stream, head: null, meta_head: null, meta: null })
-  // An event was committed meanwhile, so the entry may be stale: it serves this read only and is not cached.
+  // If an event was committed meanwhile, the entry may be stale: then it serves this read only, and is not cached.
   return log.tail.head() === asOf ? log.streams.offer(stream, entry) : entry
 }
 
@@ -100,7 +100,7 @@ async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> 
     read += page.length
     from = direction === 'forwards' ? last.revision + 1n : last.revision - 1n
     limit = nextLimit(page)
-    // The next page is on its way while this one is sent; should the reader leave, nobody asks what became of it.
+    // The next page is read while this one is sent. If the reader leaves, its rejection is ignored.
     ahead = read < count && last.revision !== to ? next() : undefined
     ahead?.catch(() => undefined)
     yield page

@@ -12,7 +12,7 @@ export type StoredRecord = {
   readonly metadata: Buffer
   /** The time of its commit in units of 100 ns since 1970. */
   readonly createdTicks: bigint
-  /** The messages for its readers, by the form of the id. Only events that are kept in memory, to be sent to many, have it. */
+  /** Its encoded messages, by the form of the id: for events that stay in memory and are sent to many readers. */
   readonly messages?: Map<string, Buffer>
 }
 

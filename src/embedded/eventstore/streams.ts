@@ -115,8 +115,8 @@ export const openStreams = (): Streams => {
         addNewest(entry, record)
         resize(stream, entry)
       }
-      const described = isMetastream(stream) ? entries.peek(originalOf(stream)) : undefined
-      if (described !== undefined) replaceMetadata(described, record)
+      const original = isMetastream(stream) ? entries.peek(originalOf(stream)) : undefined
+      if (original !== undefined) replaceMetadata(original, record)
     },
     cacheRecent: (stream, recent) => {
       const entry = entries.peek(stream)

@@ -19,11 +19,11 @@ export type Tail = {
   /** At most `limit` events after `position`; undefined if they are not in memory. */
   after(position: bigint, limit: number): readonly StoredRecord[] | undefined
   /** Resolves when the head is after `position`, or the signal aborts. */
-  beyond(position: bigint, signal: AbortSignal): Promise<void>
+  untilAfter(position: bigint, signal: AbortSignal): Promise<void>
 }
 
 /** The index of the first event after `position`, by binary search, since every page of every subscriber needs it. */
-const firstBehind = (records: readonly StoredRecord[], position: bigint): number => {
+const firstAfter = (records: readonly StoredRecord[], position: bigint): number => {
   let low = 0
   let high = records.length
   while (low < high) {
@@ -85,10 +85,10 @@ export const openTail = (): Tail => {
     after: (position, limit) => {
       if (position >= head) return []
       if (position < floor) return undefined
-      const index = firstBehind(records, position)
+      const index = firstAfter(records, position)
       return records.slice(index, index + limit)
     },
-    beyond: (position, signal) =>
+    untilAfter: (position, signal) =>
       new Promise(resolve => {
         if (head > position || signal.aborted) return resolve()
         const done = (): void => {

@@ -14,6 +14,7 @@ export const METASTREAM_TRUNCATION: Truncation = { before: 0n, maxCount: 1n }
 
 const MS_PER_SECOND = 1000
 
+/** Stream metadata of EventStoreDB: `$tb` (truncate before) is a revision, `$maxAge` is in seconds. */
 type StreamMetadata = { readonly $tb?: unknown; readonly $maxCount?: unknown; readonly $maxAge?: unknown }
 
 /** `$tb` of a soft-deleted stream does not fit into a double, so integers are parsed from the source text. */
@@ -59,8 +60,8 @@ export const isVisible = (
   event.revision >= firstVisible(truncation, head) &&
   !isExpired(event, truncation, Date.now())
 
-/** The metadata of a stream that becomes visible again from `before` on; undefined if it is not JSON. */
-export const undeleted = (metadataJson: string, before: bigint): string | undefined => {
+/** The metadata of a soft-deleted stream whose events from `before` on become visible; undefined if it is not JSON. */
+export const metadataOfRestored = (metadataJson: string, before: bigint): string | undefined => {
   const value = parse(metadataJson)
   return (
     value &&

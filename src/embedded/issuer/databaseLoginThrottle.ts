@@ -39,7 +39,7 @@ class TooMany extends Error {
   }
 }
 
-/** The address is always first: transactions that lock rows in the same order cannot deadlock. */
+/** The row of the address is always locked first: transactions that lock rows in the same order cannot deadlock. */
 const countBoth = async (sql: Sql, attempt: Attempt): Promise<void> => {
   const { user, address } = keysOf(attempt)
   const full: Counted[] = []

@@ -20,7 +20,7 @@ export type DevGrant = {
   readonly lifetimeSeconds?: number
 }
 
-export type TokenPlace = { readonly issuer: string; readonly audience: string }
+export type TokenParties = { readonly issuer: string; readonly audience: string }
 
 const check = (holds: boolean, sentence: string): void => {
   if (!holds) throw new StartupError(sentence)
@@ -49,15 +49,15 @@ const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
  * An RFC 9068 access token, signed with the issuer's key. Throws a StartupError that names an invalid member of the
  * grant.
  */
-export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: DevGrant): Promise<string> => {
+export const signDevToken = async (key: SigningKey, parties: TokenParties, grant: DevGrant): Promise<string> => {
   checkGrant(grant)
   const lifetimeSeconds = lifetimeOf(grant)
   const issuedAt = Math.floor(Date.now() / 1000)
   const { tenant, subject, scopes, user } = grant
   return await new SignJWT({ client_id: user ? CLI_CLIENT : subject, tenant, scope: scopes.join(' ') })
     .setProtectedHeader({ typ: 'at+jwt', alg: key.alg, kid: key.kid })
-    .setIssuer(place.issuer)
-    .setAudience(place.audience)
+    .setIssuer(parties.issuer)
+    .setAudience(parties.audience)
     .setSubject(subject)
     .setJti(randomUUID())
     .setIssuedAt(issuedAt)
@@ -69,5 +69,5 @@ export const signDevToken = async (key: SigningKey, place: TokenPlace, grant: De
  * A token of the embedded issuer for the command line. The issuer need not run: the key in the data directory, created
  * if it is missing, is sufficient.
  */
-export const mintDevToken = async (request: TokenPlace & DevGrant & { readonly dataDir: string }): Promise<string> =>
+export const mintDevToken = async (request: TokenParties & DevGrant & { readonly dataDir: string }): Promise<string> =>
   await signDevToken(await loadSigningKey(request.dataDir), request, request)

@@ -39,8 +39,8 @@ const FORGED = { error: 'forged' }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** The data that both pages need. */
-const frameOf = async ({ dependencies, interaction }: Step) => {
+/** The members that the views of both pages have. */
+const commonViewOf = async ({ dependencies, interaction }: Step) => {
   const { client_id, redirect_uri } = interaction.params
   const client = await dependencies.provider.Client.find(textOf(client_id))
   if (!client) throw new errors.InvalidClient('client is invalid')
@@ -60,19 +60,24 @@ const userOf = async ({ dependencies, interaction }: Step): Promise<DevUser> => 
 }
 
 /** The requested scopes, divided by whether the user has them. */
-const partScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[]; withheld: Scope[] } => {
+const divideScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[]; withheld: Scope[] } => {
   const asked = textOf(interaction.params['scope']).split(' ').filter(isScope)
   const own = new Set(user.scope.split(' '))
   return { granted: asked.filter(scope => own.has(scope)), withheld: asked.filter(scope => !own.has(scope)) }
 }
 
 const showLogin = async (step: Step, more: Pick<LoginView, 'username' | 'problem'> = {}): Promise<Page> =>
-  loginPage({ ...(await frameOf(step)), ...more })
+  loginPage({ ...(await commonViewOf(step)), ...more })
 
 const showConsent = async (step: Step): Promise<Page> => {
   const user = await userOf(step)
   const identifies = textOf(step.interaction.params['scope']).split(' ').includes('openid')
-  return consentPage({ ...(await frameOf(step)), username: user.username, identifies, ...partScopes(step, user) })
+  return consentPage({
+    ...(await commonViewOf(step)),
+    username: user.username,
+    identifies,
+    ...divideScopes(step, user),
+  })
 }
 
 const show = (step: Step): Promise<Page> =>
@@ -103,11 +108,11 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const attempt = { username, address: dependencies.addressOf(request) }
   const retryAfterSeconds = await dependencies.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
-  const { tenant } = await frameOf(step)
+  const { tenant } = await commonViewOf(step)
   const user = (await dependencies.users()).find(one => one.username === username && one.tenant === tenant)
-  const speaksForItself = username === interaction.params['client_id']
+  const isClientItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
-  if (!isRight || speaksForItself) return showLogin(step, { username, problem: 'wrong' })
+  if (!isRight || isClientItself) return showLogin(step, { username, problem: 'wrong' })
   await dependencies.throttle.succeed(attempt)
   if (interaction.session && interaction.session.accountId !== username) await leaveSession(step)
   return finish(step, { login: { accountId: username, amr: ['pwd'] } })
@@ -120,7 +125,7 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
 const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {
   const { dependencies, interaction } = step
   const user = await userOf(step)
-  const { granted, withheld } = partScopes(step, user)
+  const { granted, withheld } = divideScopes(step, user)
   if (form.get('decision') !== 'allow' || granted.length === 0) return deny(step)
   const grant = new dependencies.provider.Grant({
     accountId: user.username,

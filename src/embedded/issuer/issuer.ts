@@ -102,7 +102,7 @@ const sendKeys = (response: ServerResponse, keys: KeySet): void => {
 
 const peerOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? ''
 
-const refuseOddIssuer = (issuer: string): void => {
+const assertCanonicalIssuer = (issuer: string): void => {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   // Tokens contain the issuer exactly, so only its canonical form is accepted.
   if (url?.href !== issuer || issuer.endsWith('/'))
@@ -129,7 +129,7 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options
   const { resource = new URL(issuer).origin, addressOf = peerOf } = options
-  refuseOddIssuer(issuer)
+  assertCanonicalIssuer(issuer)
   const { revoke } = options.revocations ?? createRevocations()
   const [ring, clients, users, cookieKey, records, throttle] = await Promise.all([
     openKeyRing(dataDir, onError),

@@ -37,8 +37,8 @@ const derive = (password: string, { salt, cost, block_size, parallelization }: O
   })
 
 export const hashPassword = async (password: string): Promise<PasswordHash> => {
-  const made = { algorithm: 'scrypt', ...COST, salt: randomBytes(SALT_BYTES).toString('base64url') } as const
-  return { ...made, hash: (await derive(password, made)).toString('base64url') }
+  const parameters = { algorithm: 'scrypt', ...COST, salt: randomBytes(SALT_BYTES).toString('base64url') } as const
+  return { ...parameters, hash: (await derive(password, parameters)).toString('base64url') }
 }
 
 /** The hash of an unknown password, for users without one. */

@@ -198,10 +198,10 @@ const configure = (options: ProviderOptions): Configuration => ({
 })
 
 /**
- * The library responds in other modes even when it refuses them, in one of them by a page with a script. Under a name
- * unknown to it, it does not.
+ * Refuses response modes other than `query`. The library would send the refusal in the refused mode itself, one of which is
+ * a page with a script. So the mode is replaced by a name that the library does not know, and in which it sends nothing.
  */
-const closeOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
+const refuseOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
   const { response_mode: mode } = ctx.query
   if (typeof mode === 'string' && mode !== 'query') ctx.query = { ...ctx.query, response_mode: 'closed' }
   return next()
@@ -210,6 +210,6 @@ const closeOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Pr
 /** The authorization server: oidc-provider, with authorization codes for users and client credentials for workloads. */
 export const createProvider = (options: ProviderOptions): Provider => {
   const provider = new Provider(options.issuer, configure(options))
-  provider.use(closeOtherModes)
+  provider.use(refuseOtherModes)
   return provider
 }

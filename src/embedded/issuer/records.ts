@@ -16,7 +16,7 @@ export type Records = {
   put(record: NewRecord): Promise<void>
   /** False, without a change, if it exists already. */
   putIfNew(record: NewRecord): Promise<boolean>
-  /** With `consumed`, in Unix seconds, if it is consumed. */
+  /** The payload has `consumed`, the time in Unix seconds, if the record is consumed. */
   get(name: RecordName): Promise<AdapterPayload | undefined>
   /** True for exactly one of any number of concurrent callers. */
   consume(name: RecordName): Promise<boolean>

@@ -31,8 +31,8 @@ export const revokeAccessTokens = (provider: Provider, dependencies: RevocationD
   provider.use(async (ctx: KoaContextWithOIDC, next) => {
     await next()
     const { oidc, body } = ctx
-    const isTurnedAway = z.object({ error: z.literal('unsupported_token_type') }).safeParse(body).success
-    if (!isTurnedAway || oidc.route !== 'revocation') return
+    const isUnsupported = z.object({ error: z.literal('unsupported_token_type') }).safeParse(body).success
+    if (!isUnsupported || oidc.route !== 'revocation') return
     const claims = await readOwn(String(oidc.params?.['token']), dependencies)
     if (claims?.jti !== undefined && claims['client_id'] === oidc.client?.clientId)
       await dependencies.revoke(tokenName(claims.jti))

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 
-/** The maximal delay after an edit, which also limits how often the disk is read. */
-const LOOK_EVERY_MS = 1_000
+/** The maximal delay until an edit is seen, and the interval at which the file is checked at most. */
+const CHECK_EVERY_MS = 1_000
 
 /** The present content of a file that operators may change while the issuer runs. */
 export type WatchedFile<T> = { readonly current: () => Promise<T> }
@@ -24,12 +24,12 @@ export const openWatchedFile = async <T>(
 ): Promise<WatchedFile<T>> => {
   let value = await read()
   let stamp = ''
-  let lookedAt = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | undefined
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+  let checking: Promise<void> | undefined
 
-  const look = async (): Promise<void> => {
-    lookedAt = performance.now()
-    // Taken before reading, so that a concurrent change is noticed the next time.
+  const check = async (): Promise<void> => {
+    checkedAtMs = performance.now()
+    // The stamp is taken before reading, so that a concurrent change is noticed the next time.
     const found = await stampOf(path)
     if (found === stamp) return
     stamp = found
@@ -42,12 +42,12 @@ export const openWatchedFile = async <T>(
 
   return {
     current: async () => {
-      if (performance.now() - lookedAt >= LOOK_EVERY_MS) {
-        looking ??= look().finally(() => {
-          looking = undefined
+      if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
+        checking ??= check().finally(() => {
+          checking = undefined
         })
       }
-      await looking
+      await checking
       return value
     },
   }

@@ -8,7 +8,8 @@ import { StartupError, systemCode } from '../../startupError.ts'
 
 export type PostgresBinaries = {
   readonly initdb: string
-  readonly postgres: string /** Tests read access. */
+  readonly postgres: string
+  /** A file that Postgres must be able to read. */
   readonly share: string
 }
 

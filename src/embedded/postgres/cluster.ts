@@ -19,9 +19,9 @@ const PASSWORD_BYTES = 24
 const FAST_SHUTDOWN_MAX_MS = 5_000
 const KILL_MAX_MS = 5_000
 const POLL_MS = 50
-const SAID_MAX_CHARS = 4_000
+const OUTPUT_MAX_CHARS = 4_000
 
-/** Without the variables of the developer: a PGDATA or PGPORT must not reach Postgres. */
+/** The environment of Postgres. Variables of the developer, such as PGDATA or PGPORT, must not reach it. */
 export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 const isFull = (output: string): boolean => /no space left|disk quota/i.test(output)
@@ -76,7 +76,7 @@ const runInitdb = async (
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => void (output = (output + text).slice(-SAID_MAX_CHARS)))
+    stream.setEncoding('utf8').on('data', (text: string) => void (output = (output + text).slice(-OUTPUT_MAX_CHARS)))
   }
   const ok = await new Promise<boolean>((resolve, reject) => {
     child.on('error', reject).on('close', code => resolve(code === 0))
@@ -114,13 +114,13 @@ const exists = async (path: string): Promise<boolean> =>
 /** The cluster in `directory`, created on the first call. Throws a StartupError if the disk is full or not writable. */
 export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
   const path = join(directory, 'cluster')
-  const made = await exists(path)
-  if (made && !(await exists(join(directory, 'password')))) {
+  const isCreated = await exists(path)
+  if (isCreated && !(await exists(join(directory, 'password')))) {
     throw new StartupError(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
   }
   try {
     const password = await ensurePassword(directory, launch)
-    if (!made) await initialise(directory, binaries, launch)
+    if (!isCreated) await initialise(directory, binaries, launch)
     return { path, user: USER, password }
   } catch (error) {
     throw directoryRefusal(directory, error)

@@ -32,8 +32,8 @@ export type EmbeddedPostgres = {
   readonly ended: Promise<Error>
 }
 
-/** The port itself, or a free one for 0. Throws a StartupError if it is in use. */
-const claimPort = async (port: number): Promise<number> => {
+/** Checks that the port is free, or finds a free one for 0. Throws a StartupError if it is in use. */
+const probePort = async (port: number): Promise<number> => {
   const server = createServer()
   try {
     server.listen(port, HOST)
@@ -57,11 +57,11 @@ const isTransient = (error: unknown, anyPort: boolean): boolean =>
   error instanceof StartupError &&
   (/still in use|already exists/.test(error.message) || (anyPort && /^Port \d+ .* is in use/.test(error.message)))
 
-const startPatiently = async (start: Omit<ServerStart, 'port'>, { port, signal }: ServiceOptions) => {
+const startWithRetries = async (start: Omit<ServerStart, 'port'>, { port, signal }: ServiceOptions) => {
   for (let attempt = 1; ; attempt++) {
     try {
-      const claimed = await claimPort(port)
-      return { server: await startServer({ ...start, port: claimed }, signal), port: claimed }
+      const probed = await probePort(port)
+      return { server: await startServer({ ...start, port: probed }, signal), port: probed }
     } catch (error) {
       if (signal.aborted || attempt === START_ATTEMPTS_MAX || !isTransient(error, port === 0)) throw error
       await sleep(START_RETRY_MS)
@@ -82,10 +82,10 @@ export const startPostgres = async (options: ServiceOptions): Promise<EmbeddedPo
     const binaries = await postgresBinaries()
     const launch = await postgresLaunch(binaries, directory.path)
     await endOrphan(join(directory.path, 'cluster'))
-    if (options.port !== 0) await claimPort(options.port)
+    if (options.port !== 0) await probePort(options.port)
     const cluster = await openCluster(directory.path, binaries, launch)
     const logPath = join(directory.path, 'postgres.log')
-    const { server, port } = await startPatiently({ cluster, postgres: binaries.postgres, launch, logPath }, options)
+    const { server, port } = await startWithRetries({ cluster, postgres: binaries.postgres, launch, logPath }, options)
     const close = async () => {
       await stopServer(server)
       await directory.release()

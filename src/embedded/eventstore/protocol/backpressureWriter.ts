@@ -27,7 +27,7 @@ export type BackpressureWriter = {
   end(failure: Failure | undefined): void
 }
 
-/** Collects messages into batches and writes them; `leave` releases a sender that waits for capacity. */
+/** Collects messages into batches and writes them; `releaseSender` releases a sender that waits for capacity. */
 const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   let batch: Uint8Array[] = []
   let batchBytes = 0
@@ -46,7 +46,7 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   }
   const send = (message: Uint8Array): Promise<void> | undefined => {
     if (gone.aborted) return undefined
-    // The next tick comes when the sender waits for anything but its own promises.
+    // The flush runs after promises that are resolved already, so a sender that waits for those only can fill the batch.
     if (batch.push(message) === 1) process.nextTick(flush)
     batchBytes += message.length
     if (batchBytes < BATCH_BYTES) return undefined
@@ -54,18 +54,18 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
     if (unsentBytes < UNSENT_BYTES_MAX || gone.aborted) return undefined
     return new Promise(resolve => (makeRoom = resolve))
   }
-  return { flush, send, leave: (): void => makeRoom?.() }
+  return { flush, send, releaseSender: (): void => makeRoom?.() }
 }
 
 export const openBackpressureWriter = (call: ReadCall): BackpressureWriter => {
   const gone = new AbortController()
-  const { flush, send, leave } = batchesOn(call, gone.signal)
+  const { flush, send, releaseSender } = batchesOn(call, gone.signal)
   for (const event of ['cancelled', 'close', 'error'])
     call.on(event, () => {
       // With an explicit reason, since the default reason is an error whose stack trace would cost time at the end of
       // every read.
       gone.abort('gone')
-      leave()
+      releaseSender()
     })
   return {
     gone: gone.signal,

@@ -41,7 +41,7 @@ export const batchAppend =
       if (unanswered < UNANSWERED_MAX) call.resume()
       if (ended && unanswered === 0) call.end()
     }
-    const carryOut = async ({ target, proposal, correlationId }: Open): Promise<void> => {
+    const finish = async ({ target, proposal, correlationId }: Open): Promise<void> => {
       const finished = proposal.finish()
       // A passed deadline takes precedence over every other reason.
       const isLate = target.deadlineMs < Date.now()
@@ -59,7 +59,7 @@ export const batchAppend =
       open.delete(id)
       unanswered += 1
       if (unanswered >= UNANSWERED_MAX) call.pause()
-      void carryOut(opened)
+      void finish(opened)
     }
 
     call.on('data', receive)

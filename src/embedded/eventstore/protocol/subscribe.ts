@@ -67,7 +67,7 @@ export const subscribeToAll = async (
     if (checkpointDue) await checkpoint()
     if (!live) await writer.send(caughtUpMessage())
     live = true
-    await log.tail.beyond(position, writer.gone)
+    await log.tail.untilAfter(position, writer.gone)
   }
   return undefined
 }
@@ -94,7 +94,7 @@ export const subscribeToStream = async (
   await writer.send(confirmationMessage(randomUUID()))
   for (let live = false; !writer.gone.aborted; ) {
     const asOf = log.tail.head()
-    for await (const record of visibleBehind(log, stream, revision)) {
+    for await (const record of visibleAfter(log, stream, revision)) {
       revision = record.revision
       const room = writer.sendSoon(encode(record))
       if (room !== undefined) await room
@@ -106,12 +106,12 @@ export const subscribeToStream = async (
     const isThere = asked === 'end' || existence(now) === 'found'
     if (!live && isThere) await writer.send(caughtUpMessage())
     live ||= isThere
-    await log.tail.beyond(asOf, writer.gone)
+    await log.tail.untilAfter(asOf, writer.gone)
   }
   return undefined
 }
 
-async function* visibleBehind(log: Log, stream: string, revision: bigint): AsyncGenerator<StoredRecord> {
+async function* visibleAfter(log: Log, stream: string, revision: bigint): AsyncGenerator<StoredRecord> {
   const entry = await entryFor(log, stream)
   if (existence(entry) !== 'found') return
   const { truncation, head } = entry
