@@ -41,7 +41,7 @@ export type FactKind = {
 /** The fact that an event announces, and the function that makes it. */
 export type Announcement<E> = FactKind & { readonly data: (recorded: Recorded<E>) => FactData }
 
-/** Gives members that the schema does not know a type that no value fits. */
+/** Gives members that the schema does not have the type `never`, so that they do not compile. */
 type Exactly<D, S> = { readonly [K in Exclude<keyof D, keyof S>]: never }
 type Declaration<E, S extends z.ZodObject, D> = Omit<FactKind, 'schema' | 'example'> & {
   readonly schema: S

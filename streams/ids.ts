@@ -61,6 +61,6 @@ export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): I
   return `${prefix}_${suffix}`
 }
 
-/** Changes the prefix and keeps the 26 characters: the operation of a payment is found without a look-up. */
+/** Changes the prefix and keeps the 26 characters, so that the operation of a payment is found without a look-up. */
 export const withPrefix = <P extends IdPrefix>(prefix: P, id: Id<IdPrefix>): Id<P> =>
   `${prefix}_${id.slice(id.indexOf('_') + 1)}`

@@ -23,7 +23,7 @@ export type IssueApiKey = KeyTerms &
     metadata: Annotations
     claim: IdempotencyRecord | null
   }
-/** The old secret stays valid for this long beside the new one. */
+/** `overlap_seconds`: the time for which the old secret stays valid beside the new one. */
 export type RotateApiKey = MintedSecret & {
   type: 'RotateApiKey'
   at: string
@@ -36,8 +36,8 @@ export type ApiKeyCommand = IssueApiKey | RotateApiKey | RevokeApiKey
 export type ApiKeyCode = 'resource_not_found' | 'concurrent_modification'
 
 /**
- * active ─▶ revoked, which is final. An active key has one secret, or two while a rotation overlaps. A secret expires
- * without an event; the key itself may get a new one afterwards.
+ * active ─▶ revoked, which is final. An active key has one secret, or two for some time after a rotation. A secret expires
+ * without an event; the key may get a new secret afterwards.
  */
 type Issued = KeyTerms & {
   /** The hashed idempotency keys of all rotations, so that a late repetition does not rotate again. */

@@ -51,7 +51,7 @@ type Amounts = {
   readonly due: bigint
   readonly paid: bigint
   readonly pending: bigint
-  /** Every payment that ever asked, so that a retry is recognised. */
+  /** Every payment that PayInvoice was sent for, so that a retry is recognised. */
   readonly payments: PersistentMap<PaymentId, Allocation>
   readonly refunds: PersistentSet<RefundId>
 }
@@ -80,8 +80,8 @@ const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState
   return invoice.orderId === terms.order_id ? [] : reject('invoice_state_conflict', { order_id: invoice.orderId })
 }
 
-// Approve and void carry the version that the client read, so that a repetition after a lost answer fails its
-// precondition; with the present version it is a new request, which the present state refuses.
+// Approve and void carry the version that the client read (If-Match), so a repetition after a lost response fails its
+// precondition; a repetition with the present version is a new request, which the present state refuses.
 const approveInvoice = ({ approved_by }: ApproveInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
   if (invoice.status !== 'draft') return reject('invoice_state_conflict', { state: invoice.status })
@@ -120,8 +120,8 @@ export const refusalOf = (
 }
 
 /**
- * The payment is claimed, so that a refusal is an event too. Were it only an answer, a second driver of the same
- * payment could be accepted after an amount was released, while the first one records the failure.
+ * A refusal is an event too, because the payment exists already. If it were only a response, payment recovery could send
+ * the command again after another payment has released its amount, and get the amount while the request records a failure.
  */
 const payInvoice = (pay: PayInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
@@ -179,7 +179,7 @@ const withAllocation = (invoice: Raised, id: PaymentId, allocation: Allocation):
 })
 
 type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
-/** Moves the payment's amount between pending, paid and neither. */
+/** Adds the payment's amount to `pending` or `paid`, and subtracts it from `pending` if it was reserved. */
 const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
   const from = invoice.payments.get(payment_id)?.status
   return {

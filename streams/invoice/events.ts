@@ -19,7 +19,7 @@ export const invoiceEvents = {
   InvoiceVoided: z.object({ ...subject, reason: z.string().nullable() }),
   /** A deferred payment holds its amount until it settles or fails. */
   PaymentReserved: z.object(payment),
-  /** A claimed payment that the invoice refused, recorded so that a retry gets the same answer. */
+  /** The invoice refused the payment, recorded so that a retry gets the same response. */
   PaymentRefused: z.object({ ...payment, code: z.enum(['payment_not_allowed', 'payment_exceeds_due']) }),
   PaymentReleased: z.object(payment),
   /** The amount is paid: at once for an immediate payment, at settlement for a deferred one. */

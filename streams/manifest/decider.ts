@@ -43,7 +43,7 @@ const seal = (
   state: ManifestState,
 ): readonly ManifestEvent[] | Rejection<ManifestCode> => {
   if (isSame(state.last, sealed)) return []
-  // Another process has sealed meanwhile: the counted range no longer begins where the next manifest has to begin.
+  // Another process has sealed since the range was counted: it no longer begins where the next manifest has to begin.
   if (sealed.from_position !== nextPosition(state)) return reject('concurrent_modification')
   // The log has not moved since; there is nothing to seal.
   if (sealed.to_position < sealed.from_position) return []

@@ -28,7 +28,7 @@ export type StartAttempt = { type: 'StartAttempt'; run: string }
 export type FailAttempt = { type: 'FailAttempt'; run: string; code: string }
 export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string }
 export type CancelOperation = { type: 'CancelOperation' }
-/** `at` is the present time; before its expiry the operation stays as it is. */
+/** `at` is the present time. An operation whose expiry is later stays as it is. */
 export type ExpireOperation = { type: 'ExpireOperation'; at: string }
 export type OperationCommand =
   | RequestExport
@@ -44,9 +44,9 @@ export type OperationCode = 'resource_not_found' | 'concurrent_modification'
 const FAILURES_MAX = 3
 /** Limits attempts, because a crash leaves no event: an export that crashes every worker must end too. */
 const ATTEMPTS_MAX = 20
-const NO_WORD_CODE = 'internal_error'
+const ATTEMPTS_EXHAUSTED_CODE = 'internal_error'
 
-type At = { readonly terms: ExportTerms; readonly attempt: number }
+type Attempted = { readonly terms: ExportTerms; readonly attempt: number }
 
 /**
  * pending ─▶ running ─▶ succeeded, failed or cancelled; succeeded ─▶ expired. A running operation may have several
@@ -55,10 +55,10 @@ type At = { readonly terms: ExportTerms; readonly attempt: number }
  */
 export type OperationState =
   | { readonly status: 'none' }
-  | (At & { readonly status: 'pending' })
-  | (At & { readonly status: 'running'; readonly run: string | null; readonly failures: number })
-  | (At & { readonly status: 'succeeded'; readonly run: string })
-  | (At & { readonly status: 'failed' | 'cancelled' | 'expired' })
+  | (Attempted & { readonly status: 'pending' })
+  | (Attempted & { readonly status: 'running'; readonly run: string | null; readonly failures: number })
+  | (Attempted & { readonly status: 'succeeded'; readonly run: string })
+  | (Attempted & { readonly status: 'failed' | 'cancelled' | 'expired' })
 
 type Decision = readonly OperationEvent[] | Rejection<OperationCode>
 const NOTHING: readonly OperationEvent[] = []
@@ -71,7 +71,7 @@ const start = ({ run }: StartAttempt, operation: OperationState): Decision => {
   if (operation.status !== 'pending' && operation.status !== 'running') return NOTHING
   if (operation.status === 'running' && operation.run === run) return NOTHING
   const { attempt } = operation
-  if (attempt === ATTEMPTS_MAX) return [{ type: 'OperationFailed', data: { attempt, code: NO_WORD_CODE } }]
+  if (attempt === ATTEMPTS_MAX) return [{ type: 'OperationFailed', data: { attempt, code: ATTEMPTS_EXHAUSTED_CODE } }]
   return [{ type: 'OperationStarted', data: { attempt: attempt + 1, run } }]
 }
 

@@ -19,7 +19,7 @@ const request = {
 }
 
 export const operationEvents = {
-  /** Accepted: the export is made, whatever happens to the caller. */
+  /** The request was accepted: the export is made even if the caller disconnects. */
   ExportRequested: z.object({ ...request, metadata: annotationsSchema, claim: idempotencyRecordSchema.nullable() }),
   /** `run` identifies the worker's attempt; an earlier attempt that wakes up again is no longer valid. */
   OperationStarted: z.object({ attempt: z.int(), run: z.string() }),

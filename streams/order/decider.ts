@@ -108,14 +108,14 @@ const refusalOf = (order: Created): Rejection<OrderCode> | undefined => {
 }
 
 /**
- * With a key, a refusal is an event too, because the key is bound already: were it only an answer, the same request
- * could succeed once the order is open again. A deleted order is a conflict for such a request.
+ * With an Idempotency-Key, a refusal is an event too, because the key is bound already: if it were only a response, the
+ * same request could succeed once the order is open again. A deleted order is a conflict for such a request.
  */
 const invoiceOrder = ({ type: _, ...terms }: InvoiceOrder, state: OrderState): Decision => {
   if (state.status === 'none') return reject('resource_not_found')
   const { invoice_id, claim } = terms
   if ('invoice' in state && state.invoice.invoice_id === invoice_id) return []
-  // A late attempt of a request that another attempt has carried out: a voided invoice does not come back.
+  // A late repetition of a request that was executed before: a voided invoice does not come back.
   if (state.refused.has(invoice_id) || state.voided.has(invoice_id)) return []
   const refusal = refusalOf(state)
   if (refusal === undefined)

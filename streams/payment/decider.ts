@@ -21,12 +21,15 @@ export type InitiatePayment = PaymentTerms & {
 /** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
 export type RefusalCode = 'payment_not_allowed' | 'payment_exceeds_due' | 'payment_reference_conflict'
-/** The invoice or the reference refused the payment. Only the payment's own driver sends this. */
+/**
+ * The invoice or the reference refused the payment. Sent only by the drivers of the payment: its request, and payment
+ * recovery. `held_by`: the payment that has the reference, if that is the reason.
+ */
 export type RefusePayment = { type: 'RefusePayment'; code: RefusalCode; held_by: PaymentId | null }
-/** Commands of the settler, possible only for an accepted deferred payment. */
+/** Commands of a caller who may settle payments, possible only for an accepted deferred payment. */
 export type SettlePayment = { type: 'SettlePayment' }
 export type FailPayment = { type: 'FailPayment'; code: string }
-/** For a claimed refund. Without an amount it is the whole rest. */
+/** Sent for a refund whose stream exists. `amount`: null for all that is left. */
 export type RefundPayment = { type: 'RefundPayment'; refund_id: RefundId; amount: bigint | null; reason: string }
 export type PaymentCommand =
   | InitiatePayment
@@ -45,9 +48,9 @@ type Refunds = PersistentMap<RefundId, bigint | null>
  * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, when it does not take it.
  * accepted ─▶ succeeded or failed, as the settler decides. succeeded is refunded in parts, until nothing is left.
  *
- * Between claim and outcome a payment is initiated, and only its drivers may send commands: the invoice may have accepted
- * the amount already, so that a settler's verdict could contradict it. Clients see initiated and accepted as pending,
- * refused and failed as failed.
+ * While a payment is initiated, only its drivers may send commands: the invoice may have accepted the amount already, so
+ * that a settler's verdict could contradict it. Clients see initiated and accepted as pending, refused and failed as
+ * failed.
  */
 export type PaymentState =
   | { readonly status: 'none' }
@@ -102,7 +105,7 @@ export const grantedRefund = (payment: PaymentState, amount: bigint | null): big
 
 const refund = ({ refund_id, amount, reason }: RefundPayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
-  // A refund is claimed only after the payment has succeeded, and a succeeded payment stays so.
+  // A refund is initiated only after the payment has succeeded, and a succeeded payment stays so.
   if (payment.status !== 'succeeded') return conflict(payment)
   if (payment.refunds.has(refund_id)) return []
   const refund_amount = grantedRefund(payment, amount)

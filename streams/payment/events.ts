@@ -14,7 +14,7 @@ const terms = {
 }
 
 export const paymentEvents = {
-  /** The claim of the payment: caller, key and terms. No money has moved yet. */
+  /** The request: caller, key and terms. The invoice has not accepted the amount yet. */
   PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: idempotencyRecordSchema }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),
@@ -27,7 +27,7 @@ export const paymentEvents = {
     refunded_amount: minorUnits,
     reason: z.string(),
   }),
-  /** A claimed refund that the payment refused, recorded so that a retry gets the same answer. */
+  /** The payment refused the refund, recorded so that a retry gets the same response. */
   RefundRefused: z.object({ refund_id: idSchema('rfd'), code: z.literal('payment_state_conflict') }),
   /**
    * `code` is a rejection of the contract or the settler's own code; `held_by` is the payment that has the reference.

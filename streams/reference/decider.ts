@@ -8,16 +8,16 @@ export type ReleaseReference = { type: 'ReleaseReference'; payment_id: PaymentId
 export type ReferenceCommand = TakeReference | ReleaseReference
 
 /**
- * free ─▶ taken ─▶ free, only by the payment that holds it, and only while that payment never came to be. A refusal is
- * an event: two drivers of one payment, one before and one after the holder let go, must not see different answers.
+ * free ─▶ taken ─▶ free again, if the payment that took it was refused. A refusal of the reference is an event: the request
+ * of a payment and its recovery must get the same result, also if the holder releases the reference between the two.
  */
 export type ReferenceState = {
   readonly holder: PaymentId | null
-  /** The refused payments, each with the payment that held the reference then. */
+  /** The payments that were refused the reference, each with the payment that held it then. */
   readonly refused: PersistentMap<PaymentId, PaymentId>
   /**
-   * The payments that released it. None of them takes it again: a slow second driver of a payment that has failed in
-   * the meantime would take it, and nothing would release it after that.
+   * The payments that released it. None of them takes it again: a slow request whose payment recovery has recorded as
+   * failed would take it, and nothing would release it after that.
    */
   readonly released: PersistentSet<PaymentId>
 }

@@ -5,7 +5,7 @@ import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
 export const refundEvents = {
-  /** The claim of the refund: caller and key. Its outcome is on the payment's stream. */
+  /** The request: caller, key and terms. Its outcome is in the payment's stream. */
   RefundInitiated: z.object({
     payment_id: idSchema('pay'),
     /** Null: the whole rest. */

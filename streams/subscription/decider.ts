@@ -42,8 +42,8 @@ export type SubscriptionCode = 'resource_not_found' | 'concurrent_modification'
  *     │ └─resume─┐         │
  *     └──stop──▶ stopped ◀─┘        each of the three ─▶ deleted, which is final
  *
- * The holder pauses and resumes. The ledger stops a subscription whose creator has lost the right to the facts, and resumes
- * it when the right is back. A replay may be requested in each of the three states, and is delivered while the
+ * The holder pauses and resumes. The ledger stops a subscription whose creator has lost the right to the facts; the holder
+ * resumes it when the right is back. A replay may be requested in each of the three states, and is delivered while the
  * subscription is active. Replays are counted; `isReplaying` is about the newest, which ends all earlier ones.
  */
 export type SubscriptionState =
@@ -59,7 +59,7 @@ export type SubscriptionState =
   | { readonly status: 'deleted' }
 
 type Decision = readonly SubscriptionEvent[] | Rejection<SubscriptionCode>
-type Living = Extract<SubscriptionState, { readonly replays: number }>
+type Existing = Extract<SubscriptionState, { readonly replays: number }>
 const NOTHING: readonly SubscriptionEvent[] = []
 
 const create = ({ type: _, types, scopes, ...terms }: CreateSubscription, { status }: SubscriptionState): Decision =>
@@ -67,23 +67,23 @@ const create = ({ type: _, types, scopes, ...terms }: CreateSubscription, { stat
     ? [{ type: 'SubscriptionCreated', data: { ...terms, types: [...types], scopes: [...scopes] } }]
     : reject('concurrent_modification')
 
-// A subscription stopped by the ledger delivers nothing anyway; its holder sees that it is stopped.
-const pause = ({ status }: Living): Decision =>
+// A stopped subscription delivers nothing, so pausing it changes nothing: it stays stopped.
+const pause = ({ status }: Existing): Decision =>
   status === 'active' ? [{ type: 'SubscriptionPaused', data: {} }] : NOTHING
 
-const resume = ({ status }: Living): Decision =>
+const resume = ({ status }: Existing): Decision =>
   status === 'active' ? NOTHING : [{ type: 'SubscriptionResumed', data: {} }]
 
 // A repeated key is the same replay; its number is found by the key.
-const replay = ({ type: _, ...where }: ReplaySubscription, { replays, keys }: Living): Decision =>
+const replay = ({ type: _, ...where }: ReplaySubscription, { replays, keys }: Existing): Decision =>
   where.claim !== null && keys.has(where.claim.key_hash)
     ? NOTHING
     : [{ type: 'SubscriptionReplayed', data: { replay: replays + 1, ...where } }]
 
-const complete = ({ replay: number }: CompleteReplay, { replays, isReplaying }: Living): Decision =>
+const complete = ({ replay: number }: CompleteReplay, { replays, isReplaying }: Existing): Decision =>
   isReplaying && number === replays ? [{ type: 'SubscriptionReplayCompleted', data: { replay: number } }] : NOTHING
 
-const stop = ({ reason }: StopSubscription, { status }: Living): Decision =>
+const stop = ({ reason }: StopSubscription, { status }: Existing): Decision =>
   status === 'stopped' ? NOTHING : [{ type: 'SubscriptionStopped', data: { reason } }]
 
 const decide = (command: SubscriptionCommand, state: SubscriptionState): Decision => {

@@ -11,7 +11,7 @@ export type TenantCommand = SuspendTenant | ReinstateTenant | RevokeScope | Rest
 /** An operator's command is never refused; repeating it changes nothing. */
 export type TenantCode = never
 
-/** The status of the tenant, independent of its issuer. `revoked` holds the scopes of each subject. */
+/** The status of the tenant, independent of its issuer. `revoked`: the revoked scopes of each subject. */
 export type TenantState = {
   readonly isSuspended: boolean
   readonly revoked: PersistentMap<string, PersistentSet<string>>
