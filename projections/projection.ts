@@ -76,7 +76,7 @@ type FirstRow<R extends ResourceRow> = Omit<R, keyof ResourceRow> & { state: R['
  * a GET by id, so that the two cannot differ.
  */
 export type Projection<E extends AnyEvent, R extends ResourceRow> = {
-  /** The table. Its name has a version, so that a rebuild can stand beside the live one. */
+  /** The table. Its name has a version: a changed table gets a new name, and is filled beside the old one. */
   readonly name: string
   readonly category: string
   readonly columns: Columns

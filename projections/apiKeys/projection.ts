@@ -2,7 +2,7 @@ import type { ApiKeyEvent, KeyQuota } from '../../streams/apiKey/index.ts'
 import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** Nothing of a secret is stored here, not even its hash, because a list does not need it. */
+/** The row has nothing of the secrets, not even their hashes, because a list does not need them. */
 export type ApiKeyRow = ResourceRow & {
   readonly state: 'active' | 'revoked'
   readonly name: string

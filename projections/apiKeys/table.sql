@@ -1,7 +1,7 @@
 create table api_keys_v1 (
   id text primary key,
   tenant_id text not null,
-  -- As the events have it: a key that has expired is still active here, since nothing happens when its time is over.
+  -- A key that has expired is still active here: expiry is no event, and queries compare expires_at with the clock.
   state text not null,
   revision bigint not null,
   created_at timestamptz not null,

@@ -55,14 +55,14 @@ const refusedByState = (operation: string, resource: string, code: string): Verd
   resource,
 })
 
-/** Of a payment: revision 0 claims the key, revision 1 is the outcome that its caller asked for, later ones have other callers. */
+/** In a payment's stream revision 0 is the request, revision 1 its outcome; later events were caused by other requests. */
 const REVISION_OF_OUTCOME = 1n
-const paid = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
+const grantedPayment = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
   recorded.revision === REVISION_OF_OUTCOME ? granted('create_payment')(recorded) : undefined
 
 /*
- * An event is also the audit record of the grant that led to it: one append has both the grant and its effect. Decisions
- * that leave no other event are recorded in streams of their own, of category `access`. Routes say by `audited`
+ * An event is also the audit record of the grant that led to it, so that one append has both the grant and its effect.
+ * Decisions without an event of their own are recorded in streams of category `access`. Routes declare by `audited`
  * (src/http/route.ts) that their decisions are recorded.
  */
 const ON_ACCESS: VerdictMap<AccessEvent> = {
@@ -85,8 +85,8 @@ const ON_INVOICE: VerdictMap<InvoiceEvent> = {
 }
 const ON_PAYMENT: VerdictMap<PaymentEvent> = {
   PaymentInitiated: 'not_sensitive',
-  PaymentAccepted: paid,
-  PaymentSucceeded: paid,
+  PaymentAccepted: grantedPayment,
+  PaymentSucceeded: grantedPayment,
   PaymentFailed: ({ id, revision, event: { data } }) =>
     revision === REVISION_OF_OUTCOME ? refusedByState('create_payment', id, data.code) : undefined,
   PaymentRefunded: granted('refund_payment'),

@@ -5,14 +5,14 @@ import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 /**
  * A place in the feed of facts, whose order is that of arrival. A fact stands at its position with `seq` 0, unless it
  * became visible after facts with later positions (a replay of a parked fact): then it stands after those, and `seq`
- * counts such late facts. Nothing therefore appears before a place that a reader has reached.
+ * numbers such late facts. No fact therefore appears before a place that a reader has reached.
  */
 export type FeedPlace = { readonly arrival: bigint; readonly seq: bigint }
 
-/** The place before everything that arrives at this position or behind it. */
+/** The place before everything that arrives at this position or later. */
 export const placeBefore = (position: bigint): FeedPlace => ({ arrival: position - 1n, seq: 0n })
 
-export const isBehind = (place: FeedPlace, other: FeedPlace): boolean =>
+export const isAfter = (place: FeedPlace, other: FeedPlace): boolean =>
   place.arrival > other.arrival || (place.arrival === other.arrival && place.seq > other.seq)
 
 export type FactsRequest = {
@@ -24,16 +24,19 @@ export type FactsRequest = {
   readonly from_time?: string | undefined
 }
 
-/** A fact that matches; the last row is none: it tells how far was searched, and whether that ends before the tail. */
+/**
+ * A fact that matches. The last row has no event: it has the place up to which the facts were examined, and `is_cut` if
+ * there may be more after it.
+ */
 export type FactsPageRow = FeedPlace & { readonly event: CloudEvent | null; readonly is_cut: boolean | null }
 
 /**
  * At most this many facts of the tenant are examined per page. With a filter that matches few of them a page may be
  * empty; the next one begins after those that were examined.
  */
-const LOOKED_AT_MAX = 2_000
+const EXAMINED_MAX = 2_000
 
-/** A feed ends at the projector's checkpoint, because later rows are not settled. */
+/** A feed ends at the projector's checkpoint, because rows after it are not complete yet. */
 const SETTLED = `(select position from checkpoints where name = 'facts_v1')`
 
 /**
@@ -63,7 +66,7 @@ const feedOf = (ofTenant: boolean, members: readonly string[]): string => `
 /** In the order of arrival, which is that of the log except for late facts. All rows are of one snapshot. */
 export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Query<FactsPageRow> => {
   const isFiltered = Object.values(filters).some(filter => filter !== undefined)
-  const values: unknown[] = [after.arrival, after.seq, isFiltered ? LOOKED_AT_MAX : limit, tenant, limit]
+  const values: unknown[] = [after.arrival, after.seq, isFiltered ? EXAMINED_MAX : limit, tenant, limit]
   const where = ['not is_elsewhere']
   if (filters.type !== undefined) where.push(`type = $${values.push(filters.type)}`)
   if (filters.subject !== undefined) where.push(`subject = $${values.push(filters.subject)}`)
@@ -80,7 +83,7 @@ export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Q
   }
 }
 
-/** The place of the newest fact that is settled; no row where there is none. */
+/** The place of the newest fact up to the checkpoint; no row if there is none. */
 export const lastPlace: Query<FeedPlace> = {
   text: `select arrival, seq from (
       (select position as arrival, 0::bigint as seq from facts_v1 where position <= ${SETTLED}
@@ -98,7 +101,7 @@ export type TailFact = FeedPlace &
   }
 
 /** The facts of all tenants after a place, in the order of arrival. */
-export const factsBehind = ({ arrival, seq }: FeedPlace, limit: number): Query<TailFact> => ({
+export const factsAfter = ({ arrival, seq }: FeedPlace, limit: number): Query<TailFact> => ({
   text: feedOf(false, ['tenant_id', 'type', 'subject', 'event']),
   values: [arrival, seq, limit],
 })
@@ -159,15 +162,15 @@ export type SubscribedFactsRequest = {
   readonly tenant: string
   readonly types: readonly string[]
   readonly from_time: string | null
-  /** Facts behind this position, up to and with the other one. */
+  /** Facts after this position, up to and including the other one. */
   readonly after: bigint
   readonly to: bigint
   readonly limit: number
 }
 
 /**
- * Facts of the tenant in the order of the log; `event` only for those that match. Rows without one tell how far the
- * reader has come, because a page of rare types might have to search the whole history.
+ * Facts of the tenant in the order of the log, with `event` only for those that match. The others are returned so that the
+ * reader advances, because a page of rare types alone might have to search the whole history.
  */
 export const subscribedFacts = ({
   tenant,

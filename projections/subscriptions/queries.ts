@@ -51,8 +51,8 @@ export const deliveryStatus = (row: SubscriptionRow): Query<DeliveryStatus> => {
   }
 }
 
-/** A row once its topics exist for consumers to subscribe to. */
-export const provided = (id: string): Query => ({
+/** One row if the topics of the subscription exist, so that consumers can read them; else none. */
+export const subscriptionWithTopics = (id: string): Query => ({
   text: 'select acl from subscription_deliveries where subscription_id = $1 and acl is not null',
   values: [id],
 })

@@ -9,15 +9,15 @@ create table subscriptions_v1 (
   types json not null,
   principal text,
   scopes json not null,
-  -- Where its delivery begins: since the newest replay if there was one.
+  -- The start of delivery, or of the newest replay if there was one.
   from_position bigint not null,
   from_time timestamptz,
   replays integer not null,
-  -- Of the replay under way; null when there is none.
+  -- The end of the running replay; null when there is none.
   replay_to bigint,
   stop_reason text,
   metadata json not null
 );
 create index subscriptions_v1_page on subscriptions_v1 (tenant_id, created_at desc, id desc);
--- Those that have something to be done for them, whoever's they are.
+-- The subscriptions of all tenants that may have work (src/feeds/subscriptionCheckpoints.ts).
 create index subscriptions_v1_living on subscriptions_v1 (id) where state <> 'deleted';

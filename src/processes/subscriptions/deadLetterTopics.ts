@@ -1,5 +1,5 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
-import { toldReason } from '../../../projections/parkedReasons.ts'
+import { reasonForTenant } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { topicNamesOf } from '../../commands/subscriptions.ts'
 import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
@@ -18,7 +18,7 @@ const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactM
   const { deadLetterTopic: topic } = topicNamesOf(fact.delivery)
   const headers = event ? messageOf(topic, event).headers : { ce_id: fact.event_id, 'content-type': 'application/json' }
   const { position, key, event_id, type, attempts, first_failed_at } = fact
-  const reason = toldReason(fact.reason)
+  const reason = reasonForTenant(fact.reason)
   const letter = { position: position.toString(), key, event_id, type, reason, attempts, first_failed_at }
   return {
     topic,

@@ -1,4 +1,4 @@
-import { type FeedPlace, isBehind, type TailFact } from '../../../../projections/facts/queries.ts'
+import { type FeedPlace, isAfter, type TailFact } from '../../../../projections/facts/queries.ts'
 import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
 import type { LiveQueue } from './caughtUpStreams.ts'
@@ -42,15 +42,13 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
       }
     },
     skipTo: (to: FeedPlace): void => {
-      if (isBehind(to, place)) place = to
+      if (isAfter(to, place)) place = to
     },
     /** An id without data is no event, but advances Last-Event-ID past facts that the filters exclude. */
     comment: async (): Promise<void> => {
       if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
       quietSinceMs = world.monotonicMs()
-      await send(
-        isBehind(place, knownToReader) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n',
-      )
+      await send(isAfter(place, knownToReader) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n')
       knownToReader = place
     },
   }
@@ -64,7 +62,7 @@ const matchesFilters = ({ query: { type, subject, from_time } }: EventsCall, fac
 
 const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFact[]): Promise<void> => {
   for (const fact of news) {
-    if (!isBehind(fact, sender.place())) continue
+    if (!isAfter(fact, sender.place())) continue
     if (matchesFilters(call, fact)) await sender.send([fact])
     else sender.skipTo(fact)
   }

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import { factsBehind, type FeedPlace, lastPlace, type TailFact } from '../../../../projections/facts/queries.ts'
+import { factsAfter, type FeedPlace, lastPlace, type TailFact } from '../../../../projections/facts/queries.ts'
 import type { Query } from '../../../../projections/page.ts'
 import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
@@ -93,7 +93,7 @@ export const createTail = ({ database, world }: TailDependencies): Tail => {
 
   /** True if there are more facts than one poll reads. */
   const takeFacts = async (after: FeedPlace): Promise<boolean> => {
-    const { text, values } = factsBehind(after, FACTS_MAX)
+    const { text, values } = factsAfter(after, FACTS_MAX)
     const rows = await database.sql<TailFact>(text, values)
     const last = rows.at(-1)
     // All followers may have left during the query, and new ones come, which begin at another place.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { toldReason } from '../../../../projections/parkedReasons.ts'
+import { reasonForTenant } from '../../../../projections/parkedReasons.ts'
 import { resourceView } from '../../../../projections/projection.ts'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
@@ -143,7 +143,7 @@ export const deadLetterView = (row: DeadLetterRow): z.input<typeof deadLetterSch
   type: row.type,
   subject: row.key,
   position: row.position.toString(),
-  reason: toldReason(row.reason),
+  reason: reasonForTenant(row.reason),
   attempts: row.attempts,
   first_failed_at: row.first_failed_at,
 })

@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
-import { type ListedSubscription, provided, subscriptionPage } from '../../../../projections/subscriptions/queries.ts'
+import {
+  type ListedSubscription,
+  subscriptionWithTopics,
+  subscriptionPage,
+} from '../../../../projections/subscriptions/queries.ts'
 import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
 import { create } from '../../../commands/idempotentCreation.ts'
@@ -40,7 +44,7 @@ const TOPIC_POLL_MS = 25
 /** Waits for the topic, so that the creator can read it at once. Without a reachable broker it is created later. */
 const waitForTopic = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
   const until = world.monotonicMs() + topicWaitMs
-  const { text, values } = provided(id)
+  const { text, values } = subscriptionWithTopics(id)
   try {
     while (world.monotonicMs() < until && (await database.sql(text, values)).length === 0)
       await world.sleep(TOPIC_POLL_MS)
