@@ -49,7 +49,7 @@ export const answerOf = (bytes: Buffer): Answer => {
     if (tag === ANSWER.event) answer = readEvent(from)
     else if (tag === ANSWER.checkpoint) answer = { kind: 'checkpoint', position: readCheckpoint(from) }
     else {
-      from.skip(tag)
+      from.skipField(tag)
       if (tag === ANSWER.caughtUp) answer = { kind: 'caught_up' }
       else if (tag === ANSWER.confirmation) answer = { kind: 'confirmed' }
     }
@@ -64,7 +64,7 @@ const readEvent = (from: ProtobufReader): Answer => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === READ_EVENT.event) answer = { kind: 'event', event: readRecorded(from) }
-    else from.skip(tag)
+    else from.skipField(tag)
   }
   from.close(outer)
   return answer
@@ -88,7 +88,7 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
     else if (tag === RECORDED.systemMetadata) readSystemEntry(systemMetadata, from)
     else if (tag === RECORDED.metadata) metadata = jsonOf(from.text())
     else if (tag === RECORDED.data) data = jsonOf(from.text())
-    else from.skip(tag)
+    else from.skipField(tag)
   }
   from.close(outer)
   const storedAt = new Date(Number(systemMetadata.created.slice(0, -TICK_DIGITS))).toISOString()
@@ -111,7 +111,7 @@ const textIn = (from: ProtobufReader, wanted: number): string => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === wanted) text = from.text()
-    else from.skip(tag)
+    else from.skipField(tag)
   }
   from.close(outer)
   return text
@@ -126,7 +126,7 @@ const readSystemEntry = (systemMetadata: { type: string; created: string }, from
     const tag = from.tag()
     if (tag === MAP_ENTRY.key) key = from.text()
     else if (tag === MAP_ENTRY.value) value = from.text()
-    else from.skip(tag)
+    else from.skipField(tag)
   }
   from.close(outer)
   if (key === 'type') systemMetadata.type = value
@@ -139,7 +139,7 @@ const readCheckpoint = (from: ProtobufReader): bigint => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === CHECKPOINT.commitPosition) position = from.uint64()
-    else from.skip(tag)
+    else from.skipField(tag)
   }
   from.close(outer)
   return position

@@ -74,7 +74,7 @@ export class ProtobufReader {
   }
 
   /** Skips a field. Groups are deprecated, and refused. */
-  skip(tag: number): void {
+  skipField(tag: number): void {
     switch (tag & WIRE_MASK) {
       case WIRE.varint:
         return void this.uint64()
