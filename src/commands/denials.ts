@@ -8,58 +8,62 @@ import type { Context, Ledger } from './commandHandler.ts'
  */
 
 const WINDOW_MS = 10_000
-/** The first refusals of a caller in a window get a record each; those that follow are counted. */
+/** The first refusals of a caller get a record each. Those that follow are counted, until a window passes without any. */
 const RECORDED_EACH_MAX = 20
 
 export type Denial = Omit<DenyAccess, 'type' | 'count'>
 
 export type Denials = {
   /**
-   * Records a refusal. The first ones of a window are durable when this resolves; further ones are counted, and the
-   * number is recorded at the end of the window by operation, check and code. Throws Unavailable; the caller must then
-   * refuse the request.
+   * Records a refusal. The first ones of a caller are durable when this resolves; further ones are counted, and their
+   * number is recorded at the end of the window by operation, check and code. Throws Unavailable; the request must then
+   * be answered with that failure in place of the refusal.
    */
   readonly record: (denial: Denial, context: Context) => Promise<void>
-  /** Records the refusals that are only counted so far. */
+  /** Records the refusals that are only counted so far. Nothing is left to record when this resolves. */
   readonly close: () => Promise<void>
 }
 
-/** Denials that differ in the resource alone. The resource is named when there is only one. */
+/** Denials that differ in the resource alone. The record names the resource when all have the same. */
 type Counted = { denial: Denial; context: Context; count: number }
 type Caller = { recorded: number; readonly kinds: Map<string, Counted> }
 
 const write = (ledger: Ledger, { denial, context, count }: Counted): Promise<void> =>
   recordAccess(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
 
-/** Records the counts of a caller. Returns whether there were none. */
-const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unknown) => void): Promise<boolean> => {
-  const counted = [...kinds]
-  for (const [key, kind] of counted) {
+/** Records the counts of a caller. */
+const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unknown) => void): Promise<void> => {
+  for (const [key, counted] of [...kinds]) {
     kinds.delete(key)
-    await write(ledger, kind).catch((error: unknown) => {
+    await write(ledger, counted).catch((error: unknown) => {
       onFailure(error)
-      add(kinds, key, kind)
+      add(kinds, key, counted)
     })
   }
-  return counted.length === 0
 }
 
 /** `onFailure` is called when a count could not be recorded; the count is kept and tried again after another window. */
 export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => void): Denials => {
   const callers = new Map<string, Caller>()
+  const watches = new Set<Promise<void>>()
   const closing = new AbortController()
 
-  /** A caller is forgotten after a window without refusals. */
+  /** Records the counts of a caller after each window, and forgets the caller after a window without counts. */
   const watch = async (name: string, caller: Caller): Promise<void> => {
-    do await ledger.world.sleep(WINDOW_MS, closing.signal)
-    while (!closing.signal.aborted && !(await flush(ledger, caller, onFailure)))
-    if (!closing.signal.aborted) callers.delete(name)
+    for (;;) {
+      await ledger.world.sleep(WINDOW_MS, closing.signal)
+      if (closing.signal.aborted) return
+      // No await between the check and the deletion, so that no refusal is counted for a forgotten caller.
+      if (caller.kinds.size === 0) return void callers.delete(name)
+      await flush(ledger, caller, onFailure)
+    }
   }
 
   const open = (name: string): Caller => {
     const caller: Caller = { recorded: 0, kinds: new Map() }
     callers.set(name, caller)
-    void watch(name, caller)
+    const watching = watch(name, caller).finally(() => watches.delete(watching))
+    watches.add(watching)
     return caller
   }
 
@@ -77,6 +81,7 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
     },
     close: async () => {
       closing.abort()
+      await Promise.all(watches)
       for (const caller of callers.values()) await flush(ledger, caller, onFailure)
     },
   }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createDenials, type Denial } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { type EventStore, Unavailable } from '../../src/ports.ts'
+import { type EventStore, Unavailable, type World } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { id } from '../streams/samples.ts'
@@ -28,7 +28,11 @@ describe('refusals of one caller', () => {
       for (let turn = 0; turn < 50; turn++) await new Promise(done => setImmediate(done))
     }
     const failures: unknown[] = []
-    const ledger = createLedger(store, { ...realWorld(), sleep: () => end.promise })
+    const sleep: World['sleep'] = (_timeMs, signal) =>
+      signal?.aborted
+        ? Promise.resolve()
+        : Promise.race([end.promise, new Promise<void>(done => signal?.addEventListener('abort', () => done()))])
+    const ledger = createLedger(store, { ...realWorld(), sleep })
     return { appended, endWindow, failures, denials: createDenials(ledger, error => failures.push(error)) }
   }
   const denial = (n = 1): Denial => ({
@@ -100,5 +104,47 @@ describe('refusals of one caller', () => {
     await many(denials, 1)
     await denials.close()
     expect(appended.slice(EACH).map(({ count }) => count)).to.deep.equal([10])
+  })
+
+  it('are counted also at the moment when their caller is forgotten', async () => {
+    const MICROTASKS = 12
+    for (let after = 0; after < MICROTASKS; after++) {
+      const { appended, endWindow, denials } = start()
+      await many(denials, EACH + 1)
+      await endWindow()
+      const ended = endWindow()
+      for (let turn = 0; turn < after; turn++) await Promise.resolve()
+      await many(denials, 1)
+      await ended
+      await denials.close()
+      const counts = appended.map(({ count }) => Number(count))
+      expect(
+        counts.reduce((sum, count) => sum + count, 0),
+        `${after} microtasks later`,
+      ).to.equal(EACH + 2)
+    }
+  })
+
+  it('are recorded before the end of the process, also where their window has just ended', async () => {
+    const slow = Promise.withResolvers<void>()
+    let isSlow = false
+    const { appended, endWindow, denials } = start(real => ({
+      append: async (...args) => {
+        if (isSlow) await slow.promise
+        return real.append(...args)
+      },
+    }))
+    await many(denials, EACH + 9)
+    isSlow = true
+    await endWindow()
+    let isClosed = false
+    const closing = denials.close().then(() => {
+      isClosed = true
+    })
+    for (let turn = 0; turn < 50; turn++) await new Promise(done => setImmediate(done))
+    expect(isClosed, 'closed before the count was recorded').to.equal(false)
+    slow.resolve()
+    await closing
+    expect(appended.slice(EACH).map(({ count }) => count)).to.deep.equal([9])
   })
 })
