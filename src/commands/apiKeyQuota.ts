@@ -4,7 +4,7 @@ import { LOCK_NAMES } from '../schema/locks.ts'
 /** A key that is being issued or renewed counts for this long, although the read model does not show it yet. */
 const UNSEEN_MAX = '60 seconds'
 
-/** The tenant's other keys that are valid now, or are being issued. */
+/** The number of the tenant's other keys that are valid now, or are being issued or renewed. */
 const OTHERS = `select
   (select count(*) from api_keys_v1
     where tenant_id = $1 and id <> $2 and state = 'active' and expires_at > $3::timestamptz) +
@@ -24,8 +24,8 @@ export type ApiKeySlot = {
 }
 
 /**
- * Reserves one of a tenant's live API keys; false when the limit is reached. A key that has its reservation already
- * needs no other, so that the same request again is no second key.
+ * Reserves one of the live API keys that a tenant may have; false when the limit is reached. A repeated request finds the
+ * key or its reservation, and needs no other.
  */
 export const takeApiKeySlot = (database: Database, { tenant, id, renewed, now, max }: ApiKeySlot): Promise<boolean> =>
   database.transaction(async sql => {

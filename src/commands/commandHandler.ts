@@ -21,7 +21,7 @@ export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly commandId: string
   /** The event or command that caused this one; the command itself when it came from outside. */
   readonly causationId?: string
-  /** Another attempt, at another time, may send the events of this `commandId` too: a process that was replaced, say. */
+  /** True when another process may send the same command, with this `commandId`, at another time: process managers do. */
   readonly mayBeRepeated?: boolean
 }
 
@@ -30,7 +30,7 @@ export type Ledger = {
   readonly store: EventStore
   readonly world: World
   readonly aggregates: AggregateRepository
-  /** Called as soon as a part of the command is durable; see asOneCommand.ts. */
+  /** To be called as soon as a part of the command is durable; see asOneCommand.ts. */
   readonly noteEffect: () => void
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
@@ -97,7 +97,7 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
   return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
 }
 
-/** The outcome of the command on this state: the events to append, or an answer that needs none. */
+/** The outcome of the command on this state: the events to append, or an answer without an append. */
 const decideFrom = <K extends Kind>(
   { aggregate }: Entity<K>,
   before: Loaded<K>,
@@ -140,8 +140,8 @@ const readNewer = async <K extends Kind>(
 }
 
 /**
- * The events as the store has them. An append that repeats an earlier one succeeds and changes nothing, so that the events
- * of that one count, with the time that it recorded.
+ * The events as the store has them. An append that repeats an earlier one succeeds and changes nothing: the stored events are
+ * those of the earlier append, with its times.
  */
 const asStored = async <K extends Kind>(
   { store }: Ledger,
@@ -202,7 +202,7 @@ export const handle = <K extends Kind>(
       const decided = decideFrom(entity, before, request)
       if ('answer' in decided) {
         if (isCached) continue
-        // The command was executed before, or its key was used before: either way a part of it is durable.
+        // The command was executed before, or its idempotency key was used: either way a part of it is durable.
         if (decided.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
         return decided.answer
       }

@@ -42,7 +42,11 @@ const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unkno
   }
 }
 
-/** `onFailure` is called when a count could not be recorded; the count is kept and tried again after another window. */
+/**
+ * `onFailure` is called when a count could not be recorded; the count is kept and tried again after another window.
+ *
+ * Long because its functions share the callers of one process.
+ */
 export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => void): Denials => {
   const callers = new Map<string, Caller>()
   const watches = new Set<Promise<void>>()

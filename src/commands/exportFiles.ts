@@ -103,7 +103,7 @@ export const deleteFile = async (sql: Sql, id: string): Promise<void> => {
   await sql('delete from operation_progress where operation_id = $1', [id])
 }
 
-/** Operations whose chunks belong to no file: the operation has ended otherwise, or the attempt was not the last. */
+/** The attempts whose chunks belong to no file: the operation did not succeed, or succeeded with another attempt. */
 export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
   sql<Attempt>(
     `select distinct operation_id as id, export_chunks.attempt from export_chunks

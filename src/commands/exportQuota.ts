@@ -4,7 +4,7 @@ import { LOCK_NAMES } from '../schema/locks.ts'
 /** The caller that the limit of exports counts: tenant, subject and client. */
 export type ExportCaller = { readonly tenant: string; readonly subject: string; readonly client: string }
 
-/** An export that the read model has not shown after this time was never accepted. */
+/** An export that the read model does not show after this time is taken for one that was never accepted. */
 const UNSEEN_MAX = '60 seconds'
 
 const UNDER_WAY = `(o.state in ('pending', 'running') or (o.id is null and s.taken_at > now() - interval '${UNSEEN_MAX}'))`

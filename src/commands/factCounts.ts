@@ -35,8 +35,8 @@ const counterOf = (topic: string) => {
 }
 
 /**
- * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. In
- * batches, so that any range takes little memory. Throws what the signal aborted with.
+ * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. Reads in
+ * batches, so that any range takes little memory. Throws the reason of the aborted signal.
  */
 export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly Counted[]> => {
   const { topics, tenant, from, to, signal } = range
@@ -51,10 +51,10 @@ export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly C
   return counters.map(counter => counter.end())
 }
 
-/** At most this many missing facts are named; a longer range is proved up to before the next one. */
+/** At most this many missing facts are named. A sealed range ends before the first one beyond them. */
 export const MISSING_MAX = 100
 
-/** In the order of positions; at most one more than are named. */
+/** The missing facts in the order of positions, up to one more than are named. */
 export const missingIn = async (
   sql: Sql,
   { topic, ...range }: Omit<FactRange, 'topics'> & { readonly topic: string },

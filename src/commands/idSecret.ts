@@ -44,8 +44,8 @@ const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<Uint8Ar
   return state.status === 'made' ? Buffer.from(state.secret, 'base64url') : undefined
 }
 
-/** Whether the log has any result of a key. */
-const hasClaims = async ({ store }: IdSecretDependencies): Promise<boolean> => {
+/** Whether any event of the log has an idempotency record (member `claim`). */
+const hasIdempotencyRecords = async ({ store }: IdSecretDependencies): Promise<boolean> => {
   const stop = new AbortController()
   try {
     for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {
@@ -70,7 +70,7 @@ const metadataOf = (run: string, world: World): Metadata => ({
   schemaVersion: 0,
 })
 
-/** Of concurrent processes, the first to append makes the secret of all. */
+/** Appends a new secret. With concurrent processes, that of the first append is the secret of all. */
 const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void> => {
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
@@ -81,18 +81,18 @@ const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void>
 }
 
 const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Array> => {
-  const there = await readSecret(dependencies)
-  if (there) return there
-  if (!(await hasClaims(dependencies))) await makeSecret(dependencies)
-  // There are claims: another process may have made the secret since, and used it.
+  const existing = await readSecret(dependencies)
+  if (existing) return existing
+  if (!(await hasIdempotencyRecords(dependencies))) await makeSecret(dependencies)
+  // Idempotency records may also be there because another process has made the secret since the first read, and used it.
   const made = await readSecret(dependencies)
   if (made === undefined) throw new IdSecretLost()
   return made
 }
 
 /**
- * Reads the secret at the first call, or creates it in a log without results of keys. A failed call is repeated by the
- * next.
+ * Reads the secret at the first call, or creates it in a log without results of keys. After a failed call the next one
+ * tries again.
  */
 export const createIdSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
   let opening: Promise<Uint8Array> | undefined

@@ -7,23 +7,26 @@ import { keyBindingEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { differingPointers } from './identifiers.ts'
 
-/** Idempotency keys: the claim that a key leaves in the log, conflicts of a reused key, and bindings on streams of their own. */
+/**
+ * Idempotency keys: the idempotency record that a command stores for its key (the member `claim` of the event), the conflicts
+ * of a reused key, and key bindings, which are streams of their own.
+ */
 
-/** Why a request may not use its key: another request has it, or the first use is too long ago. */
+/** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */
 export type KeyConflict =
   /** JSON pointers (RFC 6901) at which the two requests differ. */
   | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
   | { readonly kind: 'key_expired'; readonly id: string }
 
-/** The claim that the first event of a stream carries; undefined where the stream began without a key. */
+/** The idempotency record in the first event of a stream; undefined where the stream began without a key. */
 export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): IdempotencyRecord | undefined => {
   const data = history[0]?.event.data
   return data && 'claim' in data ? ((data.claim as IdempotencyRecord | null) ?? undefined) : undefined
 }
 
 /**
- * The conflict of a key that was used before; undefined when this is the same request again, in time: then its effect is
- * that of the first request as well.
+ * The conflict of a key that was used before; undefined for the same request within the retention. `claim` is the record of
+ * this request, `recorded` that of the first one. The same request counts as durable, since the first one's effect is its own.
  */
 export const keyConflict = (
   { world, noteEffect }: Ledger,
@@ -37,21 +40,25 @@ export const keyConflict = (
   return Date.parse(recorded.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
 }
 
-/** The key of a request: `derived` is the id that was derived from it, `about` the resource that its answer names. */
-export type BoundKey = { readonly derived: Id<IdPrefix>; readonly about: string; readonly claim: IdempotencyRecord }
+/** A key to bind. `resourceId`: the resource that the response names if the key has expired. */
+export type BoundKey = {
+  readonly idFromKey: Id<IdPrefix>
+  readonly resourceId: string
+  readonly claim: IdempotencyRecord
+}
 
-const bindingOf = ({ derived }: BoundKey): KeyBindingId => withPrefix('bnd', derived)
+const bindingOf = ({ idFromKey }: BoundKey): KeyBindingId => withPrefix('bnd', idFromKey)
 
 /** Binds the key to this request; returns the conflict when the key belongs to another one. */
 export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
   const command = { type: 'BindKey' as const, claim: key.claim }
   const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
   if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
-  return keyConflict(ledger, key.about, key.claim, bound.state.claim)
+  return keyConflict(ledger, key.resourceId, key.claim, bound.state.claim)
 }
 
-/** The conflict of a request that will be refused anyway: it binds nothing, and a free key is 'unbound'. */
+/** As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is free. */
 export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
   const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
-  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.about, key.claim, state.claim)
+  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.claim, state.claim)
 }

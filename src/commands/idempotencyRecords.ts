@@ -26,6 +26,8 @@ import type { Ledger } from './commandHandler.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
 import { replayIdOf, subscriptionIdOf } from './subscriptions.ts'
 
+/** The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. */
+
 /** The operations that take a key. A route with a key does not compile unless its operation is listed here. */
 export const KEYED_OPERATIONS = [
   'create_payment',
@@ -52,13 +54,13 @@ export type KeyOutcome =
 type Found = { readonly history: readonly Recorded<AnyEvent>[]; readonly href: string; readonly verdict: Verdict }
 type Verdict = 'in_progress' | 'succeeded' | 'rejected'
 
-/** Reads only: asking about an unfinished payment does not drive it on. */
+/** Reads only: an unfinished payment is not resumed. */
 export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, key: ScopedKey): Promise<KeyOutcome> => {
   const { history, href, verdict } = await find[operation](ledger, key)
-  const claim = idempotencyRecordIn(history)
-  if (claim === undefined) return { status: 'never_seen' }
-  const expired = Date.parse(claim.expires_at) <= ledger.world.now()
-  return { status: expired ? 'expired' : verdict, href, expiresAt: claim.expires_at }
+  const record = idempotencyRecordIn(history)
+  if (record === undefined) return { status: 'never_seen' }
+  const expired = Date.parse(record.expires_at) <= ledger.world.now()
+  return { status: expired ? 'expired' : verdict, href, expiresAt: record.expires_at }
 }
 
 const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {
@@ -127,7 +129,7 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   },
 }
 
-/** The record of a key that is bound apart from its effect, since the resource exists already. */
+/** The key binding of a command on an existing resource. */
 const bindingOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
   const history = await aggregates.history(keyBindingEntity, idOfKey('bnd', key))
   return { history, claim: history[0]?.event.data.claim }

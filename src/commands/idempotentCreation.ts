@@ -19,11 +19,17 @@ export type Created<R, Code extends string = string> =
       readonly replayed?: true
     }
   | KeyConflict
-  /** A concurrent request with the key is about to claim it; nothing is durable yet. */
+  /** A concurrent request with the same key has not stored its idempotency record yet. */
   | { readonly kind: 'claiming' }
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
-/** The row as it was after the first events, up to and with the one that `until` accepts; undefined if none does. */
+/** The same answer for a repetition of the request that stored the idempotency record. */
+export const asReplay = <R, Code extends string>(answer: Created<R, Code>): Created<R, Code> => {
+  if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
+  return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
+}
+
+/** The row as of the first event that `until` accepts, that event included; undefined if none does. */
 export const rowUntil = <K extends Kind>(
   entity: Entity<K>,
   history: readonly Recorded<K['event']>[],
@@ -38,8 +44,8 @@ export const rowUntil = <K extends Kind>(
 }
 
 /**
- * Creates a resource with a single event. With a claim, the id is derived from the key, so that a retry meets the first
- * result: the append at "no stream" both binds the key and creates the resource.
+ * Creates a resource with a single event. With an idempotency record (`claim`), the id is derived from the key, so that a
+ * retry finds the first result: the append at "no stream" both binds the key and creates the resource.
  */
 export const create = async <K extends Kind>(
   ledger: Ledger,

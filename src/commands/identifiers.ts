@@ -3,6 +3,8 @@ import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
 import type { JsonObject, World } from '../ports.ts'
 
+/** Random and derived ids, canonical JSON, and the idempotency record of a request. */
+
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /**
@@ -34,21 +36,21 @@ export const newUuid = (world: Pick<World, 'randomBytes'>): string =>
   uuidOf(Buffer.from(world.randomBytes(UUID_BYTES)).toString('hex'), '4', 'a')
 
 /**
- * A UUID (version 8, RFC 9562) for the event that a command puts at this revision of a stream: a resend of the same append
- * has the same ids, and a command that comes back to a stream for its next step has others.
+ * A UUID (version 8, RFC 9562) for the event that a command appends at this revision of the aggregate `id`. A repeated append
+ * has the same event ids; a later step of the same command on the same stream has others.
  */
-export const eventIdOf = (commandId: string, stream: string, revision: bigint): string => {
-  return uuidOf(sha256(`${commandId}/${stream}/${revision}`).toString('hex'), '8', 'a')
+export const eventIdOf = (commandId: string, id: string, revision: bigint): string => {
+  return uuidOf(sha256(`${commandId}/${id}/${revision}`).toString('hex'), '8', 'a')
 }
 
-export type Scope = { tenant: string; subject: string; client: string; operation: string }
+export type KeyScope = { tenant: string; subject: string; client: string; operation: string }
 
 /**
  * An idempotency key in its scope: tenant, caller and operation. A fresh token of the same caller does not change the
  * scope; another caller does.
  */
 export type ScopedKey = {
-  readonly scope: Scope
+  readonly scope: KeyScope
   readonly key: string
   /** The secret of the log (idSecret.ts). */
   readonly secret: Uint8Array
@@ -60,7 +62,7 @@ export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: S
   return idFromBytes(prefix, createHmac('sha256', secret).update(JSON.stringify(parts)).digest())
 }
 
-/** The claim that the first event of a stream stores. `request` is the validated request without server-made values. */
+/** The idempotency record of a request. `request` is the validated request without server-made values. */
 export const newIdempotencyRecord = (
   { scope, key }: Omit<ScopedKey, 'secret'>,
   request: JsonObject,

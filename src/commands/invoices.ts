@@ -21,18 +21,18 @@ export type NewInvoice = {
 /**
  * Raises an invoice from an open order, in steps that a retry may repeat:
  *
- *   key          binding stream, where there is a key. Two requests with one key meet here, whatever orders they name.
+ *   key          key binding stream, for requests with a key. Decides between two requests with one key, also for two orders.
  *   decision     order stream. Decides which invoice the order gets, and keeps its terms.
  *   consequence  invoice stream. Raised from those terms, by this request, its retry, or fulfilment after a crash.
  */
 export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Context): Promise<Created<InvoiceRow>> => {
   const { id, order_id, due_date, metadata, claim } = invoice
-  const before = claim && (await replay(ledger, invoiceEntity, id, claim))
-  if (before) return before
+  const replayed = claim && (await replay(ledger, invoiceEntity, id, claim))
+  if (replayed) return replayed
   const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim }
   const order = await ledger.aggregates.load(orderEntity, order_id)
   const refusal = refusalBefore(order, command, context.tenant)
-  const key = claim && { derived: id, about: id, claim }
+  const key = claim && { idFromKey: id, resourceId: id, claim }
   const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
   if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
   if (conflict && conflict !== 'unbound') return conflict
@@ -40,20 +40,20 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   // attempt would have done.
   if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
-  if ('stale' in handled) throw new Error('An order was invoiced on condition, though none was made.')
+  if ('stale' in handled) throw new Error('The order was stale, though the command had no condition.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }
   if (hasRefused(handled.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const { state } = handled
   if (!('invoice' in state) || state.invoice.invoice_id !== id) return voidedSince(ledger, id, claim)
   const raised = await raiseFromTerms(ledger, order_id, state.invoice, context)
-  // Another driver raised the invoice, and it may have changed since; a retry gets the answer of the first request.
+  // Another attempt raised the invoice, and it may have changed since; a retry gets the answer of the first request.
   const isFirst = 'row' in raised && raised.row.revision === 0n
   return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
 }
 
 /**
- * Another attempt of this request has raised the invoice, and it was voided before this one came to the order. The answer
- * is that of the attempt that raised it.
+ * The invoice was raised by another attempt of this request, and voided before this attempt came to the order. The answer is
+ * that of the attempt that raised it.
  */
 const voidedSince = async (
   ledger: Ledger,
@@ -92,7 +92,7 @@ const refusalBefore = (
   tenant: string,
 ): Rejection | undefined => {
   if (row?.tenant_id !== tenant) return reject('resource_not_found')
-  // The claim is left out, because this refusal is not recorded.
+  // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not recorded.
   const decided = orderEntity.aggregate.decider.decide({ ...command, claim: null }, state)
   return isRejection(decided) ? decided : undefined
 }

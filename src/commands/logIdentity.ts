@@ -4,13 +4,13 @@ import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
 import type { Ledger } from './commandHandler.ts'
 import { SECRET_STREAM } from './idSecret.ts'
-import { adoptReadersPlaces, keepReadersPlaces } from './readerPositions.ts'
+import { adoptReaderPositions, keepReaderPositions } from './readerPositions.ts'
 
 /**
- * Which log the tables of a database are made from. A log is known by the event that made its secret, which every log has
- * once and no other has. Read models, checkpoints and parked events of another log, or of a later state of this one (the
- * store was restored from an older backup), would be served as if they were of this one, and its events would be missing
- * from them for ever. So the log is compared at every start, and all the time while the service runs.
+ * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that made
+ * its secret: every log has one, and no two logs have the same. Read models, checkpoints and parked events of another log, or
+ * of a later state of this one (the store was restored from an older backup), would be served as if they were of this one, and
+ * its events would be missing from them for ever. The check is made at every start, and repeated while the service runs.
  */
 
 /** The tables were made from another log. The message names both logs and the command that rebuilds the tables. */
@@ -34,14 +34,14 @@ const idAt = async (store: Compared['store'], stream: string, from: bigint): Pro
   return undefined
 }
 
-/** Undefined for a log in which nothing was created yet. */
+/** The identity of the log in the event store; undefined for a log in which nothing was created yet. */
 export const logIn = (store: Compared['store']): Promise<string | undefined> => idAt(store, SECRET_STREAM, 0n)
 
-/** Undefined for tables that are empty. */
+/** The identity of the log that the tables are of; undefined for empty tables. */
 const logOf = async (sql: Sql): Promise<string | undefined> =>
   (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
 
-/** The newest event that has a row in a table. Its position is certainly that of an event, unlike a checkpoint's. */
+/** The position of the newest event that has a row. A checkpoint may be the position of no event. */
 const NEWEST = `select greatest((select max(position) from ${journals.facts.name}),
   (select max(position) from ${journals.audit.name})) as position`
 const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`
@@ -56,8 +56,8 @@ const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFac
   (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
 
 /**
- * Throws when the newest rows are of events that the log does not have: it was restored from a backup and may have
- * grown since.
+ * Throws AnotherLog when the newest rows are of events that the log does not have: it was restored from a backup, and may
+ * have grown since.
  */
 const checkRows = async (
   { database: { sql }, store }: Compared,
@@ -81,9 +81,9 @@ const checkRows = async (
 }
 
 /**
- * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Answers with a fact for
- * the next comparison: a log that was restored under a running service may have grown beyond its former end before it is
- * looked at again, and then the newest rows are of events that it has.
+ * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Resolves to the newest fact,
+ * which is passed to the next comparison as `seen`. Without it a log would pass that was restored while the service runs, and
+ * has grown past its former end before the next comparison: the newest rows are then of events that it has.
  */
 export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
   const [of, log] = [await logOf(dependencies.database.sql), (await logIn(dependencies.store)) ?? 'none, for it is new']
@@ -92,13 +92,13 @@ export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise
   return checkRows(dependencies, log, seen)
 }
 
-/** As checkLog; also stores the log's identity beside tables that have none yet. Throws IdSecretLost too. */
+/** As checkLog; also stores the identity of the log for tables that have none yet. Throws IdSecretLost too. */
 export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['database']): Promise<void> => {
   await checkLog({ database, store })
   await idSecret()
   const log = await logIn(store)
   await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [log])
-  if (log !== undefined) await adoptReadersPlaces(database.sql, log, await store.head())
+  if (log !== undefined) await adoptReaderPositions(database.sql, log, await store.head())
   await checkLog({ database, store })
 }
 
@@ -110,7 +110,7 @@ const FROM_LOG = [
 ]
 
 /** Empties all tables made from a log; the feeds fill them again from the log of the next service. */
-export const forgetLog = async (sql: Sql): Promise<void> => {
-  await keepReadersPlaces(sql)
+export const emptyTablesOfLog = async (sql: Sql): Promise<void> => {
+  await keepReaderPositions(sql)
   await sql(`truncate ${FROM_LOG.join(', ')}`)
 }

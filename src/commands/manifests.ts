@@ -11,9 +11,9 @@ import { derivedId } from './identifiers.ts'
 import { recordedOf } from './storedEvents.ts'
 
 /**
- * Manifests, by which consumers prove that they have everything: how many facts there are between two positions, and
- * which. Facts that are held back are named as missing and not counted, so that one that cannot be read does not keep
- * the others from being proved; and what was sealed stays true when they come.
+ * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the hash of
+ * their ids. Parked facts are named as missing and not counted, so that one of them does not keep the others from being
+ * proved, and so that a sealed manifest stays true when they are released.
  */
 
 /** The read model in which facts are counted. Below its checkpoint it grows only by replays of parked facts. */
@@ -34,8 +34,8 @@ const RUN_BYTES = 16
 const ATTEMPTS_MAX = 5
 
 /**
- * The context of the system itself. Its ids belong to this run, so that another run's manifest is not taken for this
- * one.
+ * The context of the system itself. Its ids are random, so that the event of another run is not taken for a repetition of
+ * this one.
  */
 const contextOf = ({ world }: Ledger, authority: string): Context => {
   const run = `manifest-${Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')}`
@@ -51,21 +51,17 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
 }
 
 /**
- * The position up to which the topic can be sealed: that of the facts projection, or before the first missing fact
- * beyond those that are named.
+ * The position up to which the topic can be sealed: the checkpoint of the facts projection, or, with more missing facts than
+ * a manifest names, the position before the first one that it would not name.
  */
-const endOf = async (
-  { sql, projectedUpTo: reached }: SealDependencies,
-  topic: string,
-  from: bigint,
-): Promise<bigint> => {
-  const to = await reached()
+const endOf = async ({ sql, projectedUpTo }: SealDependencies, topic: string, from: bigint): Promise<bigint> => {
+  const to = await projectedUpTo()
   const beyond = (await missingIn(sql, { topic, from, to }))[MISSING_MAX]
   return beyond === undefined ? to : beyond.position - 1n
 }
 
 const attempt = async (dependencies: SealDependencies, topic: string, authority: string) => {
-  const { ledger, sql, projectedUpTo: reached } = dependencies
+  const { ledger, sql, projectedUpTo } = dependencies
   const id = manifestIdOf(topic)
   const { state } = await ledger.aggregates.load(manifestEntity, id)
   const from = nextPosition(state)
@@ -73,7 +69,7 @@ const attempt = async (dependencies: SealDependencies, topic: string, authority:
   if (to < from) return { sealed: undefined, to: from - 1n }
   const [proof] = await proveFacts(sql, { topics: [topic], from, to })
   // During a rebuild the checkpoint has gone back, and the count is incomplete.
-  if (proof === undefined || (await reached()) < to)
+  if (proof === undefined || (await projectedUpTo()) < to)
     throw new Unavailable('database', 'none', new Error(`The facts up to ${to} are no longer there.`))
   const { missing, ...counted } = proof
   const sealed: Manifest = { ...counted, from_position: from, to_position: to, ...(missing.length > 0 && { missing }) }

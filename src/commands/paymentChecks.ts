@@ -6,6 +6,8 @@ import { invoiceEntity, referenceEntity } from './entities.ts'
 import type { Ledger } from './commandHandler.ts'
 import { derivedId } from './identifiers.ts'
 
+/** The checks of a new payment against its invoice and its reference, before any append. */
+
 export type PaymentRefusalCode =
   | 'resource_not_found'
   | 'payment_not_allowed'
@@ -15,7 +17,7 @@ export type PaymentRefusalCode =
   | 'concurrent_modification'
 
 type Asked = Omit<PaymentTerms, 'order_id'> & { readonly id: PaymentId }
-type Raised = Exclude<InvoiceState, { status: 'none' }>
+type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
 
 export const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
 
@@ -24,7 +26,7 @@ export const checkPayment = async (
   ledger: Ledger,
   payment: Asked,
   tenant: string,
-): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
   const [invoice, holder] = await Promise.all([
     payableInvoice(ledger, payment, tenant),
     payment.reference === null ? null : holderOf(ledger, tenant, payment.reference),
@@ -35,9 +37,9 @@ export const checkPayment = async (
 }
 
 /**
- * The holder of the reference, if this process has seen it taken: then it is read again, and refused before anything is
- * claimed. Otherwise the reference's stream decides after the claim, because a read before every payment would nearly
- * always find the reference free.
+ * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the stream is
+ * read again. A read before every payment would nearly always find the reference free, and the reference's stream decides in
+ * any case, after the key is bound.
  */
 const holderOf = async ({ aggregates }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
   const id = referenceIdOf(tenant, reference)
@@ -49,7 +51,7 @@ const payableInvoice = async (
   { aggregates }: Ledger,
   payment: Asked,
   tenant: string,
-): Promise<Raised | Rejection<PaymentRefusalCode>> => {
+): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
   const checked = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
     if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
       return reject('resource_not_found')

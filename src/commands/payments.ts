@@ -7,7 +7,7 @@ import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
-import { type Created, rowUntil } from './idempotentCreation.ts'
+import { asReplay, type Created, rowUntil } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
@@ -16,7 +16,8 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 /**
  * A payment is three streams that agree, without a transaction over them:
  *
- *   claim        payment stream, expected: no stream. Binds the key; from here on a retry finds the payment.
+ *   claim        payment stream, expected: no stream. Stores the idempotency record, which binds the key: from here on a
+ *                retry finds the payment.
  *   reference    reference stream. One payment per business reference.
  *   reservation  invoice stream. The one place where two payments that race for the same amount are decided.
  *   outcome      payment stream. Every answer to this key is made from it.
@@ -43,10 +44,10 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
   const payment = { ...asked, untilMs: ledger.world.monotonicMs() + asked.waitMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
-    // The replay of a key comes before every other check, so that a retry never gets another answer.
+    // A used key is replayed in place of any refusal, so that a retry never gets another answer.
     return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
-  if (!(await waitForConcurrentClaim(ledger, payment.id))) return { kind: 'claiming' }
+  if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'claiming' }
   ledger.world.crashPoint('before_claim')
   const { id, claim, metadata, waitMs: _, untilMs, ...terms } = payment
   const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
@@ -56,31 +57,31 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
-  return driveOn(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
+  return finishWithin(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
 }
 
-/** Waits for a concurrent request with the same key; false when that one has claimed nothing in time. */
-const waitForConcurrentClaim = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
+/** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
+const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
-  const impatient = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
+  const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
   const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
-  return Promise.race([free, impatient]).finally(() => waited.abort('over'))
+  return Promise.race([free, timeout]).finally(() => waited.abort('over'))
 }
 
-/** The caller waits for the outcome until then, on the monotonic clock. */
-type Patience = { readonly untilMs: number }
+/** The time on the monotonic clock until which the caller waits for the outcome. */
+type WaitLimit = { readonly untilMs: number }
 
 type Begun = {
   readonly id: PaymentId
   readonly row: PaymentRow
   readonly position: bigint
-} & Patience
+} & WaitLimit
 
 /**
- * Called once the claim is durable. A caller that waits no longer, or meets a dependency that does not answer, gets
- * 202; the payment goes on here, or payment recovery finishes it.
+ * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
+ * not answer: the payment then goes on in the background, or payment recovery finishes it.
  */
-const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
+const finishWithin = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
   const drive = async (): Promise<Answer> => {
     const finished = await finish(ledger, begun.id, context)
@@ -92,17 +93,14 @@ const driveOn = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Co
   })
   const waited = new AbortController()
   const { world } = ledger
-  const patience = world.sleep(Math.max(0, untilMs - world.monotonicMs()), waited.signal).then(() => inProgress)
-  return Promise.race([driven, patience]).finally(() => waited.abort('over'))
+  const timeout = world.sleep(Math.max(0, untilMs - world.monotonicMs()), waited.signal).then(() => inProgress)
+  return Promise.race([driven, timeout]).finally(() => waited.abort('over'))
 }
 
-/**
- * The answer to a key that was used before: its outcome, after driving the payment on when it has none yet. Undefined
- * when the key is new.
- */
+/** The answer to a key that was used before: its outcome; the payment is resumed when it has none. Undefined for a new key. */
 const replayOrResume = async (
   ledger: Ledger,
-  payment: NewPayment & Patience,
+  payment: NewPayment & WaitLimit,
   context: Context,
 ): Promise<Answer | undefined> => {
   const history = await ledger.aggregates.history(paymentEntity, payment.id)
@@ -114,17 +112,8 @@ const replayOrResume = async (
   const { row, last } = begun
   const recorded = outcomeIn(history)
   const { id, untilMs } = payment
-  const answer = recorded ?? (await driveOn(ledger, { id, row, position: last.position, untilMs }, context))
+  const answer = recorded ?? (await finishWithin(ledger, { id, row, position: last.position, untilMs }, context))
   return asReplay(answer)
-}
-
-/**
- * The request that claimed the key gets the outcome as its first answer, whichever driver recorded it; all others get a
- * replay.
- */
-const asReplay = (answer: Answer): Answer => {
-  if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
-  return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
 }
 
 /** The outcome in the payment's stream, the same for every retry; undefined before there is one. */
@@ -144,8 +133,8 @@ const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<Answe
 type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
 /**
- * Drives a claimed payment to its outcome from whatever step it has reached. Undefined when the outcome has to be read
- * from the payment's stream.
+ * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
+ * payment's stream.
  */
 export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
@@ -170,7 +159,7 @@ const takeReference = async (
   if (reference === null) return undefined
   const id = referenceIdOf(context.tenant, reference)
   const command = { type: 'TakeReference' as const, payment_id }
-  // The reference was checked before the claim, so that it is nearly always free here.
+  // `isNew` saves a read: the reference was checked before, so that it is nearly always free.
   const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
   if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)

@@ -2,9 +2,9 @@ import { facts } from '../../projections/facts/projection.ts'
 import type { Sql } from '../ports.ts'
 
 /**
- * The places that readers of the facts have come to stay good when the tables are made anew from the same log. A fact that
- * was parked until then would come back at its own position, which readers have passed: it is noted as late beforehand.
- * Places of another log, or of a later state of this one, are forgotten once the next service knows its log.
+ * Keeps the cursors of GET /events valid when the tables are emptied and filled again from the same log. A fact that is parked
+ * now would reappear at its own position, which readers may have passed, so that it is noted as late before. These rows are
+ * deleted at the next start if the tables are then filled from another log, or from an earlier state of this one.
  */
 
 const KEEP = `
@@ -20,8 +20,8 @@ const PARKED_COME_LATE = `
   where p.delivery = '${facts.name}' and p.tenant_id <> ''
   on conflict (position) do nothing`
 
-/** Call it before the tables are emptied. */
-export const keepReadersPlaces = async (sql: Sql): Promise<void> => {
+/** To be called before the tables are emptied. */
+export const keepReaderPositions = async (sql: Sql): Promise<void> => {
   await sql(KEEP)
   await sql(PARKED_COME_LATE)
 }
@@ -32,7 +32,7 @@ const FORGET = `
   delete from late_facts where exists (select from gone)`
 
 /** `head` is the position of the newest event of the log. */
-export const adoptReadersPlaces = async (sql: Sql, log: string, head: bigint): Promise<void> => {
+export const adoptReaderPositions = async (sql: Sql, log: string, head: bigint): Promise<void> => {
   await sql(FORGET, [log, head])
   await sql('update facts_head set log = null where log is not null')
 }

@@ -6,15 +6,17 @@ import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import type { Created } from './idempotentCreation.ts'
+import { asReplay, type Created } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
- * A refund goes the way of a payment: claim (its own stream, which binds the key), decision (the payment's stream, where
- * all refunds of a payment meet), consequence (the invoice's amounts). The answer is made from the payment's stream.
+ * A refund is made in steps, as a payment is: claim (the refund's own stream, whose idempotency record binds the key), decision
+ * (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the invoice). The answer is made
+ * from the payment's stream.
  */
+
 export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: IdempotencyRecord }
 
 type Answer = Created<PaymentRow>
@@ -28,7 +30,7 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
     const refusal = visible
       ? reject('payment_state_conflict', { state: row.state, refundable: refundable(state) })
       : reject('resource_not_found')
-    // A used key is answered as the first time, whatever is left now.
+    // A used key gets its first answer again, also when nothing is left to refund.
     return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
   }
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim }
@@ -38,11 +40,10 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
     return replayed ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   await finishRefund(ledger, id, { payment_id, amount, reason }, context)
-  const answer = await outcomeOf(ledger, id, payment_id)
-  return answer.kind === 'replayed' ? { ...answer, kind: 'created' } : answer
+  return outcomeOf(ledger, id, payment_id)
 }
 
-/** Drives a claimed refund to its end from whatever step it has reached. */
+/** Continues a refund, whose idempotency record is stored, from the step that it has reached to its end. */
 export const finishRefund = async (
   ledger: Ledger,
   refund_id: RefundId,
@@ -80,7 +81,7 @@ const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context
   if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)
-  return outcomeOf(ledger, asked.id, terms.payment_id)
+  return asReplay(await outcomeOf(ledger, asked.id, terms.payment_id))
 }
 
 /** The payment as it was when this refund was decided: the same for every retry, for ever. */
@@ -89,7 +90,7 @@ const outcomeOf = async ({ aggregates }: Ledger, id: RefundId, paymentId: Paymen
   for (const recorded of await aggregates.history(paymentEntity, paymentId)) {
     row = fold(payments, row, recorded)
     const { event, position, metadata } = recorded
-    if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'replayed', row, position }
+    if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'created', row, position }
     if (event.type === 'RefundRefused' && event.data.refund_id === id)
       return { kind: 'refused', rejection: reject(event.data.code), recordedFor: metadata.correlationId }
   }

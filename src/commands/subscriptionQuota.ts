@@ -1,14 +1,12 @@
 import { type Database, type Sql, Unavailable } from '../ports.ts'
 import { LOCK_NAMES } from '../schema/locks.ts'
 
-/** A subscription that neither the log nor the read model shows after this time was never created. */
+/** A reservation that is not marked as created after this time is taken for that of a subscription that was never created. */
 const UNSEEN_MAX = '60 seconds'
 
 type Wanted = { readonly tenant: string; readonly id: string; readonly max: number }
 
-/**
- * True for a subscription that exists, whether or not the read model shows it yet; a repeated request is no second one.
- */
+/** Has a row for a subscription that was created, also before the read model shows it: a repeated request needs no other place. */
 const EXISTS = `select 1 from subscriptions_v1 where id = $2 and tenant_id = $1
   union all select 1 from subscription_places where tenant_id = $1 and subscription_id = $2 and is_created`
 

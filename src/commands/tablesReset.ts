@@ -1,14 +1,16 @@
-import { forgetLog } from './logIdentity.ts'
+import { emptyTablesOfLog } from './logIdentity.ts'
 import type { Database } from '../ports.ts'
 
-/** The names under which processes take turns at the feeds. */
+/** The reset of all tables that are made from the log, for `ledger projections reset`. */
+
+/** The names of the leases under which feeds run (compose/feeds.ts). */
 const LEASES = ['projector', 'worker', 'publisher', 'subscriptions']
 
-/** Does the work while holding every lease, so that no process can run a feed; false when the patience ended first. */
+/** Does the work while holding every lease, so that no process can run a feed; false when `giveUp` aborts first. */
 const holdingLeases = async (
   database: Database,
   names: readonly string[],
-  patience: AbortSignal,
+  giveUp: AbortSignal,
   work: () => Promise<void>,
 ): Promise<boolean> => {
   const [name, ...others] = names
@@ -17,12 +19,12 @@ const holdingLeases = async (
     return true
   }
   let isDone = false
-  await database.exclusively(name, patience, async () => {
-    isDone = await holdingLeases(database, others, patience, work)
+  await database.exclusively(name, giveUp, async () => {
+    isDone = await holdingLeases(database, others, giveUp, work)
   })
   return isDone
 }
 
 /** Empties every table that is made from the log, while no process runs; false, and no change, when one does. */
-export const resetTables = (database: Database, patience: AbortSignal): Promise<boolean> =>
-  holdingLeases(database, LEASES, patience, () => database.transaction(forgetLog))
+export const resetTables = (database: Database, giveUp: AbortSignal): Promise<boolean> =>
+  holdingLeases(database, LEASES, giveUp, () => database.transaction(emptyTablesOfLog))

@@ -1,6 +1,6 @@
 /**
- * Time budgets of a request, each derived from the one that it must fit into. They are
- * measured on the monotonic clock from the moment the request has arrived; receiving its body is not counted.
+ * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock from the
+ * moment the caller is identified and has a slot; the arrival of the body is not counted.
  */
 
 /** A request is answered within this time; a request for a payment within PAYMENT_DEADLINE_MS. */
@@ -36,8 +36,8 @@ export const RECOVERY_TICK_MS = 250
 export const RECOVERY_APPENDS_MS = 2_000
 
 /**
- * Recovery takes over work that a request has begun and not ended. A request whose dependencies answer ends long before; until
- * its grace is over the two would only race for the same streams, which does no harm: every step is idempotent.
+ * Recovery takes over work that a request has begun and not ended within this time. A request whose dependencies answer ends
+ * long before. Without the grace the two would race for the same streams, harmless but wasteful: every step is idempotent.
  */
 export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2
 /** A payment has its whole deadline. */

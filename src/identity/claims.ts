@@ -39,7 +39,7 @@ const isName = (value: unknown): value is string => isText(value, NAME, MAX_NAME
 /** A time in whole seconds. Excludes strings, and 1e400, which JSON parses as Infinity. */
 const isSeconds = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0
 
-const names = (aud: unknown, audience: string): boolean => {
+const includesAudience = (aud: unknown, audience: string): boolean => {
   if (typeof aud === 'string') return aud === audience
   if (!Array.isArray(aud) || aud.length > MAX_AUDIENCES) return false
   return aud.every(entry => typeof entry === 'string') && aud.includes(audience)
@@ -67,7 +67,7 @@ const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
 export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
   const { iss, aud, exp, iat, nbf, cnf, jti, grant } = claims
   if (iss !== expected.issuer) return 'iss_mismatch'
-  if (!names(aud, expected.audience)) return 'aud_mismatch'
+  if (!includesAudience(aud, expected.audience)) return 'aud_mismatch'
   // A sender-constrained token must not be accepted as a bearer token, and proof of possession is not supported.
   if (cnf !== undefined) return 'sender_constrained'
   const principal = readPrincipal(claims)

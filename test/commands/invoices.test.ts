@@ -152,7 +152,7 @@ describe('invoices that are raised under one key', function () {
     const log = await twoOrders()
     const ledger = createLedger(log.open(), createVirtualWorld())
     const bound = newInvoice('k', 1)
-    const key = { derived: bound.id, about: bound.id, claim: bound.claim ?? expect.fail('no claim') }
+    const key = { idFromKey: bound.id, resourceId: bound.id, claim: bound.claim ?? expect.fail('no claim') }
     await bindKey(ledger, key, context())
     const by = (command: OrderCommand) => ({ command, context: context() })
     await handle(ledger, orderEntity, id('ord', 1), by(invoiceOrder(7)))

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
-import { forgetLog } from '../../src/commands/logIdentity.ts'
-import { adoptReadersPlaces } from '../../src/commands/readerPositions.ts'
+import { emptyTablesOfLog } from '../../src/commands/logIdentity.ts'
+import { adoptReaderPositions } from '../../src/commands/readerPositions.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
@@ -148,7 +148,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
   })
 
   describe('when every table is made anew from the log', () => {
-    const reset = () => database.transaction(forgetLog)
+    const reset = () => database.transaction(emptyTablesOfLog)
 
     it('misses nothing that was parked until then', async () => {
       const { stream } = victim()
@@ -182,7 +182,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
         await database.sql('insert into facts_head (id, position) values (1, 2) on conflict do nothing')
         await reset()
         expect(await database.sql('select from facts_head')).to.have.length(1)
-        await adoptReadersPlaces(database.sql, of, head)
+        await adoptReaderPositions(database.sql, of, head)
         expect(await database.sql('select from facts_head')).to.have.length(0)
         expect(await database.sql('select from late_facts')).to.have.length(0)
       }

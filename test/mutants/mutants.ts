@@ -416,7 +416,7 @@ const snapshotOf`,
   {
     name: 'readers lose their places when the tables are made anew',
     file: 'src/commands/logIdentity.ts',
-    find: `  await keepReadersPlaces(sql)`,
+    find: `  await keepReaderPositions(sql)`,
     replace: `  await sql('truncate late_facts, facts_head')`,
   },
   {

@@ -69,6 +69,10 @@ export const bindKeyOf = async (
   { about, path }: { readonly about: string; readonly path: string },
 ): Promise<void> => {
   if (idempotency === undefined || record === null) return
-  const conflict = await bindKey(ledger, { derived: idOfKey('bnd', idempotency), about, claim: record }, context)
+  const conflict = await bindKey(
+    ledger,
+    { idFromKey: idOfKey('bnd', idempotency), resourceId: about, claim: record },
+    context,
+  )
   if (conflict) throw problemOfKeyConflict(conflict, path)
 }
