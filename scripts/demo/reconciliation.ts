@@ -42,8 +42,8 @@ const invoiceSchema = z.object({
 })
 const paymentSchema = z.object({ invoice_id: z.string(), state: z.string(), amount: z.int(), refunded_amount: z.int() })
 
-const MADE: ReadonlySet<string> = new Set(['succeeded', 'partially_refunded', 'refunded'])
-const APPROVED: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'paid'])
+const SUCCEEDED_STATES: ReadonlySet<string> = new Set(['succeeded', 'partially_refunded', 'refunded'])
+const APPROVED_STATES: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'paid'])
 
 const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
   items.reduce((sum, item) => sum + BigInt(amount(item)), 0n)
@@ -51,16 +51,16 @@ const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
 /**
  * Open amounts come from the invoices and paid amounts from the payments, so that the two read models check each other.
  */
-export const sumsOfLists = async (call: Call, made: DemoIds): Promise<Sums> => {
+export const sumsOfLists = async (call: Call, ids: DemoIds): Promise<Sums> => {
   const [allOrders, allInvoices, allPayments] = await Promise.all([
     listAll(call, '/orders', orderSchema),
     listAll(call, '/invoices', invoiceSchema),
     listAll(call, '/payments', paymentSchema),
   ])
-  const invoices = allInvoices.filter(({ id, state }) => made.invoices.has(id) && APPROVED.has(state))
-  const payments = allPayments.filter(one => made.invoices.has(one.invoice_id) && MADE.has(one.state))
+  const invoices = allInvoices.filter(({ id, state }) => ids.invoices.has(id) && APPROVED_STATES.has(state))
+  const payments = allPayments.filter(one => ids.invoices.has(one.invoice_id) && SUCCEEDED_STATES.has(one.state))
   return {
-    orders: allOrders.filter(({ id }) => made.orders.has(id)).length,
+    orders: allOrders.filter(({ id }) => ids.orders.has(id)).length,
     invoices: invoices.length,
     payments: payments.length,
     settled: invoices.filter(({ state }) => state === 'paid').length,
@@ -72,19 +72,19 @@ export const sumsOfLists = async (call: Call, made: DemoIds): Promise<Sums> => {
   }
 }
 
-export const sumsOfFacts = (facts: readonly Fact[], made: DemoIds): Sums => {
+export const sumsOfFacts = (facts: readonly Fact[], ids: DemoIds): Sums => {
   const of = (type: string, isOurs: (fact: Fact) => boolean) =>
     facts.filter(fact => fact.type === type && isOurs(fact)).map(({ data }) => data)
-  const approved = of('invoice.approved', ({ subject }) => made.invoices.has(subject))
-  const payments = of('payment.succeeded', ({ data }) => made.invoices.has(data.invoice_id ?? ''))
-  const refunds = of('payment.refunded', ({ data }) => made.invoices.has(data.invoice_id ?? ''))
+  const approved = of('invoice.approved', ({ subject }) => ids.invoices.has(subject))
+  const payments = of('payment.succeeded', ({ data }) => ids.invoices.has(data.invoice_id ?? ''))
+  const refunds = of('payment.refunded', ({ data }) => ids.invoices.has(data.invoice_id ?? ''))
   const invoiced = total(approved, ({ amount_due = 0 }) => amount_due)
   const paid = total(payments, ({ amount = 0 }) => amount)
   return {
-    orders: of('order.created', ({ subject }) => made.orders.has(subject)).length,
+    orders: of('order.created', ({ subject }) => ids.orders.has(subject)).length,
     invoices: approved.length,
     payments: payments.length,
-    settled: of('invoice.paid', ({ subject }) => made.invoices.has(subject)).length,
+    settled: of('invoice.paid', ({ subject }) => ids.invoices.has(subject)).length,
     refunds: refunds.length,
     invoiced,
     paid,

@@ -60,11 +60,11 @@ const reconcile = async (
   plan: readonly PlannedInvoice[],
   { runs, reader }: { runs: readonly InvoiceRun[]; reader: FactReader },
 ): Promise<Reconciliation> => {
-  const made = demoIdsOf(runs)
+  const ids = demoIdsOf(runs)
   const planned = sumsOf(plan)
   const givenUpAtMs = performance.now() + LISTS_MAX_MS
   for (;;) {
-    const reconciliation = { planned, lists: await sumsOfLists(call, made), facts: sumsOfFacts(reader.facts, made) }
+    const reconciliation = { planned, lists: await sumsOfLists(call, ids), facts: sumsOfFacts(reader.facts, ids) }
     const agree = differencesIn({ ...reconciliation, planned: reconciliation.facts }).length === 0
     if (agree || performance.now() > givenUpAtMs) return reconciliation
     await sleep(POLL_MS)

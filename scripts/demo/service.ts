@@ -23,7 +23,7 @@ const root = new URL('../../', import.meta.url)
 const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
 const POLL_MS = 100
-const LAST_WORDS_LINES = 20
+const LAST_OUTPUT_LINES = 20
 /** Limits far above the defaults, since the demo sends in seconds what clients would send in days. */
 const RATE_LIMITS = 'default=600000/60,payments=60000/60'
 const OUTPUT_FILE = 'demo-service.log'
@@ -60,9 +60,9 @@ const spawnService = async (config: Config, port: number): Promise<ChildProcess>
 
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
-const lastWords = async (dataDir: string): Promise<string> => {
-  const said = await readFile(join(dataDir, OUTPUT_FILE), 'utf8').catch(() => '')
-  return said.trim().split('\n').slice(-LAST_WORDS_LINES).join('\n')
+const lastOutput = async (dataDir: string): Promise<string> => {
+  const output = await readFile(join(dataDir, OUTPUT_FILE), 'utf8').catch(() => '')
+  return output.trim().split('\n').slice(-LAST_OUTPUT_LINES).join('\n')
 }
 
 /** The service writes its address file just before `ready`. A file left by a killed service has another pid. */
@@ -71,7 +71,7 @@ const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: Abor
   for (;;) {
     const addresses = await readAddresses(dataDir).catch(() => undefined)
     if (addresses?.pids['service'] === child.pid && addresses !== undefined) return addresses
-    if (hasEnded(child)) throw new DemoFailure(`The service did not start:\n${await lastWords(dataDir)}`)
+    if (hasEnded(child)) throw new DemoFailure(`The service did not start:\n${await lastOutput(dataDir)}`)
     if (performance.now() > givenUpAtMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
     await sleep(POLL_MS, undefined, { signal })
   }

@@ -29,8 +29,12 @@ const sentenceOf = (status: number, document: unknown): string => {
   const { data: problem } = problemSchema.safeParse(document)
   if (problem === undefined) return `The API answered ${status}, in words that are not its own.`
   const { title, detail, code, correlation_id, errors } = problem
-  const told = [title, ...(detail === title ? [] : [detail]), ...errors.map(one => `${one.pointer}: ${one.detail}`)]
-  return `${told.join(' ')} (${code}, correlation id ${correlation_id})`
+  const sentences = [
+    title,
+    ...(detail === title ? [] : [detail]),
+    ...errors.map(one => `${one.pointer}: ${one.detail}`),
+  ]
+  return `${sentences.join(' ')} (${code}, correlation id ${correlation_id})`
 }
 
 /**

@@ -13,7 +13,7 @@ import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { TOKEN_SETTING } from './tokenOption.ts'
 import { findConnections, howToStart } from './connections.ts'
 
-/** An example subscriber: stores every fact once, survives a kill at any moment, and can prove that it is complete. */
+/** `consume`: an example subscriber whose copy has every fact once, survives a kill at any moment, and can be verified. */
 
 type Common = { readonly copy: string; readonly api?: string; readonly tenant?: string; readonly json: boolean }
 type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: string[]; readonly follow: boolean }
@@ -41,11 +41,11 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   return renewing(() => mintDevToken(grant))
 }
 
-const openApi = async ({ api, tenant }: Common, signal: AbortSignal, patienceMs: number): Promise<Api> => {
+const openApi = async ({ api, tenant }: Common, signal: AbortSignal, retryMaxMs: number): Promise<Api> => {
   const { config, addresses } = await findConnections()
   const address = api ?? addresses.api
   if (address === null) throw new StartupError(howToStart(config.dataDir))
-  return createApi({ api: address, token: await tokensFor(tenant), signal, retryMaxMs: patienceMs })
+  return createApi({ api: address, token: await tokensFor(tenant), signal, retryMaxMs })
 }
 
 const overHttp = async (options: Options, copy: Copy, signal: AbortSignal): Promise<void> => {

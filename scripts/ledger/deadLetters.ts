@@ -77,7 +77,7 @@ const show = (key: string, { json, delivery }: Which): Promise<void> =>
     for (const line of aligned([titles, ...rows])) print(line)
   })
 
-type Order = {
+type OperatorRequest = {
   readonly delivery: string
   readonly key: string
   readonly what: ParkedRequest
@@ -85,14 +85,14 @@ type Order = {
 }
 
 /** The audit record is written before the action, so that no discarded fact is without one. */
-const audit = (storeUrl: string, { key, what }: Order, { tenant_id }: ParkedEvent): Promise<void> =>
+const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: ParkedEvent): Promise<void> =>
   withLedger(storeUrl, ledger => {
     const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
     return recordAccess(ledger, command, operatorContext(tenant_id))
   })
 
-/** The remaining rows of the key, after the active process has executed the request or the wait is over. */
-const settled = async ({ sql }: Database, { delivery, key, position }: Order) => {
+/** Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain. */
+const awaitExecution = async ({ sql }: Database, { delivery, key, position }: OperatorRequest) => {
   const until = performance.now() + WAIT_MAX_MS
   for (;;) {
     const facts = await parkedOfKey(sql, delivery, key)
@@ -102,7 +102,7 @@ const settled = async ({ sql }: Database, { delivery, key, position }: Order) =>
   }
 }
 
-const carryOut = (order: Order, { json }: Json): Promise<void> =>
+const execute = (order: OperatorRequest, { json }: Json): Promise<void> =>
   withDatabase(async (database, storeUrl) => {
     const { delivery, key, what, position } = order
     const before = await waitingOf(database, delivery, key)
@@ -110,7 +110,7 @@ const carryOut = (order: Order, { json }: Json): Promise<void> =>
     if (meant[0] === undefined) throw new StartupError(`No fact of ${key} waits at position ${position}.`)
     await audit(storeUrl, order, meant[0])
     await requestParked(database.sql, { delivery, key }, what, position)
-    const { facts, isPending } = await settled(database, order)
+    const { facts, isPending } = await awaitExecution(database, order)
     const done = before.length - facts.length
     if (json) printJson({ delivery, key, [what === 'replay' ? 'replayed' : 'discarded']: done, waiting: facts.length })
     else print(`${what === 'replay' ? 'Replayed' : 'Discarded'} ${done}; ${facts.length} of ${key} wait.`)
@@ -119,7 +119,7 @@ const carryOut = (order: Order, { json }: Json): Promise<void> =>
   })
 
 const replay = (key: string, options: Which): Promise<void> =>
-  carryOut({ delivery: options.delivery, key, what: 'replay' }, options)
+  execute({ delivery: options.delivery, key, what: 'replay' }, options)
 
 const discard = (
   key: string,
@@ -130,7 +130,7 @@ const discard = (
     throw new StartupError('Say which: --position of one fact, or --all of the key.')
   if (position !== undefined && !/^\d{1,19}$/.test(position)) throw new StartupError('--position is a whole number.')
   const order = { delivery, key, what: 'discard' as const }
-  return carryOut(position === undefined ? order : { ...order, position: BigInt(position) }, options)
+  return execute(position === undefined ? order : { ...order, position: BigInt(position) }, options)
 }
 
 const subcommand = (name: string, description: string): Command =>

@@ -33,12 +33,12 @@ const examineStores = async ({ running, addresses }: Connections): Promise<Exami
   const database =
     postgres === null ? undefined : openDatabase({ connectionString: postgres, applicationName: 'ledger-doctor' })
   try {
-    const [stored, kept] = await Promise.all([
+    const [stored, postgresCheck] = await Promise.all([
       store ? checkStore(event_store ?? '', store) : { check: unknown('event store', 'EVENTSTORE_URL') },
       database ? checkPostgres(postgres ?? '', database) : unknown('Postgres', 'DATABASE_URL'),
     ])
-    const checks = [stored.check, kept]
-    if (!store || !database || !('head' in stored) || kept.status !== 'ok') return { checks, feeds: [] }
+    const checks = [stored.check, postgresCheck]
+    if (!store || !database || !('head' in stored) || postgresCheck.status !== 'ok') return { checks, feeds: [] }
     const isEmbedded = running?.pids['eventstore'] !== undefined
     const examination = { store, database, hasKafka: kafka !== null, isEmbedded }
     const [examined, log, parked, errors] = await Promise.all([
@@ -74,8 +74,8 @@ const examine = async (): Promise<Diagnosis> => {
     ? { checks: [finding('service', 'It does not run.', howToStart(config.dataDir))], feeds: [] }
     : await examineDependencies(connections)
   const all = [...checks, ...dependencies.checks]
-  const isWell = all.every(({ status }) => status !== 'finding')
-  return { ok: isWell, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: dependencies.feeds }
+  const isOk = all.every(({ status }) => status !== 'finding')
+  return { ok: isOk, at: new Date().toISOString(), addresses, ...machine, checks: all, feeds: dependencies.feeds }
 }
 
 const WORDS: Readonly<Record<Check['status'], string>> = { ok: 'ok', not_used: '-', finding: 'FINDING' }

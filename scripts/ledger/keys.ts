@@ -9,8 +9,8 @@ import { print, printJson, printNotice } from './print.ts'
 import { aligned } from './table.ts'
 
 /**
- * `keys`: API keys through the API, because only the service has the pepper, and because issuance is authorized and
- * audited in one place.
+ * `keys`: listing, issuing, rotation and revocation of API keys. It calls the API, because only the service has the
+ * pepper, and because issuance is authorized and audited in one place.
  */
 
 const keySchema = z.looseObject({
@@ -48,7 +48,7 @@ const quotaOf = (text: string) => {
   return { requests: Number(requests), window_seconds: Number(seconds) }
 }
 
-const pages = async function* (call: ApiCaller, state: string | undefined): AsyncGenerator<Key> {
+const allKeys = async function* (call: ApiCaller, state: string | undefined): AsyncGenerator<Key> {
   const path = `/api-keys?limit=${PAGE_LIMIT}${state === undefined ? '' : `&state=${encodeURIComponent(state)}`}`
   let cursor: string | null = ''
   while (cursor !== null) {
@@ -61,7 +61,7 @@ const pages = async function* (call: ApiCaller, state: string | undefined): Asyn
 const list = async (options: Output & { readonly state?: string }): Promise<void> => {
   const call = await callerOf(options, [MANAGE])
   const keys: Key[] = []
-  for await (const key of pages(call, options.state)) keys.push(key)
+  for await (const key of allKeys(call, options.state)) keys.push(key)
   if (options.json) return printJson({ items: keys })
   const rows = keys.map(({ id, state, expires_at, scopes, name }) => [id, state, expires_at, scopes.join(' '), name])
   for (const line of aligned([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])) print(line)

@@ -8,7 +8,7 @@ import { createCleanupStack, type CleanupStack } from '../../src/cleanupStack.ts
 import { print, printJson, printNotice } from './print.ts'
 import { findConnections } from './connections.ts'
 
-/** `projections`: commands for all read models. */
+/** `projections reset`: empties the tables that are made from the log, for a database that is used with another log. */
 
 type Options = { readonly json: boolean; readonly toThisLog: boolean }
 

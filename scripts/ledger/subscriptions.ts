@@ -7,7 +7,7 @@ import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
-/** `subscriptions`: commands through the API, which authorizes them. */
+/** `subscriptions`: creates, shows, pauses, resumes, replays and deletes subscriptions by the API, which authorizes that. */
 
 const subscriptionSchema = z.looseObject({
   id: z.string(),
@@ -58,8 +58,8 @@ const list = async (options: Output): Promise<void> => {
   const call = await callerOf(options, SCOPES)
   const items: Subscription[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const behind: string = cursor === '' ? '' : `&cursor=${cursor}`
-    const answer = pageSchema.parse(await call('GET', `/subscriptions?limit=${PAGE_LIMIT}${behind}`))
+    const parameter: string = cursor === '' ? '' : `&cursor=${cursor}`
+    const answer = pageSchema.parse(await call('GET', `/subscriptions?limit=${PAGE_LIMIT}${parameter}`))
     items.push(...answer.items)
     cursor = answer.page.next_cursor
   }

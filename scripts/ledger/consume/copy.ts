@@ -11,8 +11,8 @@ import { factLines, keepWholeLines } from './jsonLines.ts'
  *
  * facts ──▶ written and synced ──▶ state.json, replaced in one step ──▶ (Kafka) the offset is committed
  *
- * Progress is stored after the facts, so that it is never ahead of them: after a crash at any point the facts come
- * again and known ones are skipped. A truncated last line is removed, since its fact comes again.
+ * Progress is stored after the facts, so that it is never ahead of them: after a crash the facts since the last progress
+ * are read again, and known ones are skipped. A truncated last line is removed, since its fact is read again.
  */
 
 const stateSchema = z.object({
@@ -44,7 +44,7 @@ export type Copy = {
   readonly close: () => Promise<void>
 }
 
-export type CopyOf = Pick<State, 'from'> & { readonly topics: readonly string[] | undefined }
+export type CopySource = Pick<State, 'from'> & { readonly topics: readonly string[] | undefined }
 
 const STATE = 'state.json'
 export const fileOf = (folder: string, topic: string): string => join(folder, `${topic}.jsonl`)
@@ -79,7 +79,7 @@ const stateExists = (folder: string): Promise<boolean> =>
     () => false,
   )
 
-const openState = async (folder: string, { from, topics }: CopyOf, all: readonly string[]): Promise<State> => {
+const openState = async (folder: string, { from, topics }: CopySource, all: readonly string[]): Promise<State> => {
   const wanted = [...new Set(topics ?? all)]
   if (!(await stateExists(folder))) {
     const state: State = { from, topics: wanted, cursor: null, position: '-1', group: `ledger-consume-${randomUUID()}` }
@@ -117,7 +117,7 @@ const createIndex = () => {
     const last = newest.get(fact.partitionkey)
     if (last === undefined || last < fact.sequence) newest.set(fact.partitionkey, fact.sequence)
   }
-  /** Whether the fact is to be written. Sequences only grow within a key, so nothing has to be sorted. */
+  /** Adds the fact if it is new: then it is to be written. Sequences grow within a key, so an earlier one is late. */
   const addIfNew = (fact: Fact): boolean => {
     if (seen.has(identityOf(fact))) {
       counts.repeated += 1
@@ -132,7 +132,7 @@ const createIndex = () => {
 }
 
 /** Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. */
-export const openCopy = async (folder: string, of: CopyOf, all: readonly string[]): Promise<Copy> => {
+export const openCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
   await mkdir(folder, { recursive: true })
   let state = await openState(folder, of, all)
   const { counts, add, addIfNew } = createIndex()

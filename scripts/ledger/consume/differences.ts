@@ -15,7 +15,7 @@ const join = (a: Differences, b: Differences): Differences => ({
   surplus: [...a.surplus, ...b.surplus],
 })
 
-/** Both arguments are in order. The second occurrence of an id is surplus. */
+/** Compares two lists in order. The second occurrence of an id is surplus. */
 const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences => {
   const open = new Map(wanted.map(entry => [identityOf(entry), entry]))
   const known = new Set(open.keys())
@@ -28,9 +28,7 @@ const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences =
   return { missing: [...open.values()], surplus }
 }
 
-/**
- * At most `count` entries, the number in the manifest: with all of them found, the rest of the log need not be read.
- */
+/** Lists the facts of the range, up to `count`, the number in the manifest: after those the rest need not be read. */
 const list = async (api: Api, topic: string, range: Range, count: number): Promise<readonly Entry[]> => {
   const entries: Entry[] = []
   for await (const fact of api.facts(range)) {

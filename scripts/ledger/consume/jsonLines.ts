@@ -3,6 +3,8 @@ import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { systemCode } from '../../../src/startupError.ts'
 
+/** Reading and repair of the files of a copy, which have one JSON document per line. */
+
 /** `value` is undefined for a line that is not JSON. */
 export type Line = { readonly number: number; readonly value: unknown }
 

@@ -19,7 +19,7 @@ export type KafkaConsumer = {
 const CLIENT = 'ledger-consume'
 /** The broker's fetch wait for a consumer at the tail. */
 const MAX_WAIT_MS = 250
-/** The session timeout: a killed predecessor keeps its partitions for this time. The minimum that brokers accept. */
+/** The session timeout, the shortest that brokers accept: a killed consumer keeps its partitions for this time. */
 const SESSION_MS = 6_000
 const HEARTBEAT_MS = 1_500
 
@@ -69,7 +69,7 @@ const factsIn = ({ topic, partition, messages }: EachBatchPayload['batch']): rea
 /** The remaining work: the end offset of each partition that the group has not reached. */
 const endsOf = async (admin: Admin, { topics, group }: { topics: readonly string[]; group: string }) => {
   const ends = new Map<string, bigint>()
-  // Manifests first, so that the facts that they count lie before the ends of the other topics.
+  // The end of the manifests is read first, so that the facts that they count lie before the ends of the other topics.
   for (const topic of topics.toSorted((a, b) => Number(b === MANIFESTS_TOPIC) - Number(a === MANIFESTS_TOPIC))) {
     const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] })
     const reached = new Map(committed?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]))

@@ -16,10 +16,10 @@ const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string =
 
 /** Prints progress on stderr, at most every PROGRESS_EVERY_MS. */
 export const progressOf = (copy: Copy): (() => void) => {
-  let saidAtMs = performance.now()
+  let printedAtMs = performance.now()
   return () => {
-    if (performance.now() - saidAtMs < PROGRESS_EVERY_MS) return
-    saidAtMs = performance.now()
+    if (performance.now() - printedAtMs < PROGRESS_EVERY_MS) return
+    printedAtMs = performance.now()
     printNotice(summaryOf(copy))
   }
 }
@@ -30,7 +30,7 @@ export const printConsumed = (copy: Copy, folder: string, json: boolean): void =
   else print(`${summaryOf(copy)}, in ${folder}`)
 }
 
-const factWords = ({ type, subject, position, id, tenantid }: Entry): string =>
+const describe = ({ type, subject, position, id, tenantid }: Entry): string =>
   `${type} of ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
 
 const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
@@ -48,8 +48,8 @@ const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof
   for (const finding of findings) print(`${topic}: ${finding}`)
   for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
     print(`${topic}: positions ${from} to ${to} have ${wanted.count} facts (${wanted.sha256}), the copy ${had.count}.`)
-  for (const entry of missing) print(`missing: ${factWords(entry)}`)
-  for (const entry of surplus) print(`surplus (${entry.why}): ${factWords(entry)}`)
+  for (const entry of missing) print(`missing: ${describe(entry)}`)
+  for (const entry of surplus) print(`surplus (${entry.why}): ${describe(entry)}`)
 }
 
 export const printVerified = (verified: Verified, json: boolean): void => {

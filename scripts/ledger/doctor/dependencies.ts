@@ -38,8 +38,8 @@ const failingChecks = (body: unknown): string => {
 
 export const checkApi = async (api: string): Promise<Check> => {
   const live = await attempt(() => get(`${api}/livez`))
-  const wayOut = 'See its log; start it again with npm start.'
-  if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}`, wayOut)
+  const remedy = 'See its log; start it again with npm start.'
+  if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}`, remedy)
   if (!liveSchema.safeParse(live.value.body).success)
     return finding(
       'API',
@@ -48,7 +48,7 @@ export const checkApi = async (api: string): Promise<Check> => {
     )
   const ready = await attempt(() => get(`${api}/readyz`))
   if ('failed' in ready)
-    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}`, wayOut)
+    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}`, remedy)
   if (ready.value.status === 200) return ok('API', `${api} is ready, ${ready.took}`)
   return finding(
     'API',

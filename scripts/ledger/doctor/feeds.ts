@@ -17,10 +17,7 @@ export type FeedReport = {
 }
 
 export const EVENTS_COUNTED_MAX = 1_000
-/**
- * The time that a feed has to reach the head as it was at the start of the check. A process
- * manager checks for due work far more often.
- */
+/** The time in which a feed must reach the head as it was at the start of the check. */
 const GRACE_MS = 5_000
 const POLL_MS = 250
 /**
@@ -31,11 +28,12 @@ const UNREPORTED_EVENTS_MAX = 128
 
 const EVERYTHING: readonly string[] = Object.keys(aggregates)
 
-/** Categories of the read models, by their declaration. Process managers and the publisher choose their own. */
+/** Categories of the read models, by their declaration. For any other feed the events of all categories are counted. */
 const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
   ...Object.values(projections).map(({ name, category }) => [name, [category]] as const),
   ...Object.values(journals).map(({ name, categories }) => [name, categories] as const),
 ])
+/** Process managers by the names of their checkpoints: `settlement` is payment recovery. */
 export const PROCESSES: readonly string[] = ['settlement', 'fulfilment']
 const PUBLISHER = 'publisher'
 
@@ -44,7 +42,7 @@ const isOfAnotherBuild = (name: string): boolean => /_v\d+$/.test(name) && !DECL
 
 type Checkpoints = ReadonlyMap<string, bigint>
 
-/** The table is created by the first service that starts; before that no feed has run. */
+/** None before the first service has created the table. */
 const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
   const [found] = await sql<{ there: boolean }>(`select to_regclass('checkpoints') is not null as there`)
   if (found?.there !== true) return new Map()
@@ -59,7 +57,7 @@ const namesOf = (found: Checkpoints, hasKafka: boolean): readonly string[] => [
 
 type Wanted = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
 
-/** Counted instead of subtracted, because positions are shared by all categories. */
+/** The number of events after the checkpoint. Positions cannot be subtracted: they are byte offsets of all categories. */
 const countBehind = async (store: EventStore, { after, categories, head }: Wanted): Promise<number> => {
   if (after !== undefined && after >= head) return 0
   const stop = new AbortController()

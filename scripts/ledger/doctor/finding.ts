@@ -1,4 +1,4 @@
-/** The outcome of one check. A finding includes instructions. */
+/** The outcome of one check. A finding says in `way_out` how to mend it. */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
   | { readonly check: string; readonly status: 'finding'; readonly detail: string; readonly way_out: string }
