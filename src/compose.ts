@@ -60,11 +60,11 @@ export const compose = async (config: Config, starting: Starting = UNCONTROLLED)
   }
 }
 
-/** Whether the data directory is used: then it belongs to this process alone. */
+/** Whether an embedded dependency has its data in the data directory: then the directory belongs to this process alone. */
 const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
-type Watched = Starting & { readonly onLog: (log: Log) => void }
+type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
 
 /** Throws StartupError for tables of another log, and for a log whose idempotency records cannot be found any more. */
 const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<void> => {
@@ -107,7 +107,7 @@ const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onW
   throw new StartupError('It was ended before the event store had answered.')
 }
 
-/** A store that is restored or exchanged while the service runs ends it, because its tables are of another log. */
+/** Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log. */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
@@ -185,7 +185,7 @@ const serve = async (config: Config, dependencies: ServiceDependencies, feeds: F
   return { addresses, schemaBaseUrl }
 }
 
-const start = async (config: Config, cleanup: CleanupStack, starting: Watched): Promise<Service> => {
+const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
   if (isEmbedded(config)) {
     const directory = await openDataDirectory(config.dataDir)
     cleanup.defer(() => directory.release())
@@ -198,7 +198,8 @@ const start = async (config: Config, cleanup: CleanupStack, starting: Watched): 
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
   await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
-  // Feeds start when the identity of the log is checked, and end after the requests that wait for them.
+  // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may wait
+  // for them.
   let states: FeedStates = new Map()
   const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
   cleanup.defer(feedCleanup.run)

@@ -16,7 +16,10 @@ import {
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
-/** The configuration of the service, read from the environment. No other file of src reads the environment. */
+/**
+ * The configuration of the service, read from the environment. Two other files of src read the environment: telemetry.ts, which
+ * starts before everything else, and the launcher of Postgres, which passes PATH on.
+ */
 
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]

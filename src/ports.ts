@@ -21,7 +21,7 @@ export type StoredEvent = NewEvent & {
   readonly revision: bigint
   /** Commit position in the log of all streams. */
   readonly position: bigint
-  /** When the store took it: RFC 3339 in UTC. */
+  /** The time at which the store appended it: RFC 3339 in UTC. */
   readonly storedAt: string
 }
 
@@ -204,7 +204,7 @@ export class Unavailable extends Error {
   }
 }
 
-// --- The world: the sources of differences between two runs, which a simulation controls --------------------------------
+// --- The world: clock, sleep, randomness and crash points, which a simulation replaces ---------------------------------
 
 export type World = {
   /** Milliseconds since the epoch, by a clock that may be set: for times that are recorded or compared with dates. */
@@ -218,7 +218,7 @@ export type World = {
   crashPoint(name: CrashPoint): void
 }
 
-/** The steps of a payment between which tests kill the process. */
+/** The steps of a payment (commands/payments.ts) between which tests kill the process. */
 export const CRASH_POINTS = [
   'before_claim',
   'after_claim',

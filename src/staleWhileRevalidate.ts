@@ -35,7 +35,7 @@ export type Revalidated<T> = {
   readonly begun: () => number
   /** The number of the last good reading, counted as `begun` counts. */
   readonly lastGood: () => number
-  /** Milliseconds since the last good reading began: at that time the value was surely the current one. */
+  /** Milliseconds since the last good reading began. Later changes may be missing in the value, earlier ones are not. */
   readonly ageMs: () => number
   /** Whether the last reading failed. */
   readonly isFailing: () => boolean

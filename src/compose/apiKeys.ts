@@ -12,7 +12,7 @@ export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiK
   return environment === 'dev' ? createApiKeySecrets(environment, await loadApiKeyPepper(dataDir)) : undefined
 }
 
-/** Keys are loaded from their streams, so that a revoked key is refused at once. */
+/** Keys are loaded from their streams, so that a revocation does not wait for the read model. */
 export const verifierOf = (secrets: ApiKeySecrets, { aggregates, world }: Ledger): ApiKeyVerifier =>
   openApiKeyVerifier({
     secrets,

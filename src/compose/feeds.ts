@@ -49,8 +49,8 @@ export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
 type Run = (name: string, feeds: readonly Feed[]) => void
 
 /**
- * Starts the feeds of the roles of this process. Each role has a lease of its own, so that roles may run in different
- * processes. `openBus` opens a connection to the broker.
+ * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher` has two),
+ * so that roles may run in different processes. `openBus` opens a connection to the broker.
  */
 export const startFeeds = async (
   config: FeedSettings,

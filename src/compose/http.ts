@@ -46,7 +46,7 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
 
 const BODY_DEADLINE_MS = 30_000
 
-/** Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all of them. */
+/** Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all endpoints. */
 export const startHttp = async (
   config: Config,
   dependencies: HttpDependencies,
@@ -157,7 +157,7 @@ const openAuthentication = async (
   return createAuthentication({ tokens: verifier, apiKeys, onRefused })
 }
 
-/** One secret for all instances, created by the first. */
+/** The secret of cursors: one for all instances, created by the first. */
 const cursorSecret = async (database: Database): Promise<Uint8Array> => {
   const { sql } = database
   await createTables(database, 'cursorSecrets')

@@ -3,7 +3,7 @@ import pLimit from 'p-limit'
 import type { ApiKeyState } from '../../streams/apiKey/index.ts'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
-/** The readings of API keys by id, behind the verifier of keys. */
+/** Cached readings of API keys by id, for the verifier of keys. */
 
 /** A key as its stream has it, and the caller that it authenticates. */
 export type IssuedKey = { readonly tenant: string; readonly subject: string; readonly key: ApiKeyState }
@@ -24,7 +24,7 @@ export type Reading = { readonly at: number; readonly issued: IssuedKey | undefi
 export type ApiKeyLookup = {
   /** A recent reading, or a new one. */
   readonly recentReading: (id: ApiKeyId) => Promise<Reading>
-  /** A reading that begins after this call. Concurrent calls for the same key share one reading or two. */
+  /** A reading that begins after this call. Calls that wait for the same reading under way share the next one. */
   readonly newReading: (id: ApiKeyId) => Promise<Reading>
 }
 
@@ -43,8 +43,8 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
     // The age counts from the beginning, since a reading may miss a change that happens while it is under way.
     const at = monotonicNow()
     const reading = { at, issued: await load(id) }
-    const memory = reading.issued ? known : unknown
-    memory.set(id, reading)
+    const cache = reading.issued ? known : unknown
+    cache.set(id, reading)
     return reading
   }
 

@@ -34,7 +34,7 @@ export const createApiKeySecrets = (environment: KeyEnvironment, pepper: string)
     keyOf,
     hashOf: (id, nonce) => {
       const made = parseKey(keyOf(id, nonce))
-      if (typeof made === 'string') throw new Error(`A key was made that is none: ${made}.`)
+      if (typeof made === 'string') throw new Error(`A key that was made cannot be parsed: ${made}.`)
       return hashOfSent(id, made.secret)
     },
     hashOfSent,

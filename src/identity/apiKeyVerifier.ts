@@ -22,10 +22,10 @@ export type ApiKeyVerifier = {
   readonly verify: (key: string) => Promise<Principal | KeyRefused>
 }
 
-type Known = Exclude<ApiKeyState, { status: 'none' }>
+type IssuedState = Exclude<ApiKeyState, { status: 'none' }>
 
 /** The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed. */
-const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined => {
+const faultOf = (key: IssuedState, hash: string, nowMs: number): KeyFault | undefined => {
   if (key.status === 'revoked') return 'key_revoked'
   const { current, previous } = key
   // Both are compared, so that the time does not reveal which one matched.
@@ -38,7 +38,7 @@ const faultOf = (key: Known, hash: string, nowMs: number): KeyFault | undefined 
 }
 
 /** The caller with read scopes only, also for keys that an older release issued with more. */
-const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: Known): Principal => ({
+const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: IssuedState): Principal => ({
   tenant,
   subject,
   client: id,
@@ -63,7 +63,7 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
     const since = monotonicNow()
     const reading = await lookup.recentReading(sent.id)
     const decided = decide(reading, sent)
-    // An unknown secret may be from a rotation on another instance after the reading: a new secret is valid at once.
+    // A wrong secret may be a new one, from a rotation after the cached reading: a new secret is valid at once.
     if (decided !== 'key_secret_wrong' || reading.at >= since) return decided
     return decide(await lookup.newReading(sent.id), sent)
   }

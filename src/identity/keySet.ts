@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
 import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import type { FetchJwks } from './jwksOverHttp.ts'
+import { MIN_RSA_BITS } from './keySetFlaws.ts'
 
 /** The issuer's published keys, read again while they are in use and when a token names an unknown key. */
 
@@ -16,7 +17,6 @@ const TIMES: RevalidationTimes = {
 }
 const UNKNOWN_KID_PAUSE_MS = 30_000
 const MAX_KEYS = 100
-const MIN_RSA_BITS = 2048
 
 export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject; readonly pem: string }
 
@@ -25,9 +25,9 @@ export type KeySet = {
   settle(): Promise<void> | undefined
   /** How many readings of the published set have begun. */
   readings(): number
-  /** `since`: the number of readings that had begun when the token arrived. A later reading is up to date for it. */
+  /** `since`: the number of readings that had begun when the token arrived. A good reading with a higher number is new enough. */
   find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
-  /** Whether this key is still in a set that still counts. */
+  /** Whether this key is in the current set, and the set is younger than `outageMaxMs`. */
   isCurrent(alg: Algorithm, kid: string, key: VerificationKey): boolean
   size(): number
   close(): void
@@ -134,7 +134,7 @@ export const openKeySet = (options: KeySetOptions): KeySet => {
   }
 
   const find: KeySet['find'] = async (alg, kid, since) => {
-    // The reading under way may bring the key, but if it began before the token arrived, its result proves nothing.
+    // The reading under way may bring the key. If it does not, and began before the token arrived, another one is needed.
     if (!lookUp(alg, kid)) await keys.underWay()
     const known = lookUp(alg, kid)
     const key = known ?? (keys.lastGood() > since ? undefined : await readForUnknown(alg, kid))

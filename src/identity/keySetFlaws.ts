@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** Flaws of published key sets that make an issuer untrustworthy. */
 
 /** The minimum of RFC 7518, section 3.3. */
-const MIN_RSA_BITS = 2048
+export const MIN_RSA_BITS = 2048
 
 const jwkSchema = z.looseObject({
   kty: z.string().optional(),
@@ -19,8 +19,8 @@ type Jwk = z.infer<typeof jwkSchema>
 /** The bit length of an unsigned number in base64url; leading zeros do not count. */
 const bitsOf = (text: string): number => {
   const bytes = Buffer.from(text, 'base64url')
-  // clz32 counts in 32 bits, a byte has 8.
   const first = bytes.findIndex(byte => byte !== 0)
+  // clz32 counts the leading zeros of 32 bits, 24 more than a byte has.
   return first === -1 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
 }
 

@@ -21,7 +21,7 @@ export type Revocations = {
   readonly isRevoked: (token: Revocable) => boolean | Promise<boolean>
 }
 
-/** The longest lifetime of a token, after which its revocation is not needed. */
+/** A revocation is kept for the longest time that a token is accepted; the leeway counts for `iat` and for `exp`. */
 const KEPT_SECONDS = MAX_USER_LIFETIME_SECONDS + 2 * LEEWAY_SECONDS
 const TIMES: RevalidationTimes = {
   refreshAfterMs: 1_500,
@@ -59,7 +59,7 @@ export const openRevocations = async ({
 }: RevocationsOptions): Promise<Revocations> => {
   const { sql } = database
   await createTables(database, 'issuerRevocations')
-  /** Revoked by this process, until when: a reading under way may have begun before the row was inserted. */
+  /** Names revoked by this process, with the time until which they are kept: a reading may have begun before the insert. */
   const own = new Map<string, number>()
   const listed = createRevalidated<Set<string>>({
     ...TIMES,

@@ -14,7 +14,7 @@ import { StartupError } from '../startupError.ts'
 /** The verifier of access tokens (RFC 9068 with the limits of the contract). */
 
 const MAX_CACHED_TOKENS = 10_000
-/** The cache is limited by the length of the tokens too, since cached claims are as long as their token at most. */
+/** The cache is limited by the length of the tokens too: the claims in an entry are at most as long as their token. */
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024
 
 export type TokenVerifierOptions = {
@@ -53,8 +53,8 @@ const requireIssuerUrl = (issuer: string): void => {
 }
 
 /**
- * Verifies the signature with the library, and repeats all that the library can check. Algorithm, issuer and audience are
- * always given, since the library accepts any when they are absent.
+ * Verifies the signature with the library, which also checks issuer, audience and times a second time. Algorithm, issuer and
+ * audience are always given, since the library accepts any when they are absent.
  */
 const signatureFault = (
   token: string,
@@ -129,12 +129,12 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     return undefined
   }
 
-  /** Only the hash of a token is cached, so that a heap dump holds no credentials. */
   const verify = async (token: string | undefined): Promise<Principal | Refused> => {
     if (!token) return refuse('missing')
     const since = keys.readings()
     const settling = keys.settle()
     if (settling) await settling
+    // The cache holds the hash in place of the token, so that a heap dump has no credentials.
     const digest = hash('sha256', token, 'base64')
     const known = cachedVerification(digest)
     const outcome = known ?? (await verifyNew(token, since))
