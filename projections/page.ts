@@ -1,6 +1,8 @@
 import type { QueryResultRow } from 'pg'
 import type { Columns } from './projection.ts'
 
+/** Queries of lists: filters, order, and pages by the sort key of their last row. */
+
 /** One SQL statement and its parameters. */
 export type Query<_Row extends QueryResultRow = QueryResultRow> = {
   readonly text: string

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { AnyEvent } from './decider.ts'
 
+/** The stored form of events: schemas, versions and upcasters. */
+
 /** One schema per event type at its latest version: its input is stored, its output is used in memory. */
 export type EventSchemas = Readonly<Record<string, z.ZodType<object>>>
 

@@ -1,3 +1,5 @@
+/** The contract of an aggregate: its pure functions, and the rejections of its commands. */
+
 /** A refusal is a value from a closed list; the problem catalogue has an entry for each code. */
 export type Rejection<Code extends string = string> = { readonly rejected: Code; readonly params?: RejectionParams }
 

@@ -1,3 +1,5 @@
+/** Events with their metadata, as they are stored and read. */
+
 /** The caller, its authority, and the ids that lead to the request in logs, facts and traces. */
 export type Metadata = {
   readonly tenant: string

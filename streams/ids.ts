@@ -1,5 +1,7 @@
 import { z } from 'zod'
 
+/** Ids of all kinds: a prefix and 26 characters. */
+
 /** Twenty-six characters of Crockford's base 32, the alphabet of a ULID. */
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/

@@ -1,3 +1,5 @@
+-- The columns of projection.ts. Other columns need a new version in the name of the table, which is then filled from the
+-- log (src/feeds/ledgerTables.ts).
 create table facts_v1 (
   position bigint primary key,
   tenant_id text not null,

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { DemoFailure } from './demoFailure.ts'
 
+/** The client of the API, with retries. */
+
 /**
  * One request. Every request of the demo is safe to repeat: it is a read, has an idempotency key, or names the change.
  */

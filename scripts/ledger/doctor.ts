@@ -12,6 +12,8 @@ import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart, type KnownAddresses, type Connections } from './connections.ts'
 
+/** `doctor`: checks every dependency and feed, and prints the findings with their remedies. */
+
 /** The document of `--json`. */
 type Diagnosis = Machine & {
   readonly ok: boolean

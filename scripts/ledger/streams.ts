@@ -9,6 +9,8 @@ import { aggregates } from '../../streams/index.ts'
 import { print, printJson, printLines } from './print.ts'
 import { findConnections, howToStart, withoutPassword } from './connections.ts'
 
+/** `streams`: prints the stored events of a stream. */
+
 /** One event as an auditor reads it: the stored form, without upcasting. */
 type Entry = {
   readonly revision: bigint

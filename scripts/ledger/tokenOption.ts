@@ -2,6 +2,8 @@ import { Option } from 'commander'
 import { StartupError } from '../../src/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
+/** The options that give a command the caller's own token. */
+
 /** The environment variable of the token, since every user of the machine can read a command line. */
 export const TOKEN_SETTING = 'LEDGER_TOKEN'
 

@@ -45,7 +45,7 @@ export type PaymentCode = 'resource_not_found' | 'payment_state_conflict' | 'con
 type Refunds = PersistentMap<RefundId, bigint | null>
 
 /**
- * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, when it does not take it.
+ * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, by it or the reference.
  * accepted ─▶ succeeded or failed, as the settler decides. succeeded is refunded in parts, until nothing is left.
  *
  * While a payment is initiated, only its drivers may send commands: the invoice may have accepted the amount already, so

@@ -1,5 +1,7 @@
 import code from '@eventstore/db-client/generated/code_pb.js'
 
+/** Errors of the event store: which of them mean that nothing was written, and which that another attempt may succeed. */
+
 /** Nothing was received for too long; the connection may be half open. */
 export class Silence extends Error {
   readonly limitMs: number

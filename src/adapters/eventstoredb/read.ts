@@ -11,7 +11,7 @@ import { headRequest, streamRequest } from './messages.ts'
 const READ_SILENCE_MS = 3000
 const silenceMs = (): number => READ_SILENCE_MS
 
-/** Another call may renew the connection while a read is under way: the read continues on new connections so often at most. */
+/** Another call may renew the connection while a read is under way. The read continues on a new one, so often at most. */
 const INTERRUPTIONS_MAX = 2
 
 /** The rest of the read after these events; undefined after the last one. */

@@ -2,6 +2,8 @@ import type { Admin } from 'kafkajs'
 import { Unavailable } from '../../ports.ts'
 import { type FactBusOptions, FactBusRefused, openClient, refusalOf } from './client.ts'
 
+/** Admin connections to Kafka, one for each piece of work. */
+
 /** Existing topics have another number of partitions, or a shorter retention that this service may not lengthen. */
 export class TopicMismatch extends Error {
   constructor(differences: readonly string[]) {

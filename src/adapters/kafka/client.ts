@@ -13,6 +13,8 @@ import {
 } from 'kafkajs'
 import type { Log } from '../../ports.ts'
 
+/** Clients of Kafka: their options, their connections, and the meaning of their errors. */
+
 /** Errors of the client are logged as warnings only, because each is either retried or thrown. */
 export type KafkaLog = Pick<Log, 'warn'>
 

@@ -12,6 +12,8 @@ import {
 import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topics.ts'
 
+/** The fact bus port on Kafka. */
+
 /** Less than the broker's default limit of 1,048,588 bytes, which includes the record batch header. */
 const REQUEST_BYTES_MAX = 1_040_000
 /** Upper bounds of the lengths, attributes and deltas around a record, and around each of its headers. */

@@ -10,6 +10,8 @@ import {
 } from './loginThrottle.ts'
 import { fingerprintOf } from './records.ts'
 
+/** The limits of failed logins, counted in Postgres. */
+
 /**
  * The count including this attempt. The row stays locked until the transaction ends, so that attempts are counted one
  * by one.

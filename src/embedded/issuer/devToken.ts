@@ -5,6 +5,8 @@ import { StartupError } from '../../startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey, type SigningKey } from './signingKey.ts'
 
+/** Access tokens of the embedded issuer for the command line. */
+
 /** The client id in tokens for users of the command line. */
 export const CLI_CLIENT = 'ledger-cli'
 

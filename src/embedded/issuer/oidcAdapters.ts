@@ -3,6 +3,8 @@ import { type DevClient, metadataOf } from './clients.ts'
 import { SESSION_LIFETIME_SECONDS } from './lifetimes.ts'
 import { fingerprintOf, type Records } from './records.ts'
 
+/** The storage that oidc-provider asks for, on top of the issuer's records and clients. */
+
 /** Sessions have a second name; a record of this kind maps it to the first. */
 const SESSION_UID = 'Session.uid'
 

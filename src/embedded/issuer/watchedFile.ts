@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises'
 
+/** Files whose changes by operators take effect without a restart. */
+
 /** The maximal delay until an edit is seen, and the interval at which the file is checked at most. */
 const CHECK_EVERY_MS = 1_000
 

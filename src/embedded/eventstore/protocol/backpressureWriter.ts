@@ -2,6 +2,8 @@ import { ServerInterceptingCall, type ServerInterceptor, type ServerWritableStre
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { Failure } from './status.ts'
 
+/** Responses of read calls, written in batches and no faster than the client reads. */
+
 /** Encoded messages that are sent together. */
 type Batch = readonly Uint8Array[]
 

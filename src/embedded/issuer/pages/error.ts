@@ -1,6 +1,8 @@
 import { html, nothing } from './html.ts'
 import type { Page } from './page.ts'
 
+/** The page for errors of a login. */
+
 export type ErrorView = {
   /** The OAuth error code: `invalid_request`. */
   readonly error: string

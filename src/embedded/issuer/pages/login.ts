@@ -1,6 +1,8 @@
 import { type Html, html, nothing } from './html.ts'
 import type { Page } from './page.ts'
 
+/** The page on which a user logs in. */
+
 export type LoginView = {
   readonly application: string
   readonly tenant: string
