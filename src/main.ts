@@ -2,6 +2,7 @@ import closeWithGrace from 'close-with-grace'
 import { compose, type Service } from './compose.ts'
 import { readConfig } from './config.ts'
 import { StartupError, systemCode } from './startupError.ts'
+import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
 
@@ -48,6 +49,7 @@ const main = async (): Promise<void> => {
       ending.abort()
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
       await (await starting.catch(() => undefined))?.close()
+      await endTelemetry()
       // The signal of this process to itself after a failure must exit with 1; the library exits with 0 after a signal.
       if (process.exitCode !== undefined) process.exit()
     })

@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { NodeSDK } from '@opentelemetry/sdk-node'
+
 /**
  * Starts OpenTelemetry, when an exporter is configured (OTEL_EXPORTER_OTLP_ENDPOINT and similar). Loaded before all other
  * modules (`node --import`), because instrumentation must be registered before the modules that it patches.
@@ -24,12 +27,14 @@ const EMPTIED_ATTRIBUTES = Object.fromEntries(
   ].map(name => [name, '']),
 )
 
-const isConfigured = Object.keys(process.env).some(name => /^OTEL_EXPORTER_OTLP_.*ENDPOINT$/.test(name))
+const isConfigured =
+  Object.keys(process.env).some(name => /^OTEL_EXPORTER_OTLP_.*ENDPOINT$/.test(name)) &&
+  process.env['OTEL_SDK_DISABLED'] !== 'true'
 
-if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
+const start = async (): Promise<NodeSDK> => {
   const { register } = await import('node:module')
   register('@opentelemetry/instrumentation/hook.mjs', import.meta.url)
-  const { NodeSDK } = await import('@opentelemetry/sdk-node')
+  const { NodeSDK: Sdk } = await import('@opentelemetry/sdk-node')
   const [http, express, pg, kafkajs, pino, grpc, runtime] = await Promise.all([
     import('@opentelemetry/instrumentation-http'),
     import('@opentelemetry/instrumentation-express'),
@@ -40,7 +45,7 @@ if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
     import('@opentelemetry/instrumentation-runtime-node'),
   ])
   process.env['OTEL_SERVICE_NAME'] ??= 'payment-ledger'
-  const sdk = new NodeSDK({
+  const sdk = new Sdk({
     instrumentations: [
       new http.HttpInstrumentation({ startIncomingSpanHook: () => EMPTIED_ATTRIBUTES }),
       new express.ExpressInstrumentation(),
@@ -52,6 +57,18 @@ if (isConfigured && process.env['OTEL_SDK_DISABLED'] !== 'true') {
     ],
   })
   sdk.start()
-  // Spans that were not exported yet are exported at the end, if the collector answers in time.
-  process.once('beforeExit', () => void sdk.shutdown())
+  return sdk
+}
+
+const started = isConfigured ? await start() : undefined
+
+/** A collector that does not answer delays the end of the process no longer. */
+const LAST_EXPORT_MAX_MS = 2_000
+
+/**
+ * Exports the spans and metrics that were not exported yet, if the collector answers in time. To be called before
+ * `process.exit`, which waits for nothing.
+ */
+export const endTelemetry = async (): Promise<void> => {
+  await Promise.race([started?.shutdown().catch(() => undefined), sleep(LAST_EXPORT_MAX_MS, undefined, { ref: false })])
 }

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -11,6 +9,7 @@ import { aPayment, approvedInvoice, clientOf, eventually } from '../support/clie
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { send, type Wire } from '../support/rawHttp.ts'
 import { removeFolder } from '../support/folders.ts'
+import { openOtlpCollector, type OtlpCollector } from '../support/otlpCollector.ts'
 
 /**
  * Secrets where callers send secrets, correctly or by mistake: none of them may be found in a log, a trace, a metric,
@@ -21,18 +20,6 @@ const telemetry = new URL('../../src/telemetry.ts', import.meta.url).href
 const EXPORT_WAIT_MS = 1_500
 
 const canary = (): string => `canary${randomBytes(12).toString('hex')}`
-
-/** Collects the traces and metrics that OpenTelemetry sends; texts are unchanged in protobuf. */
-const openCollector = async (): Promise<{ server: Server; url: string; text: () => string }> => {
-  const bodies: Buffer[] = []
-  const server = createServer((req, res) => {
-    req.on('data', (chunk: Buffer) => bodies.push(chunk))
-    req.on('end', () => res.writeHead(200, { 'content-type': 'application/x-protobuf' }).end())
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return { server, url: `http://127.0.0.1:${port}`, text: () => Buffer.concat(bodies).toString('latin1') }
-}
 
 /** Every row of every table, as text; the embedded event store keeps its log there too. */
 const everyRow = async ({ sql }: Database): Promise<string> => {
@@ -105,7 +92,7 @@ describe('secrets', function () {
   this.timeout(120_000)
   let dataDir: string
   let service: ServiceProcess
-  let collector: Awaited<ReturnType<typeof openCollector>>
+  let collector: OtlpCollector
   let token: string
   const planted = new Map<string, string>()
   const plant = (where: string): string => {
@@ -118,7 +105,7 @@ describe('secrets', function () {
     send(service.api, { method: 'GET', path: '/orders', headers: [['Authorization', `Bearer ${token}`]], ...wire })
 
   before(async () => {
-    collector = await openCollector()
+    collector = await openOtlpCollector()
     dataDir = await temporaryDirectory()
     service = await startProcess(dataDir, {
       LOG_LEVEL: 'debug',
@@ -134,7 +121,7 @@ describe('secrets', function () {
   })
   after(async () => {
     await service.end('SIGTERM')
-    collector.server.close()
+    collector.close()
     await removeFolder(dataDir)
   })
 
