@@ -130,13 +130,17 @@ export const discardedPositions = async (
   return new Set((await sql<{ position: bigint }>(text, [delivery])).map(({ position }) => position))
 }
 
-/** Records that the replay of a key ended at this event, which failed again: it and the later ones stay parked. */
+/**
+ * Records that the replay of a key ended at this event, which failed again: it and the later ones stay parked. A request to
+ * discard that an operator has made meanwhile stays.
+ */
 export const recordFailedReplay = async (
   sql: Sql,
   { delivery, key, position }: ParkedEvent,
   { reason, attempts }: Failure,
 ): Promise<void> => {
-  await sql('update parked_facts set requested = null where delivery = $1 and key = $2', [delivery, key])
+  const text = `update parked_facts set requested = null where delivery = $1 and key = $2 and requested = 'replay'`
+  await sql(text, [delivery, key])
   await sql('update parked_facts set reason = $3, attempts = attempts + $4 where delivery = $1 and position = $2', [
     delivery,
     position,

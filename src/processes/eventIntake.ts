@@ -25,7 +25,7 @@ import type { OpenTasks, Origin } from './openTasks.ts'
  *
  *   before the first parked event of its key   received again
  *   parked                                     left in the table
- *   discarded by an operator                   skipped: its position is noted until the checkpoint has passed it
+ *   discarded by an operator                   skipped, by this run too: its position is noted until the checkpoint has passed it
  *
  * The row of a parked event that is replayed stays in the table until the task that it began has ended, because the
  * checkpoint may have passed the event: without the row a restart would lose the task.
@@ -56,6 +56,7 @@ const parkingOf = (
   { name, database, store, world, epoch }: IntakeDependencies,
   { tasks, receive }: Receiver,
   queue: ReturnType<typeof createSerialQueue>,
+  discarded: Set<bigint>,
 ): Promise<Parking> =>
   openParking({
     name,
@@ -68,7 +69,11 @@ const parkingOf = (
       receive(decode(await storedEventOf(store, parked)).recorded, { parked })
       return { ok: true }
     },
-    discard: noteDiscarded,
+    discard: async (sql, event) => {
+      await noteDiscarded(sql, event)
+      // This run may receive the event after it has served the request.
+      discarded.add(event.position)
+    },
     isPending: tasks.isOpenFor,
   })
 
@@ -105,8 +110,8 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
   const { name, database, world, epoch } = dependencies
   const after = await acquireCheckpoint(database.sql, name, epoch)
   const queue = createSerialQueue()
-  const parking = await parkingOf(dependencies, receiver, queue)
-  const discarded = await discardedPositions(database.sql, name, after)
+  const discarded = new Set(await discardedPositions(database.sql, name, after))
+  const parking = await parkingOf(dependencies, receiver, queue, discarded)
   let seen = after
   let serveAtMs = world.monotonicMs()
   let mayHaveParked = !parking.isEmpty()

@@ -2,7 +2,15 @@ import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { type ParkedEvent, parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import {
+  insertParked,
+  type ParkedEvent,
+  parkedOfKey,
+  parkedSummary,
+  requestParked,
+} from '../../src/feeds/parkedEvents.ts'
+import { openParking } from '../../src/feeds/parking.ts'
+import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
 import { openDeliveryWithParking, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
@@ -203,6 +211,34 @@ describe('parking by the publisher', function () {
     const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ requested }) => requested)).to.deep.equal(parked.map(() => null))
     expect(sentOf(key, bus)).to.deep.equal([])
+  })
+
+  it('keeps the request to discard a fact that comes while its replay fails', async () => {
+    const fact: ParkedEvent = {
+      ...outgoing(1, 'a'),
+      delivery: 'test',
+      reason: 'It is unknown.',
+      attempts: 1,
+      first_failed_at: '2026-11-22T08:00:00.000Z',
+    }
+    await insertParked(database.sql, [fact])
+    await requestParked(database.sql, fact, 'replay')
+    const parking = await openParking({
+      name: 'test',
+      database,
+      world: realWorld(),
+      queue: createSerialQueue(),
+      fence: () => Promise.resolve(),
+      replay: async () => {
+        await requestParked(database.sql, fact, 'discard', fact.position)
+        return { ok: false, reason: 'It is still unknown.', attempts: 1 }
+      },
+    })
+    await parking.serveRequests()
+    const [row] = await parkedSummary(database.sql)
+    expect(row).to.include({ requested: 'discard', reason: 'It is still unknown.', attempts: 2 })
+    await parking.serveRequests()
+    expect(await parkedSummary(database.sql)).to.deep.equal([])
   })
 
   it('releases a fact that is discarded, and that one alone', async () => {

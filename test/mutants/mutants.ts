@@ -452,4 +452,16 @@ const snapshotOf`,
     find: `context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent`,
     replace: `sent`,
   },
+  {
+    name: 'an event is parked again by the run that has discarded it',
+    file: 'src/processes/eventIntake.ts',
+    find: `      discarded.add(event.position)`,
+    replace: ``,
+  },
+  {
+    name: 'a replay that fails takes back the request to discard',
+    file: 'src/feeds/parkedEvents.ts',
+    find: ` and requested = 'replay'`,
+    replace: ``,
+  },
 ]

@@ -5,6 +5,7 @@ import { parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
+import { openIntake } from '../../src/processes/eventIntake.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
@@ -86,7 +87,7 @@ describe('the event intake of a process', function () {
     finished = []
     broken = new Set()
   })
-  afterEach(() => end())
+  afterEach(async () => stop && end())
 
   describe('moves the checkpoint to positions of events alone', () => {
     it('while a task is open: to the last event before the oldest task, or the beginning', async () => {
@@ -210,6 +211,31 @@ describe('the event intake of a process', function () {
       start()
       await caughtUp()
       expect(await harness.database.sql('select * from discarded_events')).to.deep.equal([])
+    })
+
+    it('ignores it when it is discarded by the run that reads it again afterwards', async () => {
+      await createOne(1)
+      spoil(newest())
+      const { database, log } = harness
+      const tasks = {
+        resumeAfter: () => 'start' as const,
+        isOpenFor: () => false,
+        takeFinished: () => ({ done: [], failed: [] }),
+      }
+      const open = () =>
+        openIntake(
+          { name: 'watching', database, store: log.open(), world: realWorld(), epoch: 1n },
+          { tasks, receive: () => expect.fail('The event cannot be decoded.') },
+        )
+      const first = await open()
+      await first.processBatch([newest()], newest().position)
+      expect(await waiting()).to.deep.equal([[id('ord', 1), 1]])
+      await ask(1, 'discard', newest().position)
+      const second = await open()
+      await second.serve()
+      expect(await waiting()).to.deep.equal([])
+      await second.processBatch([newest()], newest().position)
+      expect(await waiting()).to.deep.equal([])
     })
 
     it('receives earlier events of its key when a later run reads them again', async () => {

@@ -66,6 +66,24 @@ export const found: readonly Found[] = [
     ],
   },
   {
+    // An open export keeps the checkpoint behind; a successor serves the discard before it reads the event again.
+    bug: 'an event is parked again by the run that has discarded it',
+    seeds: [2548, 2783],
+    plan: [
+      [1647, 'action', 12, 'audit'],
+      [1681, 'fault', 13, 'stop between appends'],
+      [1888, 'action', 14, 'raise invoice'],
+      [1958, 'action', 15, 'list'],
+      [2031, 'action', 16, 'read manifest'],
+      [2159, 'action', 17, 'raise invoice'],
+      [2209, 'action', 18, 'settle early'],
+      [2327, 'action', 19, 'pay'],
+      [2506, 'action', 20, 'create export'],
+      [3137, 'action', 21, 'change order'],
+      [3308, 'fault', 22, 'stopped with poison'],
+    ],
+  },
+  {
     // The log has grown beyond its former end before any process looks at it again.
     bug: 'a log that was restored and has grown since is served',
     seeds: [72, 87, 122],

@@ -13,13 +13,15 @@ import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 export type Operator = {
   readonly machine: Machine
   readonly database: Database
-  /** Every event of which an operator has asked that it be given up. */
+  /** The parked events that an operator has had discarded since the tables were last made anew. */
   readonly discarded: Set<string>
+  /** Grows when the tables are about to be made anew, and again when they are: requests of that time may be lost with them. */
+  resets: number
 }
 
 export const createOperator = (database: SimulatedDatabase, dependencies: MachineDependencies): Operator => {
   const machine = createMachine('operator', dependencies)
-  return { machine, database: database.open(machine), discarded: new Set() }
+  return { machine, database: database.open(machine), discarded: new Set(), resets: 0 }
 }
 
 /** Again until the database answers, as an operator does whose command has failed. */
@@ -37,20 +39,21 @@ export const discardedName = ({ delivery, position }: Pick<ParkedEvent, 'deliver
   `${delivery} ${position}`
 
 /** Asks for everything that waits; poison of a newer build stays where it is, or is discarded. */
-export const replayParked = (
-  { machine, database: { sql }, discarded }: Operator,
-  poison: 'leave' | 'discard',
-): Promise<void> =>
-  untilAvailable(machine, async () => {
+export const replayParked = (operator: Operator, poison: 'leave' | 'discard'): Promise<void> => {
+  const { machine, discarded } = operator
+  const { sql } = operator.database
+  return untilAvailable(machine, async () => {
     for (const fact of await parkedSummary(sql)) {
       if (fact.requested !== null) continue
       if (fact.type !== UNKNOWN_EVENT_TYPE) await requestParked(sql, fact, 'replay')
       else if (poison === 'discard') {
-        discarded.add(discardedName(fact))
-        await requestParked(sql, fact, 'discard', fact.position)
+        const { resets } = operator
+        const count = await requestParked(sql, fact, 'discard', fact.position)
+        if (count > 0 && operator.resets === resets) discarded.add(discardedName(fact))
       }
     }
   })
+}
 
 /** Looks every two seconds at what waits, until the run is over: the cause of it is mended. */
 export const replayParkedRegularly = async (operator: Operator, isOver: () => boolean): Promise<void> => {
@@ -93,6 +96,7 @@ type Processes = { readonly endAll: () => void; readonly startAll: () => void }
 /** `ledger projections reset --to-this-log`: every instance is ended first, and begins again afterwards. */
 export const rebuildTables = async (operator: Operator, { endAll, startAll }: Processes): Promise<void> => {
   const { machine, database, discarded } = operator
+  operator.resets += 1
   endAll()
   await untilAvailable(machine, async () => {
     const patience = new AbortController()
@@ -101,5 +105,6 @@ export const rebuildTables = async (operator: Operator, { endAll, startAll }: Pr
       throw new Unavailable('database', 'none', new Error('A process of the ended service holds a lease.'))
   })
   discarded.clear()
+  operator.resets += 1
   startAll()
 }
