@@ -12,13 +12,19 @@ const KEEP = `
   values (1, greatest(-1, (select max(arrival) from late_facts)), (select log from log_identity where id = 1))
   on conflict (id) do update set log = coalesce(excluded.log, facts_head.log)`
 
+/**
+ * The arrival is the position of the newest of them, or a later one that readers can have reached. The checkpoint therefore
+ * reaches the arrival once all of them have been written or parked again, and no reader reaches it earlier. A fact that came
+ * late before, and was parked again since, gets a new arrival, because readers may have passed the former one meanwhile.
+ */
 const PARKED_COME_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)
-  select p.position, p.tenant_id, greatest(h.position, (select max(arrival) from late_facts)),
+  select p.position, p.tenant_id,
+    greatest(max(p.position) over (), h.position, (select max(arrival) from late_facts)),
     (select coalesce(max(seq), 0) from late_facts) + row_number() over (order by p.position)
   from parked_facts p cross join facts_head h
   where p.delivery = '${facts.name}' and p.tenant_id <> ''
-  on conflict (position) do nothing`
+  on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq`
 
 /** To be called before the tables are emptied. */
 export const keepReaderPositions = async (sql: Sql): Promise<void> => {
@@ -28,7 +34,8 @@ export const keepReaderPositions = async (sql: Sql): Promise<void> => {
 
 const FORGET = `
   with gone as (
-    delete from facts_head where log is not null and (log <> $1 or position > $2) returning id)
+    delete from facts_head
+    where log is not null and (log <> $1 or greatest(position, (select max(position) from late_facts)) > $2) returning id)
   delete from late_facts where exists (select from gone)`
 
 /** `head` is the position of the newest event of the log. */

@@ -1,5 +1,13 @@
 import { expect } from 'chai'
-import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../projections/facts/queries.ts'
+import {
+  factsAfter,
+  type FactsPageRow,
+  factsPage,
+  type FeedPlace,
+  lastPlace,
+  placeBefore,
+  type TailFact,
+} from '../../projections/facts/queries.ts'
 import { emptyTablesOfLog } from '../../src/commands/logIdentity.ts'
 import { adoptReaderPositions } from '../../src/commands/readerPositions.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
@@ -170,6 +178,65 @@ describe('a reader of the facts, while the projector parks and replays events,',
       await reset()
       await feedAll(projector(), log)
       expect((await readFrom(early.at)).ids).to.deep.equal(late.ids)
+    })
+
+    /** Facts that were parked after every fact that a reader has seen, and come back one by one. */
+    const resetWithNewestParked = async (): Promise<{ own: string[]; whole: MemoryLog; early: Read }> => {
+      const { stream } = victim()
+      const own = await factsOf(stream)
+      const ofStream = (of: MemoryLog): MemoryLog => ({ ...of, events: of.events.filter(one => one.stream === stream) })
+      await feedAll(projector(), ofStream(poisoned(stream)))
+      const early = await readFrom(BEGINNING)
+      await reset()
+      expect(own.length).to.be.greaterThan(1)
+      return { own, whole: ofStream(log), early }
+    }
+
+    it('misses nothing that was parked as the newest, when it reads after every transaction', async () => {
+      const { own, whole, early } = await resetWithNewestParked()
+      let read: Read = { ids: [], at: early.at }
+      const watched: Database = {
+        ...database,
+        transaction: work =>
+          database.transaction(work).finally(async () => {
+            const next = await readFrom(read.at)
+            read = { ids: [...read.ids, ...next.ids], at: next.at }
+          }),
+      }
+      await feedAll(projector(watched), whole, 1)
+      expect(read.ids).to.deep.equal(own)
+    })
+
+    it('misses nothing that was parked as the newest, when it follows before the table is filled again', async () => {
+      const { own, whole } = await resetWithNewestParked()
+      await feedAll(projector(), { ...whole, events: whole.events.slice(0, 1) })
+      const [place = BEGINNING] = await database.sql<FeedPlace>(lastPlace.text, lastPlace.values)
+      await feedAll(projector(), whole, 1)
+      const { text, values } = factsAfter(place, 100)
+      const rows = await database.sql<TailFact>(text, values)
+      expect(rows.filter(row => !row.is_elsewhere).map(({ event }) => event.id)).to.deep.equal(own)
+    })
+
+    it('misses nothing that was parked again, when the tables are made anew a second time', async () => {
+      const { stream } = victim()
+      const own = await factsOf(stream)
+      const last = log.events.findLast(event => event.stream === stream)?.position ?? 0n
+      const { events } = poisoned(stream)
+      await feedAll(projector(), { ...log, events: events.filter(({ position }) => position <= last) })
+      await reset()
+      await feedAll(projector(), poisoned(stream))
+      const early = await readFrom(BEGINNING)
+      await reset()
+      await feedAll(projector(), log)
+      expect((await readFrom(early.at)).ids).to.deep.equal(own)
+    })
+
+    it('begins anew on a log that ends before a fact that was parked', async () => {
+      await database.sql(`insert into log_identity (id, log) values (1, 'this log')`)
+      await resetWithNewestParked()
+      const [parked] = await database.sql<{ position: bigint }>('select max(position) as position from late_facts')
+      await adoptReaderPositions(database.sql, 'this log', (parked?.position ?? 0n) - 1n)
+      expect(await database.sql('select from late_facts')).to.have.length(0)
     })
 
     it('begins anew on another log, and on a log that ends before the place', async () => {

@@ -420,6 +420,18 @@ const snapshotOf`,
     replace: `  await sql('truncate late_facts, facts_head')`,
   },
   {
+    name: 'a fact that is parked at a reset comes late before its own position',
+    file: 'src/commands/readerPositions.ts',
+    find: `greatest(max(p.position) over (), h.position,`,
+    replace: `greatest(h.position,`,
+  },
+  {
+    name: 'a fact that is parked at a second reset keeps its former arrival',
+    file: 'src/commands/readerPositions.ts',
+    find: `  on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq\``,
+    replace: `  on conflict (position) do nothing\``,
+  },
+  {
     name: 'an order takes a voided invoice back',
     file: 'streams/order/decider.ts',
     find: ` || state.voided.has(invoice_id)) return []`,
