@@ -5,7 +5,7 @@ import { headerComponents, requestHeadersOf, successHeadersOf } from './headers.
 import { failureOf } from './problemResponses.ts'
 import { statusOf } from '../response/problemCatalogue.ts'
 import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
-import { errorsOf, isForApiKeys } from '../routeErrors.ts'
+import { errorsOf, isForApiKeys } from '../errorCodesOfRoute.ts'
 import { VERSIONS } from '../versions/index.ts'
 
 /** openapi.json, derived from the same route declarations as the router. */
