@@ -26,6 +26,9 @@ setInterval(() => {
 }, 10)
 `
 
+/** Code that was optimized before the profiler began has no inlined functions in the profile. */
+const NOT_OPTIMIZED = ['--no-opt', '--no-maglev']
+
 /** Of each thread in each phase: hundreds of sampling intervals, since the sampler of a busy machine may miss many. */
 const TIMES_BUSY = 60
 const tick = (): Promise<void> => new Promise(setImmediate)
@@ -42,7 +45,7 @@ describe('the profiler in a process of the service', () => {
     const program = join(directory, 'program.mjs')
     await writeFile(program, PROGRAM)
     const env = { ...process.env, NODE_OPTIONS: `--import ${PROFILER}`, [PROFILES_VARIABLE]: directory }
-    const busy = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const busy = spawn(process.execPath, [...NOT_OPTIMIZED, program], { env, stdio: ['ignore', 'pipe', 'inherit'] })
     child = busy
     const times = { main: 0, worker: 0 }
     createInterface({ input: busy.stdout }).on('line', line => {
