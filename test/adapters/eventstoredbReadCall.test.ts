@@ -123,6 +123,11 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       expect(error).to.deep.equal([7, 'no right'])
     })
 
+    it('takes a message that is not percent-encoded as it is', async () => {
+      respond = sending([], { 'grpc-status': '8', 'grpc-message': 'disk 100% full' })
+      expect(await outcomeOf(call())).to.deep.equal({ answers: [], error: [8, 'disk 100% full'] })
+    })
+
     it('fails with the status of a response that is only headers', async () => {
       respond = stream =>
         stream.respond({ ':status': 200, 'grpc-status': '16', 'grpc-message': 'who' }, { endStream: true })

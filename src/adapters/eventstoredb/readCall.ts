@@ -28,11 +28,20 @@ type CallError = Error & { readonly code: status; readonly details: string; read
 const callError = (code: status, details: string, metadata = new Metadata()): CallError =>
   Object.assign(new Error(`${code} ${status[code]}: ${details}`), { code, details, metadata })
 
+/** A malformed encoding must not discard the status, so that the text is then returned as it is. */
+const percentDecoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 const statusIn = (headers: IncomingHttpHeaders): CallError | 'ok' | undefined => {
   const code = headers['grpc-status']
   if (code === undefined) return undefined
   if (code === OK) return 'ok'
-  const details = decodeURIComponent(String(headers['grpc-message'] ?? ''))
+  const details = percentDecoded(String(headers['grpc-message'] ?? ''))
   return callError(Number(code), details, Metadata.fromHttp2Headers(headers))
 }
 
