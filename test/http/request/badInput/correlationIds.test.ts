@@ -9,37 +9,37 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 const SUFFIX = '00000000000000000000000000'
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
-/** The header lines; the response must not contain `QQQ`. */
+/** The header lines. Random ids never contain `QUQUQ`: their alphabet has no U. The response must not contain it either. */
 const REPLACED: Readonly<Record<string, readonly string[]>> = {
-  'seven characters': ['QQQ4567'],
-  'one character too many': ['QQQ'.padEnd(129, 'x')],
-  'thousands of characters': ['QQQ'.padEnd(4_000, 'x')],
+  'seven characters': ['QUQUQ67'],
+  'one character too many': ['QUQUQ'.padEnd(129, 'x')],
+  'thousands of characters': ['QUQUQ'.padEnd(4_000, 'x')],
   nothing: [''],
-  'a space within': ['QQQ 45678'],
-  'a tab within': ['QQQ\t45678'],
-  'a colon': ['QQQ:45678'],
-  'a slash': ['QQQ/45678'],
-  'a backslash': ['QQQ\\45678'],
-  'a plus': ['QQQ+45678'],
-  'an equals sign': ['QQQ45678=='],
-  'a tilde': ['QQQ~45678'],
-  'quotes around it': ['"QQQ45678"'],
-  'braces around it': ['{QQQ-4567-89ab}'],
-  'a comma behind': ['QQQ45678,'],
-  'a script': ['<script>QQQ</script>'],
-  'an escaped line break': ['QQQ45678%0d%0aX-Evil:1'],
-  'what JNDI would look up': [`\${jndi:ldap://QQQ}`],
-  'brackets around it': ['[QQQ45678]'],
-  'a statement of SQL': ["QQQ';drop table x;--"],
-  'a path': ['../../QQQ/passwd'],
-  'Latin-1': ['QQQ4567\xe9'],
-  'a no-break space behind': ['QQQ45678\xa0'],
-  'letters of another script': [utf8('QQQабвгд')],
-  'full-width digits': [utf8('QQQ１２３４５')],
-  'a zero-width space': [utf8('QQQ45\u200b678')],
-  'two lines': ['QQQ45678', 'QQQ56789'],
-  'two lines that are equal': ['QQQ45678', 'QQQ45678'],
-  'two lines, one of them empty': ['', 'QQQ45678'],
+  'a space within': ['QUQUQ 45678'],
+  'a tab within': ['QUQUQ\t45678'],
+  'a colon': ['QUQUQ:45678'],
+  'a slash': ['QUQUQ/45678'],
+  'a backslash': ['QUQUQ\\45678'],
+  'a plus': ['QUQUQ+45678'],
+  'an equals sign': ['QUQUQ45678=='],
+  'a tilde': ['QUQUQ~45678'],
+  'quotes around it': ['"QUQUQ45678"'],
+  'braces around it': ['{QUQUQ-4567-89ab}'],
+  'a comma behind': ['QUQUQ45678,'],
+  'a script': ['<script>QUQUQ</script>'],
+  'an escaped line break': ['QUQUQ45678%0d%0aX-Evil:1'],
+  'what JNDI would look up': [`\${jndi:ldap://QUQUQ}`],
+  'brackets around it': ['[QUQUQ45678]'],
+  'a statement of SQL': ["QUQUQ';drop table x;--"],
+  'a path': ['../../QUQUQ/passwd'],
+  'Latin-1': ['QUQUQ4567\xe9'],
+  'a no-break space behind': ['QUQUQ45678\xa0'],
+  'letters of another script': [utf8('QUQUQабвгд')],
+  'full-width digits': [utf8('QUQUQ１２３４５')],
+  'a zero-width space': [utf8('QUQUQ45\u200b678')],
+  'two lines': ['QUQUQ45678', 'QUQUQ56789'],
+  'two lines that are equal': ['QUQUQ45678', 'QUQUQ45678'],
+  'two lines, one of them empty': ['', 'QUQUQ45678'],
 }
 const KEPT = ['12345678', 'x'.repeat(128), 'A.b_c-9.', '........', '--------', '________', '00000000']
 const AROUND = ['  kept-45678', 'kept-45678\t ']
@@ -82,7 +82,7 @@ describe('bad input: correlation ids', function () {
         const id = answer.headers.get('x-correlation-id') ?? ''
         expect(id, path).to.match(UUID)
         if (status >= 400) expect(answer.body.correlation_id).to.equal(id)
-        expect(`${answer.text}${JSON.stringify([...answer.headers])}`).not.to.include('QQQ')
+        expect(`${answer.text}${JSON.stringify([...answer.headers])}`).not.to.include('QUQUQ')
         made.add(id)
       }
       expect(made.size).to.equal(EVERYWHERE.length)
