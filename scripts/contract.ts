@@ -1,5 +1,5 @@
 import { openApiOf } from '../src/http/contract/openapi.ts'
-import { routes } from '../src/http/endpoints.ts'
+import { routes } from '../src/http/index.ts'
 
 /**
  * `node scripts/contract.ts` prints openapi.json without starting the service, for diffs, generators and CI. Exit code

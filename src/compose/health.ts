@@ -1,6 +1,6 @@
 import type { Ledger } from '../commands/commandHandler.ts'
 import type { FeedState } from '../feeds/subscriptionLoop.ts'
-import type { HealthReport } from '../http/endpoints.ts'
+import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
 import type { FeedStates } from './feeds.ts'
 

@@ -23,7 +23,7 @@ import {
   type OnRefused,
   routes,
   type Services,
-} from '../http/endpoints.ts'
+} from '../http/index.ts'
 import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'

@@ -149,7 +149,7 @@ const importRules: readonly ImportRule[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { layer: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
-  { layer: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract/openapi|endpoints)\\.ts'] },
+  { layer: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract/openapi|index)\\.ts'] },
   {
     layer: 'scripts',
     files: /^scripts\//,

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
 import type { Request } from 'express'
-import { routes } from '../../src/http/endpoints.ts'
+import { routes } from '../../src/http/index.ts'
 import { documentOf, Problem, type ProblemDocument } from '../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute, Streamed } from '../../src/http/route.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'

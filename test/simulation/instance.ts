@@ -12,7 +12,7 @@ import {
   createConcurrencyLimits,
   createTail,
   type Services,
-} from '../../src/http/endpoints.ts'
+} from '../../src/http/index.ts'
 import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Authenticate } from '../../src/http/endpoints.ts'
+import type { Authenticate } from '../../src/http/index.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
 import { createDuplicateRequests, type DuplicateRequests } from './duplicateRequests.ts'
 import { createLog, type SimulatedLog } from './eventStore.ts'

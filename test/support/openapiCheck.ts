@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 import { openApiOf } from '../../src/http/contract/openapi.ts'
-import { routes } from '../../src/http/endpoints.ts'
+import { routes } from '../../src/http/index.ts'
 import { checkFact, type Fact } from './factSchemaCheck.ts'
 
 /** Checks every response of a test against openapi.json: status, headers and body. */

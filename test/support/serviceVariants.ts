@@ -16,7 +16,7 @@ import {
   listen,
   routes,
   type Services,
-} from '../../src/http/endpoints.ts'
+} from '../../src/http/index.ts'
 import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
 import { createCapacity } from '../../src/http/server/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'

@@ -2,14 +2,14 @@ import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { Rejection } from '../../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { Created } from '../../commands/idempotentCreation.ts'
-import type { KeyConflict } from '../../commands/idempotency.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
-import { isErrorCode, Problem } from '../response/problemCatalogue.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../response/commandProblems.ts'
+import { Problem } from '../response/problemCatalogue.ts'
 import type { Call, Reply } from '../route.ts'
 
-/** The replies that all resources share: reads by id, replies to commands, and the problems of rejections and keys. */
+/** The replies that all resources share: reads by id, and replies to commands. */
 
 type AnyCall = Call<unknown, unknown, unknown>
 export type Render<R> = (row: R) => object
@@ -62,18 +62,6 @@ const rowAsOf = async <K extends Kind>(
     row = fold(projection, row, recorded)
   }
   return row
-}
-
-type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
-
-export const problemOfRejection = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
-  if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
-  const params = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
-  return new Problem(rejection.rejected, {
-    ...(params.length > 0 ? { detail: `See ${params.join(', ')}.` } : {}),
-    ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
-    ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
-  })
 }
 
 /** The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. */
@@ -142,15 +130,3 @@ export const replyToCreation = <R extends ResourceRow>(
       throw new Problem('idempotency_in_progress')
   }
 }
-
-/** The problem of a key that was used before. `path`: the path of the resources that the key created. */
-export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Problem =>
-  conflict.kind === 'key_reused'
-    ? keyReused(conflict.pointers)
-    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${conflict.id}` } })
-
-const keyReused = (pointers: readonly string[]): Problem =>
-  new Problem('idempotency_key_reused', {
-    detail: 'The first request with this key differs at the members listed.',
-    errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
-  })

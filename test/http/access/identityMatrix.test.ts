@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { routes } from '../../../src/http/endpoints.ts'
+import { routes } from '../../../src/http/index.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { READ_SCOPES, SCOPES } from '../../../src/identity/principal.ts'
 import { type Answer, type Client, clientOf } from '../../support/client.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createAuthentication } from '../../../src/http/endpoints.ts'
+import { createAuthentication } from '../../../src/http/index.ts'
 import { type Forge, openForge } from '../../identity/forgedTokens.ts'
 import { tokenClaims } from '../../identity/refusedTokenClaims.ts'
 import { tokenForms } from '../../identity/malformedTokens.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { routes } from '../../../src/http/endpoints.ts'
+import { routes } from '../../../src/http/index.ts'
 import { type ErrorCode, Problem, statusOf } from '../../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { errorsOf } from '../../../src/http/errorCodesOfRoute.ts'

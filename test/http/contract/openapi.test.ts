@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
 import { openApiOf } from '../../../src/http/contract/openapi.ts'
-import { routes } from '../../../src/http/endpoints.ts'
+import { routes } from '../../../src/http/index.ts'
 import { type ErrorCode, statusOf } from '../../../src/http/response/problemCatalogue.ts'
 import { SCOPES } from '../../../src/identity/principal.ts'
 import { type Client, clientOf } from '../../support/client.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
-import { routes } from '../../../src/http/endpoints.ts'
+import { routes } from '../../../src/http/index.ts'
 import { AUDITED_PREFIXES } from '../../../src/http/resources/audit.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { routes } from '../../../src/http/endpoints.ts'
+import { routes } from '../../../src/http/index.ts'
 import { PROBLEMS } from '../../../src/http/response/problemCatalogue.ts'
 import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'

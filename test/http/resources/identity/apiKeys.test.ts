@@ -6,7 +6,7 @@ import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore
 import { createLedger } from '../../../../src/commands/commandHandler.ts'
 import { verifierOf } from '../../../../src/compose/apiKeys.ts'
 import { loadApiKeyPepper } from '../../../../src/embedded/apiKeyPepper.ts'
-import { createAuthentication } from '../../../../src/http/endpoints.ts'
+import { createAuthentication } from '../../../../src/http/index.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../../../../src/identity/apiKeySecrets.ts'
 import { READ_SCOPES } from '../../../../src/identity/principal.ts'
 import type { EventStore } from '../../../../src/ports.ts'

@@ -21,7 +21,10 @@ import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
 import type { AnyRoute } from './route.ts'
 
-/** The list of all endpoints, and the public exports of src/http. */
+/**
+ * The list of all routes and the public exports of src/http. Each route is declared in its file in resources/, with its scope,
+ * its deadline and whether it is audited.
+ */
 
 const resources: readonly AnyRoute[] = [
   ...orderRoutes,

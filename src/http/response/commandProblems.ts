@@ -1,0 +1,29 @@
+import type { Rejection } from '../../../streams/decider.ts'
+import type { KeyConflict } from '../../commands/idempotency.ts'
+import { isErrorCode, Problem } from './problemCatalogue.ts'
+
+/** The problems of refused commands, with their details: rejections, and conflicts of idempotency keys. */
+
+type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
+
+export const problemOfRejection = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
+  if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
+  const params = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
+  return new Problem(rejection.rejected, {
+    ...(params.length > 0 ? { detail: `See ${params.join(', ')}.` } : {}),
+    ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
+    ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
+  })
+}
+
+/** The problem of a key that was used before. `path`: the path of the resources that the key created. */
+export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Problem =>
+  conflict.kind === 'key_reused'
+    ? keyReused(conflict.pointers)
+    : new Problem('idempotency_key_expired', { headers: { Location: `${path}/${conflict.id}` } })
+
+const keyReused = (pointers: readonly string[]): Problem =>
+  new Problem('idempotency_key_reused', {
+    detail: 'The first request with this key differs at the members listed.',
+    errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
+  })
