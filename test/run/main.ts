@@ -4,25 +4,26 @@ import { Command, InvalidArgumentError } from 'commander'
 import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
 import { runPlan } from './pool.ts'
 import { fileText, slowestText, summaryText } from './summary.ts'
-import { type FileEnd, startWorker, type Worker } from './workerProcess.ts'
+import { type FileOutcome, startWorker, type Worker } from './workerProcess.ts'
 
-/** `npm test`: runs the test files in as many processes as there are processors, and reports as mocha does. */
+/** The command `npm test`: runs test files in as many processes as there are processors, and reports as mocha does. */
 
 const INTERRUPTED = 130
 const FILE_MAX_MS = 900_000
 const END_MAX_MS = 60_000
 const MS_PER_SECOND = 1_000
 /**
- * Most programs that the tests start run for a few seconds only, so optimizing compilation costs more than it saves.
+ * Settings for the programs that the tests start, most of which run for a few seconds: Node reuses the code that an earlier
+ * process compiled, and Java leaves out its optimizing compiler, which would cost more time than it saves.
  */
-const ENVIRONMENT = {
+const FASTER_START_ENVIRONMENT = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/test', import.meta.url)),
   JDK_JAVA_OPTIONS: '-XX:TieredStopAtLevel=1',
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
-type Asked = {
+type CommandOptions = {
   readonly workers: number
   readonly grep?: string
   readonly slowest?: boolean
@@ -31,11 +32,11 @@ type Asked = {
   readonly endMaxMs: number
 }
 
-const runFiles = async (files: readonly string[], asked: Asked): Promise<boolean> => {
+const runFiles = async (files: readonly string[], options: CommandOptions): Promise<boolean> => {
   const beganMs = performance.now()
   const stopping = new AbortController()
   const live = new Set<Worker>()
-  const ends: FileEnd[] = []
+  const outcomes: FileOutcome[] = []
   const failures: string[] = []
   const interrupt = async (): Promise<void> => {
     stopping.abort()
@@ -44,47 +45,47 @@ const runFiles = async (files: readonly string[], asked: Asked): Promise<boolean
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void interrupt())
 
-  const options = { grep: asked.grep, isColored: process.stdout.isTTY }
+  const workerOptions = { grep: options.grep, isColored: process.stdout.isTTY }
   await runPlan(planOf(files, readCosts()), {
-    workers: asked.workers,
+    workers: options.workers,
     signal: stopping.signal,
     start: () => {
-      const worker = startWorker(options, asked)
+      const worker = startWorker(workerOptions, options)
       live.add(worker)
       return worker
     },
-    onFile: end => print(fileText(end, { done: ends.push(end), of: files.length })),
+    onFile: end => print(fileText(end, { done: outcomes.push(end), total: files.length })),
     onFailure: text => void failures.push(text),
   })
-  const seconds = Object.fromEntries(ends.map(({ file, tookMs }) => [file, tookMs / MS_PER_SECOND]))
-  if (asked.record) writeCosts(seconds)
+  const seconds = Object.fromEntries(outcomes.map(({ file, tookMs }) => [file, tookMs / MS_PER_SECOND]))
+  if (options.record) writeCosts(seconds)
   print(slowestText(seconds))
-  print(summaryText(ends, failures, performance.now() - beganMs))
-  return failures.length === 0 && ends.every(end => end.failures.length === 0)
+  print(summaryText(outcomes, failures, performance.now() - beganMs))
+  return failures.length === 0 && outcomes.every(end => end.failures.length === 0)
 }
 
-const number = (text: string): number => {
+const positiveNumber = (text: string): number => {
   const value = Number(text)
-  if (!(value > 0)) throw new InvalidArgumentError('A number above zero is needed.')
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above zero.')
   return value
 }
 
-const main = async (patterns: readonly string[], asked: Asked): Promise<void> => {
-  for (const [name, value] of Object.entries(ENVIRONMENT)) process.env[name] ??= value
-  if (asked.slowest) return print(slowestText(readCosts()))
+const main = async (patterns: readonly string[], options: CommandOptions): Promise<void> => {
+  for (const [name, value] of Object.entries(FASTER_START_ENVIRONMENT)) process.env[name] ??= value
+  if (options.slowest) return print(slowestText(readCosts()))
   const files = filesOf(patterns)
-  if (files.length === 0) throw new Error(`No test file fits ${patterns.join(' ')}.`)
-  if (!(await runFiles(files, asked))) process.exitCode = 1
+  if (files.length === 0) process.stderr.write(`No test file matches ${patterns.join(' ')}.\n`)
+  process.exitCode = files.length > 0 && (await runFiles(files, options)) ? 0 : 1
 }
 
 await new Command('npm test --')
-  .description('Runs test files, all but the soak tests without any, and lists the twenty slowest.')
-  .argument('[files...]', 'test files or patterns')
-  .option('-g, --grep <text>', 'only the cases whose full name matches')
-  .option('--workers <n>', 'processes that run files', number, availableParallelism())
-  .option('--file-max-ms <ms>', 'when a file is taken to hang', number, FILE_MAX_MS)
-  .option('--end-max-ms <ms>', 'when a worker without any file left is taken to hang', number, END_MAX_MS)
-  .option('--record', 'keeps the times in test/run/costs.json, by which the next run orders the files')
-  .option('--slowest', 'runs nothing: lists the twenty slowest files on record')
+  .description('Runs test files in several processes and lists the twenty slowest.')
+  .argument('[files...]', 'test files, or glob patterns of test files (default: all files except the soak tests)')
+  .option('-g, --grep <text>', 'run only the test cases whose full name matches')
+  .option('--workers <count>', 'number of processes that run test files', positiveNumber, availableParallelism())
+  .option('--file-max-ms <ms>', 'time limit for one file', positiveNumber, FILE_MAX_MS)
+  .option('--end-max-ms <ms>', 'time limit for the end of a process after its last file', positiveNumber, END_MAX_MS)
+  .option('--record', 'save the times in test/run/costs.json; later runs start with the slowest files')
+  .option('--slowest', 'run nothing; list the twenty slowest files of the recorded run')
   .action(main)
   .parseAsync()

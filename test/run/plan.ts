@@ -1,34 +1,36 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** Which files are run, in which order, and which of them at the same time as others. */
+/** The plan of a test run: the files, their order, and which of them run concurrently. */
 
-/** Files that one worker runs, one after the other. */
-export type Unit = readonly string[]
+/** Files that the same worker runs, one after the other. */
+export type FileGroup = readonly string[]
 export type Plan = {
-  /** Run by all workers, the most expensive first. */
-  readonly together: readonly Unit[]
-  /** Run one after the other once nothing else runs. */
-  readonly alone: readonly string[]
+  /** Run by all workers, the slowest first. */
+  readonly concurrent: readonly FileGroup[]
+  /** Run one after the other when all others have ended. */
+  readonly exclusive: readonly string[]
 }
-/** Seconds by file, of an earlier run. */
+/** The duration of each file in an earlier run, in seconds. */
 export type Costs = Readonly<Record<string, number>>
 
-const EVERY = 'test/**/*.test.ts'
-/** `npm run test:soak` */
-const SOAK = 'test/soak/**'
+const ALL_TEST_FILES = 'test/**/*.test.ts'
+/** Run by `npm run test:soak`. */
+const SOAK_TEST_FILES = 'test/soak/**'
 
-/** Files that share the Kafka broker of their process. Another worker would start a second one. */
-const ON_ONE_WORKER: readonly Unit[] = [['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']]
+/** Files that share the Kafka broker of their worker; two workers would start two brokers. */
+const FILES_OF_ONE_WORKER: readonly FileGroup[] = [
+  ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts'],
+]
 
-/** Files that compare times which they measure, or that use all processors themselves. */
-const ALONE = new Set([
+/** Files that compare measured times, or that use all processors themselves. */
+const EXCLUSIVE_FILES = new Set([
   'test/faults/attackers.test.ts',
   'test/http/server/loadShedding.test.ts',
   'test/simulation/simulation.test.ts',
 ])
 
 /** All files that this plan names. */
-export const NAMED_FILES: readonly string[] = [...ON_ONE_WORKER.flat(), ...ALONE]
+export const NAMED_FILES: readonly string[] = [...FILES_OF_ONE_WORKER.flat(), ...EXCLUSIVE_FILES]
 
 const UNKNOWN_COST_S = 3
 const RECORDED_FROM_S = 1
@@ -44,15 +46,19 @@ export const writeCosts = (costs: Costs): void => {
 
 /** The files that match the patterns; without patterns all files except the soak tests. */
 export const filesOf = (patterns: readonly string[]): string[] =>
-  patterns.length === 0 ? globSync(EVERY, { exclude: [SOAK] }).toSorted() : globSync([...patterns]).toSorted()
+  patterns.length === 0
+    ? globSync(ALL_TEST_FILES, { exclude: [SOAK_TEST_FILES] }).toSorted()
+    : globSync([...patterns]).toSorted()
 
 export const planOf = (files: readonly string[], costs: Costs): Plan => {
-  const costOf = (unit: Unit): number => unit.reduce((sum, file) => sum + (costs[file] ?? UNKNOWN_COST_S), 0)
-  const grouped = ON_ONE_WORKER.map(unit => unit.filter(file => files.includes(file)))
-  const single = files.filter(file => !ALONE.has(file) && !grouped.flat().includes(file)).map(file => [file])
-  const units = [...grouped.filter(unit => unit.length > 0), ...single]
+  const costOf = (group: FileGroup): number => group.reduce((sum, file) => sum + (costs[file] ?? UNKNOWN_COST_S), 0)
+  const onOneWorker = FILES_OF_ONE_WORKER.map(group => group.filter(file => files.includes(file)))
+  const single = files
+    .filter(file => !EXCLUSIVE_FILES.has(file) && !onOneWorker.flat().includes(file))
+    .map(file => [file])
+  const groups = [...onOneWorker.filter(group => group.length > 0), ...single]
   return {
-    together: units.toSorted((a, b) => costOf(b) - costOf(a)),
-    alone: files.filter(file => ALONE.has(file)),
+    concurrent: groups.toSorted((a, b) => costOf(b) - costOf(a)),
+    exclusive: files.filter(file => EXCLUSIVE_FILES.has(file)),
   }
 }

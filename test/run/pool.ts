@@ -1,26 +1,26 @@
-import type { Plan, Unit } from './plan.ts'
-import type { FileEnd, Worker } from './workerProcess.ts'
+import type { Plan, FileGroup } from './plan.ts'
+import type { FileOutcome, Worker } from './workerProcess.ts'
 
-/** Distributes the files of a plan to workers. */
+/** A pool of worker processes, to which the files of a plan are distributed. */
 
 export type Pool = {
   readonly workers: number
   readonly start: () => Worker
-  readonly onFile: (end: FileEnd) => void
+  readonly onFile: (outcome: FileOutcome) => void
   /** A failure of a worker that belongs to no file. */
   readonly onFailure: (text: string) => void
   readonly signal: AbortSignal
 }
 
-/** A worker that is replaced when its process ends. */
-const replaceable = ({ start, onFile, onFailure, signal }: Pool) => {
+/** A worker whose process is replaced when it has ended before its time. */
+const createReplaceableWorker = ({ start, onFile, onFailure, signal }: Pool) => {
   let worker = start()
   return {
     run: async (file: string): Promise<void> => {
       if (signal.aborted) return
-      const end = await worker.run(file)
-      onFile(end)
-      if (!end.isAlive && !signal.aborted) worker = start()
+      const outcome = await worker.run(file)
+      onFile(outcome)
+      if (!outcome.isAlive && !signal.aborted) worker = start()
     },
     end: async (): Promise<void> => {
       if (signal.aborted) return
@@ -31,23 +31,23 @@ const replaceable = ({ start, onFile, onFailure, signal }: Pool) => {
 }
 
 /**
- * Runs all units on all workers, then, when the other workers have ended, those files that run alone on the worker that
- * was the last to find nothing more to do.
+ * Runs the concurrent files on all workers. The worker that finishes last runs the exclusive files, after all other workers
+ * have ended.
  */
-export const runPlan = async ({ together, alone }: Plan, pool: Pool): Promise<void> => {
-  const queue: Unit[] = [...together]
+export const runPlan = async ({ concurrent, exclusive }: Plan, pool: Pool): Promise<void> => {
+  const queue: FileGroup[] = [...concurrent]
   const count = Math.max(1, Math.min(pool.workers, queue.length))
-  let busy = count
-  let last: ReturnType<typeof replaceable> | undefined
-  const lane = async (): Promise<void> => {
-    const worker = replaceable(pool)
-    for (let unit = queue.shift(); unit !== undefined; unit = queue.shift())
-      for (const file of unit) await worker.run(file)
-    busy -= 1
-    if (busy === 0) last = worker
+  let workingCount = count
+  let last: ReturnType<typeof createReplaceableWorker> | undefined
+  const runFromQueue = async (): Promise<void> => {
+    const worker = createReplaceableWorker(pool)
+    for (let group = queue.shift(); group !== undefined; group = queue.shift())
+      for (const file of group) await worker.run(file)
+    workingCount -= 1
+    if (workingCount === 0) last = worker
     else await worker.end()
   }
-  await Promise.all(Array.from({ length: count }, lane))
-  for (const file of alone) await last?.run(file)
+  await Promise.all(Array.from({ length: count }, runFromQueue))
+  for (const file of exclusive) await last?.run(file)
   await last?.end()
 }

@@ -2,11 +2,11 @@ import { format } from 'node:util'
 import Mocha from 'mocha'
 import type { FileResult } from './messages.ts'
 
-/** Prints a file as mocha's own reporter does, and keeps its failures as texts instead of a summary. */
+/** A mocha reporter that prints the tests of a file as `spec` does, and keeps its failures for the summary of the run. */
 
 const { Base, Spec } = Mocha.reporters
 
-/** The text of one failure in the summary of mocha, as the first of a list. */
+/** One failure as mocha's summary prints it, with the number 1. */
 const textOf = (failure: Mocha.Test): string => {
   const lines: string[] = []
   const { consoleLog } = Base

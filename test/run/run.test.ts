@@ -8,12 +8,12 @@ import { eventually } from '../support/client.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
 import { removeFolder } from '../support/folders.ts'
 
-/** Tests of the runner, on test files that they create. */
+/** Tests of `npm test`, on test files that they create. */
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url))
 
-/** The word is in two halves, because the architecture test forbids it in tests. */
-const only = ['it', 'only'].join('.')
+/** The two parts are joined here, because the architecture test forbids the whole in any test. */
+const itOnly = ['it', 'only'].join('.')
 
 const FILES = {
   'passes.test.ts': `
@@ -26,7 +26,7 @@ const FILES = {
     before(() => { throw new Error('thrown by a hook') })
     it('is not reached', () => {})`,
   'one.test.ts': `
-    ${only}('is the only one', () => {})
+    ${itOnly}('is the only one', () => {})
     it('would not be run', () => {})`,
   'pending.test.ts': `it('is announced, and that is all')`,
   'rejects.test.ts': `it('leaves a rejection', async () => {
@@ -40,7 +40,7 @@ const HANGS = 'hangs.test.ts'
 
 type Ended = { readonly code: number | null; readonly output: string }
 
-describe('the runner of the tests', function () {
+describe('npm test', function () {
   this.timeout(120_000)
   let folder: string
   before(async () => {
@@ -61,7 +61,7 @@ describe('the runner of the tests', function () {
   const run = (names: readonly string[], args: readonly string[] = []): Promise<Ended> =>
     start([...names.map(name => join(folder, name)), ...args]).ended
 
-  it('succeeds when every file does, and counts as mocha does', async () => {
+  it('succeeds when every file passes, and prints the counts as mocha does', async () => {
     const { code, output } = await run(['passes.test.ts'])
     expect(output).to.match(/^ {2}2 passing \(\d+s\)$/m)
     expect(output).to.match(/^ {2}0 failing$/m)
@@ -69,61 +69,62 @@ describe('the runner of the tests', function () {
     expect(code).to.equal(0)
   })
 
-  it('runs only the cases that are asked for', async () => {
+  it('runs only the test cases that match --grep', async () => {
     const { output } = await run(['passes.test.ts'], ['--grep', 'too'])
     expect(output).to.match(/^ {2}1 passing/m)
   })
 
-  it('fails without any file', async () => {
+  it('fails when no file matches', async () => {
     const { code, output } = await run(['none.test.ts'])
     expect(output).to.include('none.test.ts')
     expect(code).to.equal(1)
   })
 
-  describe('with files that fail', () => {
+  describe('with failing files', () => {
     let ended: Ended
     before(async () => {
       ended = await run(Object.keys(FILES))
     })
     const failures = (): string => ended.output.slice(ended.output.indexOf('slowest files:'))
-    const sees = (file: string, words: string): void => {
+    const expectReport = (file: string, words: string): void => {
       const found = failures()
         .split(/^ {2}\d+\) /m)
         .find(text => text.includes(`in ${join(folder, file)}`) || text.includes(`after ${join(folder, file)}`))
       expect(found, file).to.include(words)
     }
 
-    it('exits with a failure', () => expect(ended.code).to.equal(1))
+    it('exits with code 1', () => expect(ended.code).to.equal(1))
     it('counts each failed test', () => {
       expect(ended.output).to.match(/^ {2}\d+ passing/m)
       expect(ended.output).to.match(/^ {2}7 failing$/m)
     })
     it('reports a failed test with its title, the difference and the stack', () => {
-      sees('fails.test.ts', 'adds')
-      sees('fails.test.ts', 'sum: 3')
-      sees('fails.test.ts', 'fails.test.ts:3')
+      expectReport('fails.test.ts', 'adds')
+      expectReport('fails.test.ts', 'sum: 3')
+      expectReport('fails.test.ts', 'fails.test.ts:3')
     })
-    it('reports a hook that threw', () => sees('hook.test.ts', 'thrown by a hook'))
-    it('does not accept that only some are run', () => sees('one.test.ts', 'forbid'))
-    it('does not accept a pending test', () => sees('pending.test.ts', 'forbid'))
-    it('reports an unhandled rejection', () => sees('rejects.test.ts', 'nobody awaits this'))
-    it('reports a file that cannot be loaded', () => sees('syntax.test.ts', 'cannot be loaded'))
-    it('reports a worker that ended, by its file', () => sees('exits.test.ts', 'The worker ended (exit code 0)'))
-    it('runs the other files nevertheless', () => expect(ended.output).to.include('said by a test'))
+    it('reports a hook that threw', () => expectReport('hook.test.ts', 'thrown by a hook'))
+    it('does not accept .only', () => expectReport('one.test.ts', 'forbid'))
+    it('does not accept a pending test', () => expectReport('pending.test.ts', 'forbid'))
+    it('reports an unhandled rejection', () => expectReport('rejects.test.ts', 'nobody awaits this'))
+    it('reports a file that cannot be loaded', () => expectReport('syntax.test.ts', 'cannot be loaded'))
+    it('reports the file in which a worker ended', () =>
+      expectReport('exits.test.ts', 'The worker ended (exit code 0)'))
+    it('runs the other files', () => expect(ended.output).to.include('said by a test'))
   })
 
-  it('reports a worker that hangs, by its file', async () => {
+  it('reports the file in which a worker hangs', async () => {
     const { code, output } = await run([HANGS], ['--file-max-ms', '3000'])
     expect(output).to.match(/^ {2}1 failing$/m)
     expect(output).to.match(/did not end within 3 s[^]*hangs\.test\.ts/)
     expect(code).to.equal(1)
   })
 
-  it('reports a worker that cannot end because a test left a handle open', async () => {
+  it('reports a worker that does not exit because a test left a handle open', async () => {
     await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
     const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '3000'])
     expect(output).to.match(/^ {2}1 failing$/m)
-    expect(output).to.match(/did not end as it should after .*open\.test\.ts: alive after 3 s/)
+    expect(output).to.match(/did not exit as it should after .*open\.test\.ts: alive after 3 s/)
     expect(code).to.equal(1)
   })
 
@@ -135,7 +136,7 @@ describe('the runner of the tests', function () {
     }
   }
   for (const signal of ['SIGINT', 'SIGKILL'] as const)
-    it(`ends its workers and what they have started on ${signal}`, async () => {
+    it(`ends its workers and the programs that they started on ${signal}`, async () => {
       const pids = join(folder, `${signal}.pids`)
       const text = `
         import { spawn } from 'node:child_process'
@@ -155,22 +156,22 @@ describe('the runner of the tests', function () {
     })
 })
 
-describe('the plan of a run', () => {
+describe('the plan of a test run', () => {
   it('names existing files only', () => {
     const files = filesOf([])
     expect(NAMED_FILES.filter(file => !files.includes(file))).to.deep.equal([])
   })
-  it('begins with the most expensive files', () => {
-    const { together } = planOf(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts'], {
+  it('begins with the slowest files', () => {
+    const { concurrent } = planOf(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts'], {
       'test/a.test.ts': 1,
       'test/b.test.ts': 20,
     })
-    expect(together).to.deep.equal([['test/b.test.ts'], ['test/c.test.ts'], ['test/a.test.ts']])
+    expect(concurrent).to.deep.equal([['test/b.test.ts'], ['test/c.test.ts'], ['test/a.test.ts']])
   })
-  it('has every file once, and those that use all processors apart', () => {
-    const alone = 'test/simulation/simulation.test.ts'
+  it('has every file once, and runs the exclusive files apart', () => {
+    const exclusive = 'test/simulation/simulation.test.ts'
     const kafka = ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']
-    const plan = planOf([...kafka, alone, 'test/a.test.ts'], {})
-    expect(plan).to.deep.equal({ together: [kafka, ['test/a.test.ts']], alone: [alone] })
+    const plan = planOf([...kafka, exclusive, 'test/a.test.ts'], {})
+    expect(plan).to.deep.equal({ concurrent: [kafka, ['test/a.test.ts']], exclusive: [exclusive] })
   })
 })

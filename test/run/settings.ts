@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 
-/** The settings of mocha, for those who start it without its command line. */
+/** The settings in .mocharc.json, for mocha started from a program: only mocha's command line reads that file itself. */
 
 type Settings = Readonly<Record<string, unknown>>
 
 const settings = JSON.parse(readFileSync(new URL('../../.mocharc.json', import.meta.url), 'utf8')) as Settings
 
-/** Read by mocha's command line alone. */
-const OF_COMMAND_LINE = new Set(['extension', 'node-option', 'require'])
+/** Settings that only mocha's command line applies. */
+const READ_BY_COMMAND_LINE_ONLY = new Set(['extension', 'node-option', 'require'])
 
 const camelCase = (name: string): string => name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 export const mochaOptions: Mocha.MochaOptions = Object.fromEntries(
   Object.entries(settings)
-    .filter(([name]) => !OF_COMMAND_LINE.has(name))
+    .filter(([name]) => !READ_BY_COMMAND_LINE_ONLY.has(name))
     .map(([name, value]) => [camelCase(name), value]),
 )
 

@@ -1,6 +1,6 @@
-import type { FileEnd } from './workerProcess.ts'
+import type { FileOutcome } from './workerProcess.ts'
 
-/** The printed texts of the runner. */
+/** The texts that the runner prints. */
 
 const SLOWEST_FILES = 20
 const MS_PER_SECOND = 1_000
@@ -16,11 +16,11 @@ const durationOf = (ms: number): string => {
     : `${Math.floor(seconds / SECONDS_PER_MINUTE)}m ${seconds % SECONDS_PER_MINUTE}s`
 }
 
-export type Count = { readonly done: number; readonly of: number }
+export type Progress = { readonly done: number; readonly total: number }
 
-/** The output of a file, and a line with its result. */
-export const fileText = ({ file, passed, failures, tookMs, output }: FileEnd, { done, of }: Count): string =>
-  `${output.trimEnd()}\n\n[${done}/${of}] ${file}: ${passed} passed, ${failures.length} failed, ${secondsOf(tookMs)} s\n`
+/** The output of a file, followed by a line with its result. */
+export const fileText = ({ file, passed, failures, tookMs, output }: FileOutcome, { done, total }: Progress): string =>
+  `${output.trimEnd()}\n\n[${done}/${total}] ${file}: ${passed} passed, ${failures.length} failed, ${secondsOf(tookMs)} s\n`
 
 /** `seconds` by file. */
 export const slowestText = (seconds: Readonly<Record<string, number>>): string => {
@@ -31,10 +31,10 @@ export const slowestText = (seconds: Readonly<Record<string, number>>): string =
   return `\n  The ${slowest.length} slowest files:\n\n${lines.join('\n')}\n`
 }
 
-/** The failures of all files, numbered, and at the end the two lines in which mocha counts. */
-export const summaryText = (ends: readonly FileEnd[], others: readonly string[], tookMs: number): string => {
-  const ofFiles = ends.flatMap(({ file, failures }) => failures.map(text => `${text}\n\n     in ${file}`))
+/** The failures of all files, numbered, then the counts in mocha's two lines, which `.ci/run` reads. */
+export const summaryText = (outcomes: readonly FileOutcome[], others: readonly string[], tookMs: number): string => {
+  const ofFiles = outcomes.flatMap(({ file, failures }) => failures.map(text => `${text}\n\n     in ${file}`))
   const all = [...ofFiles, ...others].map((text, index) => text.replace(/^\s*1\)/, `\n  ${index + 1})`))
-  const passed = ends.reduce((sum, end) => sum + end.passed, 0)
+  const passed = outcomes.reduce((sum, end) => sum + end.passed, 0)
   return `${all.join('\n')}\n\n  ${passed} passing (${durationOf(tookMs)})\n  ${all.length} failing\n`
 }

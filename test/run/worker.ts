@@ -1,19 +1,19 @@
 import Mocha from 'mocha'
 import { closeShared } from '../support/mochaHooks.ts'
-import type { FileResult, Order, Report, RunOptions } from './messages.ts'
+import type { FileResult, WorkerCommand, WorkerMessage, RunOptions } from './messages.ts'
 import { FileReporter } from './reporter.ts'
 import { mochaOptions } from './settings.ts'
 
 /**
- * A process that runs test files, one after the other, on orders over IPC. The shared service and broker are started
- * for the first file that needs them, and stopped at the end of the process.
+ * A worker process: runs the test files that the runner sends over IPC, one after the other. The shared service and broker
+ * start with the first file that needs them, and stop at the end of the process.
  */
 
 const INTERRUPTED = 130
 
 const { grep, isColored } = JSON.parse(process.argv[2] ?? '{}') as RunOptions
 
-const report = (message: Report): void => void process.send?.(message)
+const report = (message: WorkerMessage): void => void process.send?.(message)
 
 const runFile = async (file: string): Promise<FileResult> => {
   const mocha = new Mocha({ ...mochaOptions, reporter: FileReporter, color: isColored, ...(grep ? { grep } : {}) })
@@ -30,29 +30,29 @@ const runFile = async (file: string): Promise<FileResult> => {
   return FileReporter.last
 }
 
-/** Mocha's command line does the same: the rejection becomes an uncaught exception, which fails the test that runs. */
+/** An unhandled rejection becomes an uncaught exception, which fails the running test, as under mocha's command line. */
 process.on('unhandledRejection', reason => {
   throw reason
 })
 
-/** Stops the shared services, after which the process ends, unless a test has left a handle open. */
-const end = async (): Promise<void> => {
+/** Stops the shared services; then the process exits by itself, unless a test has left a handle open. */
+const endInOrder = async (): Promise<void> => {
   await closeShared()
   if (process.connected) process.disconnect()
 }
 
-const giveUp = (): void => void end().finally(() => process.exit(INTERRUPTED))
+const endOnInterrupt = (): void => void endInOrder().finally(() => process.exit(INTERRUPTED))
 
-/** Without the runner this process must end its child processes itself; it leads their process group. */
-const giveUpAlone = (): void => void end().finally(() => process.kill(-process.pid, 'SIGKILL'))
+/** After the end of the runner this process must end its child processes itself; it leads their process group. */
+const endWithoutRunner = (): void => void endInOrder().finally(() => process.kill(-process.pid, 'SIGKILL'))
 
-process.on('message', (order: Order) => {
-  if ('end' in order) {
-    process.off('disconnect', giveUpAlone)
-    void end()
-  } else void runFile(order.run).then(result => report({ result }))
+process.on('message', (command: WorkerCommand) => {
+  if ('end' in command) {
+    process.off('disconnect', endWithoutRunner)
+    void endInOrder()
+  } else void runFile(command.run).then(result => report({ result }))
 })
-// The runner passes Ctrl-C on as SIGTERM. A runner that was killed is seen by the end of its channel.
-process.once('SIGTERM', giveUp)
-process.once('disconnect', giveUpAlone)
+// The runner forwards Ctrl-C as SIGTERM. When the runner is killed, the IPC channel disconnects.
+process.once('SIGTERM', endOnInterrupt)
+process.once('disconnect', endWithoutRunner)
 report({ ready: true })

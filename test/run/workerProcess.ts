@@ -3,48 +3,48 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { FileResult, Order, Report, RunOptions } from './messages.ts'
+import type { FileResult, WorkerCommand, WorkerMessage, RunOptions } from './messages.ts'
 import { nodeOptions } from './settings.ts'
 
-/** One worker, as the runner sees it. */
+/** A worker process, controlled by the runner. */
 
 export type WorkerLimits = {
-  /** For one file; a worker that takes longer hangs, and is killed. */
+  /** The time limit for one file; after it the worker is killed. */
   readonly fileMaxMs: number
-  /** For the end of a worker without open handles, its service and its broker included. */
+  /** The time limit for the exit of a worker, which includes the end of its shared service and broker. */
   readonly endMaxMs: number
 }
 
-export type FileEnd = FileResult & {
+export type FileOutcome = FileResult & {
   readonly file: string
   readonly tookMs: number
-  /** All that was printed meanwhile, also by what the tests have started. */
+  /** All output during the file, including that of the programs that its tests started. */
   readonly output: string
-  /** Whether the worker can run another one. */
+  /** Whether the worker can run another file. */
   readonly isAlive: boolean
 }
 
 export type Worker = {
-  readonly run: (file: string) => Promise<FileEnd>
-  /** Resolves with a message if it does not end in order. */
+  readonly run: (file: string) => Promise<FileOutcome>
+  /** Resolves with a failure text if the process does not exit with code 0 in time. */
   readonly end: () => Promise<string | undefined>
-  /** Ends it in the middle of a file: at first by SIGTERM, so that services can end in order. */
+  /** Ends the process in the middle of a file: by SIGTERM, so that services can end in order, and later by SIGKILL. */
   readonly interrupt: () => Promise<void>
 }
 
 const module = fileURLToPath(new URL('worker.ts', import.meta.url))
-const NOTHING = { passed: 0, failures: [] }
+const NO_RESULTS = { passed: 0, failures: [] }
 
-/** The process group, so that nothing that a test has started outlives its worker. */
+/** Signals the whole process group, so that no program that a test started outlives its worker. */
 const signalGroup = ({ pid }: ChildProcess, signal: NodeJS.Signals): void => {
   try {
     if (pid !== undefined) process.kill(-pid, signal)
   } catch {
-    // All of them have ended.
+    // All processes of the group have ended.
   }
 }
 
-/** A file instead of a pipe, so that all output before the end of a process is kept in order, even if it was killed. */
+/** The output goes to a file instead of a pipe, so that it is complete and in order even if the process is killed. */
 const openOutput = () => {
   const folder = mkdtempSync(join(tmpdir(), 'ledger-run-'))
   const fd = openSync(join(folder, 'output'), 'a+')
@@ -61,8 +61,8 @@ const openOutput = () => {
   return { fd, takeNew, close }
 }
 
-/** Resolves with undefined when the time is over before the promise. */
-const within = async <T>(promise: Promise<T>, maxMs: number): Promise<T | undefined> => {
+/** Resolves with undefined when the promise does not settle in time. */
+const withTimeout = async <T>(promise: Promise<T>, maxMs: number): Promise<T | undefined> => {
   let late: NodeJS.Timeout | undefined
   const over = new Promise<undefined>(resolve => {
     late = setTimeout(() => resolve(undefined), maxMs)
@@ -73,7 +73,7 @@ const within = async <T>(promise: Promise<T>, maxMs: number): Promise<T | undefi
 export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: WorkerLimits): Worker => {
   const output = openOutput()
   const child = fork(module, [JSON.stringify(options)], {
-    // A group of its own: Ctrl-C at the terminal reaches the runner alone, which ends its workers.
+    // In a process group of its own, so that Ctrl-C in a terminal reaches only the runner, which ends its workers.
     detached: true,
     execArgv: [...nodeOptions],
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
@@ -86,12 +86,12 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     signalGroup(child, 'SIGKILL')
     return how
   })
-  const send = (order: Order): void => void child.send(order, () => undefined)
+  const send = (command: WorkerCommand): void => void child.send(command, () => undefined)
   let lastFile = 'no other'
 
   const next = (): Promise<FileResult> =>
     new Promise(resolve => {
-      child.on('message', function listen(message: Report) {
+      child.on('message', function listen(message: WorkerMessage) {
         if (!('result' in message)) return
         child.off('message', listen)
         resolve(message.result)
@@ -99,7 +99,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     })
   const outcomeOf = async (result: Promise<FileResult>): Promise<FileResult | string> => {
     const dead = closed.then(how => `The worker ended (${how}) in this file, or after ${lastFile}.`)
-    const outcome = await within(Promise.race([result, dead]), fileMaxMs)
+    const outcome = await withTimeout(Promise.race([result, dead]), fileMaxMs)
     return outcome ?? `The file did not end within ${fileMaxMs / 1000} s; its worker was killed.`
   }
 
@@ -107,7 +107,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     signalGroup(child, 'SIGKILL')
     await closed
   }
-  const run = async (file: string): Promise<FileEnd> => {
+  const run = async (file: string): Promise<FileOutcome> => {
     const beganMs = performance.now()
     const result = next()
     send({ run: file })
@@ -115,24 +115,24 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     lastFile = file
     const isAlive = typeof outcome !== 'string'
     if (!isAlive) await kill()
-    const found = isAlive ? outcome : { ...NOTHING, failures: [`  1) ${outcome}`] }
+    const found = isAlive ? outcome : { ...NO_RESULTS, failures: [`  1) ${outcome}`] }
     const end = { ...found, file, isAlive, tookMs: performance.now() - beganMs, output: output.takeNew() }
     if (!isAlive) output.close()
     return end
   }
   const end = async (): Promise<string | undefined> => {
     send({ end: true })
-    const how = await within(closed, endMaxMs)
+    const how = await withTimeout(closed, endMaxMs)
     if (how === undefined) await kill()
     const said = output.takeNew()
     output.close()
     if (how === 'exit code 0') return undefined
     const reason = how ?? `alive after ${endMaxMs / 1000} s, so a test has left something open`
-    return `  1) A worker did not end as it should after ${lastFile}: ${reason}\n${said}`
+    return `  1) A worker did not exit as it should after ${lastFile}: ${reason}\n${said}`
   }
   const interrupt = async (): Promise<void> => {
     signalGroup(child, 'SIGTERM')
-    if ((await within(closed, endMaxMs)) === undefined) await kill()
+    if ((await withTimeout(closed, endMaxMs)) === undefined) await kill()
   }
   return { run, end, interrupt }
 }
