@@ -44,7 +44,7 @@ const loginOf = (kafka: KafkaForTests, username: string, password?: string): Par
   sasl: { mechanism: 'plain', username, password: password ?? kafka.sasl?.users[username] ?? '' },
 })
 
-/** Tests that need a broker which creates topics. */
+/** Tests that need a broker which creates topics with given settings. */
 const limits = (kafka: () => KafkaForTests): void => {
   let bus: FactBus
   let topic: string
@@ -57,7 +57,7 @@ const limits = (kafka: () => KafkaForTests): void => {
   })
   afterEach(() => bus.close())
 
-  const topicTaking = async (bytes: number): Promise<string> => {
+  const topicWithLimit = async (bytes: number): Promise<string> => {
     const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
     const { topic: small } = newTopic()
     await admin.connect()
@@ -124,7 +124,7 @@ const limits = (kafka: () => KafkaForTests): void => {
   })
 
   it('splits a batch that is too large for a topic, and finds the one fact that is too large alone', async () => {
-    const small = await topicTaking(20_000)
+    const small = await topicWithLimit(20_000)
     const sized = (bytes: number, index: number) => fact(small, 'inv_1', `${index} ${'x'.repeat(bytes)}`)
     await bus.publish(Array.from({ length: 20 }, (_, index) => sized(4_000, index)))
     const error = await rejectionOf(bus.publish([sized(4_000, 20), fact(small, 'inv_big', 'x'.repeat(30_000))]))
@@ -134,7 +134,7 @@ const limits = (kafka: () => KafkaForTests): void => {
     expect(values?.map(value => Number(value.split(' ')[0]))).to.deep.equal(Array.from({ length: 21 }, (_, i) => i))
   })
 
-  it('places keys as Java producers do', async () => {
+  it('assigns keys to partitions as Java producers do', async () => {
     // Hashes by the definition of murmur2 in Kafka: the partition is the hash without its sign, modulo the number of
     // partitions.
     const hashes = { '21': -973_932_308, foobar: -790_332_482, 'a-little-bit-long-string': -985_981_536 }
@@ -170,7 +170,7 @@ const logins = (kafka: () => KafkaForTests): void => {
   const saslBus = (username: string, password?: string): FactBus =>
     busOn(kafka().sasl?.brokers ?? [], loginOf(kafka(), username, password))
 
-  /** Alice may see the topic and its settings, and change nothing. */
+  /** Permits Alice to describe the topic and its settings, and nothing else. */
   const letAliceDescribe = async (admin: kafkajs.Admin, topic: string): Promise<void> => {
     const operations = [kafkajs.AclOperationTypes.DESCRIBE, kafkajs.AclOperationTypes.DESCRIBE_CONFIGS]
     await admin.createAcls({
@@ -186,7 +186,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     })
   }
 
-  it('reports that a user may not create topics where no ACL permits it', async () => {
+  it('names a user who may not create topics', async () => {
     const bus = saslBus('alice')
     const error = await rejectionOf(bus.ensureTopics([newTopic()]))
     await bus.close()
@@ -194,7 +194,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     expect(error.message).to.equal('Kafka does not permit this to alice: TOPIC_AUTHORIZATION_FAILED.')
   })
 
-  it('reports the command for a retention that is too short, where no ACL lets the user lengthen it', async () => {
+  it('reports the command that lengthens a retention which the user may not alter', async () => {
     const { topic, ...settings } = newTopic()
     const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
     await admin.connect()
@@ -236,7 +236,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     await bus.close()
   })
 
-  it('reports that a user may not write where no ACL permits it', async () => {
+  it('names a user who may not write', async () => {
     const settings = newTopic()
     const ours = saslBus('ledger')
     await ours.ensureTopics([settings])
@@ -249,7 +249,7 @@ const logins = (kafka: () => KafkaForTests): void => {
 }
 
 /** A separate broker, so that the faults do not affect other tests. */
-const disturbed = (): void => {
+const faults = (): void => {
   let dataDir: string
   let kafka: Kafka
 
@@ -282,18 +282,18 @@ const disturbed = (): void => {
     ))
 }
 
-const LOOK_EVERY_MS = 5
-const LOOKS_MAX = 400
+const POLL_EVERY_MS = 5
+const POLLS_MAX = 400
 
-/** SIGSTOP needs a moment for a process with many threads, during which answers may still come. */
+/** Waits until every thread is stopped, because a process with many threads may still respond just after SIGSTOP. */
 const freeze = (pid: number): void => {
   process.kill(pid, 'SIGSTOP')
   const states = (): string[] =>
     readdirSync(`/proc/${pid}/task`).map(
       thread => /\) (\S)/.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'))?.[1] ?? 'T',
     )
-  for (let looks = 0; looks < LOOKS_MAX && states().some(state => state !== 'T'); looks++)
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_EVERY_MS)
+  for (let polls = 0; polls < POLLS_MAX && states().some(state => state !== 'T'); polls++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_EVERY_MS)
 }
 
 describe('the fact bus on Kafka', function () {
@@ -314,8 +314,11 @@ describe('the fact bus on Kafka', function () {
   })
 
   describe('without faults', () => {
-    const stage = () => ({ open: () => busOn(kafka.brokers), read: (topic: string) => readTopic(kafka.brokers, topic) })
-    factBusContract(stage, kafkaKind !== 'mock')
+    const subject = () => ({
+      open: () => busOn(kafka.brokers),
+      read: (topic: string) => readTopic(kafka.brokers, topic),
+    })
+    factBusContract(subject, kafkaKind !== 'mock')
   })
   if (kafkaKind !== 'mock') describe('at its limits', () => limits(() => kafka))
   it("keeps a fact's traceparent while the service itself is traced", async () => {
@@ -336,7 +339,7 @@ describe('the fact bus on Kafka', function () {
         () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
         'granted',
       ))
-    describe('with faults', disturbed)
+    describe('with faults', faults)
   }
 
   it('reports no effect where nothing listens', async () => {

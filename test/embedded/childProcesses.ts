@@ -1,4 +1,4 @@
-/** Processes for the tests of this folder: started, observed, and always ended. */
+/** Starts and observes processes for tests, and ends those that a failed test left running. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile } from 'node:fs/promises'

@@ -40,7 +40,7 @@ describe('the data directory', () => {
     await removeFolder(folder)
   })
 
-  it('creates the folder, is held once, and can be locked again after release', async () => {
+  it('is created, is locked once, and can be locked again after its release', async () => {
     const first = await openDataDirectory(path)
     expect(first.path).to.equal(path)
     const inUse = `The data directory ${path} is in use by the process with pid ${process.pid}.`
@@ -51,7 +51,7 @@ describe('the data directory', () => {
     await second.release()
   })
 
-  it('refuses a directory that another process holds, with its pid, also while that is stopped', async () => {
+  it('is refused with the pid of the process that holds it, also while that is stopped', async () => {
     const other = holder(path)
     await other.ready
     other.process.kill('SIGSTOP')
@@ -112,7 +112,7 @@ describe('the data directory', () => {
     expect((await stat(path)).mode & 0o7777).to.equal(0o1777)
   })
 
-  it('reports a defect of the folder in one sentence', async () => {
+  it('is refused in one sentence when it is no directory or its disk is full', async () => {
     const file = join(folder, 'file')
     await writeFile(file, '')
     expect(await messageOf(openDataDirectory(file))).to.equal(`The data directory ${file} is not a directory (EEXIST).`)

@@ -48,7 +48,7 @@ const ownServer = async (): Promise<Server> => {
   return { databaseUrl: database.href, folder, stop }
 }
 
-/** Tests that kill Postgres need their own. */
+/** Tests that kill Postgres need a server of their own. */
 export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<TestNode> => {
   const server = await (hasOwnPostgres ? ownServer() : sharedServer())
   const { databaseUrl, folder } = server
@@ -59,7 +59,7 @@ export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<Te
     databaseUrl,
     pid: () => node.pid,
     killPostgres: async () => {
-      if (folder === undefined) throw new Error('This Postgres is that of other tests, too.')
+      if (folder === undefined) throw new Error('Other tests share this Postgres server.')
       const file = await readFile(join(folder, 'postgres/cluster/postmaster.pid'), 'utf8')
       process.kill(Number.parseInt(file, 10), 'SIGKILL')
     },

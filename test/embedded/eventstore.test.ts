@@ -79,7 +79,7 @@ describe('embedded event store: writing, and its process', function () {
         expect(appended.nextExpectedRevision).to.equal(1n)
       })
 
-      it('refuses a tombstoned stream, whatever is expected', async () => {
+      it('refuses a tombstoned stream for every expected revision', async () => {
         const stream = newStream()
         await append(stream, 1)
         await client.tombstoneStream(stream)
@@ -181,7 +181,7 @@ describe('embedded event store: writing, and its process', function () {
       expect(await revisionsOf(stream)).to.deep.equal([0, 1])
     })
 
-    it('closes a tombstoned stream for every reader', async () => {
+    it('refuses reads, tombstones and metadata of a tombstoned stream', async () => {
       const stream = newStream()
       await append(stream, 2)
       await client.tombstoneStream(stream, { expectedRevision: 1n })

@@ -20,8 +20,8 @@ describe('embedded event store on a log of an older build', function () {
   const renumber = async (): Promise<void> => {
     const session = new pg.Client({ connectionString: raw.node.databaseUrl })
     await session.connect()
-    await session.query(`update events set position = place from (
-      select position as was, row_number() over (order by position) as place from events) as counted where position = was`)
+    await session.query(`update events set position = number from (
+      select position as was, row_number() over (order by position) as number from events) as counted where position = was`)
     await session.end()
   }
 

@@ -1,4 +1,4 @@
-/** Parts of the protocol that the Node client does not use or hides from its callers, and other clients depend on. */
+/** Features of the protocol that the Node client does not use or hides from its callers, and other clients depend on. */
 
 import { randomUUID } from 'node:crypto'
 import { type ServiceError, credentials, status } from '@grpc/grpc-js'
@@ -89,7 +89,7 @@ describe('embedded event store: the protocol of clients in other languages', fun
   type Answer = { readonly response: AppendResp } | { readonly failed: ServiceError }
   type Metadata = Readonly<Record<string, string>>
 
-  /** Appends one event after the other, and does not say that it has ended. */
+  /** Sends one event after the other, and does not end its side of the call. */
   const append = (stream: string, events: number, bytes: number, metadata: Metadata): Promise<Answer> =>
     new Promise(resolve => {
       const call = client.append((failed, response) => resolve(failed ? { failed } : { response }))
@@ -139,7 +139,7 @@ describe('embedded event store: the protocol of clients in other languages', fun
       expect(response.getExpectedStreamPositionCase()).to.equal(0)
     })
 
-    it('takes the deadline of newer clients, which is a duration', async () => {
+    it('accepts the deadline of newer clients, which is a duration', async () => {
       const late = await only(withDuration(batchOf(anyRevision(newStream()), 1).setIsFinal(true), 0))
       expect([late.getError()?.getCode(), late.getError()?.getMessage()]).to.deep.equal([
         status.DEADLINE_EXCEEDED,
@@ -168,7 +168,7 @@ describe('embedded event store: the protocol of clients in other languages', fun
       expect(failed.metadata.get('exception')).to.deep.equal(['maximum-append-size-exceeded'])
     })
 
-    it('names the metadata of an event that is missing', async () => {
+    it('names required metadata that an event lacks', async () => {
       for (const name of ['type', 'content-type'] as const) {
         const { [name]: _, ...others } = metadata
         const failed = failureOf(await append(newStream(), 1, 2, others))
@@ -181,7 +181,7 @@ describe('embedded event store: the protocol of clients in other languages', fun
     })
   })
 
-  it('names the operation that a wrong expected revision has refused', async () => {
+  it('names the operation that is refused for a wrong expected revision', async () => {
     const stream = newStream()
     await raw.append(stream, 1)
     const options = new streams.DeleteReq.Options().setStreamIdentifier(identifierOf(stream)).setRevision('7')

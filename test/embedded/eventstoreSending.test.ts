@@ -41,8 +41,8 @@ const record: fc.Arbitrary<StoredRecord> = fc
 
 type Recorded = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEvent>
 
-/** With the bytes as text, which is compared faster. */
-const readable = (record: StoredRecord | null): object | null =>
+/** The record with its bytes as text, which is compared faster. */
+const withText = (record: StoredRecord | null): object | null =>
   record && { ...record, data: record.data.toString('latin1'), metadata: record.metadata.toString('latin1') }
 
 const asRecord = (event: Recorded | undefined): StoredRecord | null => {
@@ -73,8 +73,8 @@ describe('messages of the embedded event store', function () {
         )
         for (const [n, [event, link]] of all.entries()) {
           const answer = streams.ReadResp.deserializeBinary(encoded[n] ?? Buffer.alloc(0)).getEvent()
-          expect(readable(asRecord(answer?.getEvent()))).to.deep.equal(readable(event))
-          expect(readable(asRecord(answer?.getLink()))).to.deep.equal(readable(link))
+          expect(withText(asRecord(answer?.getEvent()))).to.deep.equal(withText(event))
+          expect(withText(asRecord(answer?.getLink()))).to.deep.equal(withText(link))
           expect(answer?.getCommitPosition()).to.equal((link ?? event).position.toString())
         }
       }),
@@ -84,7 +84,7 @@ describe('messages of the embedded event store', function () {
 
   describe('in batches', () => {
     const { path } = streamsGrpc.StreamsService.read
-    let serve: (outlet: BackpressureWriter) => void
+    let serve: (writer: BackpressureWriter) => void
     let server: Server
     let session: ClientHttp2Session
 
@@ -139,7 +139,7 @@ describe('messages of the embedded event store', function () {
       }
       return messages
     }
-    const received = async (call: ClientHttp2Stream) => {
+    const responseOf = async (call: ClientHttp2Stream) => {
       const chunks: Buffer[] = []
       let status: unknown
       call.on('trailers', trailers => (status = trailers['grpc-status']))
@@ -150,27 +150,27 @@ describe('messages of the embedded event store', function () {
 
     it('share frames, and keep their order', async () => {
       const count = 2000
-      serve = async outlet => {
-        for (let n = 0; n < count; n += 1) await outlet.send(Buffer.from(text(n)))
-        outlet.end(undefined)
+      serve = async writer => {
+        for (let n = 0; n < count; n += 1) await writer.send(Buffer.from(text(n)))
+        writer.end(undefined)
       }
-      const { chunks, messages, status } = await received(open())
+      const { chunks, messages, status } = await responseOf(open())
       expect(messages).to.deep.equal(Array.from({ length: count }, (_, n) => text(n)))
       expect(status).to.equal('0')
       expect(chunks).to.be.lessThan(count / 10)
     })
 
     it('are sent at once if nothing follows, and before a failure', async () => {
-      const goOn = Promise.withResolvers<void>()
-      serve = async outlet => {
-        void outlet.send(Buffer.from('alone'))
-        await goOn.promise
-        void outlet.send(Buffer.from('last'))
-        outlet.end(streamDeleted('s-1'))
+      const received = Promise.withResolvers<void>()
+      serve = async writer => {
+        void writer.send(Buffer.from('alone'))
+        await received.promise
+        void writer.send(Buffer.from('last'))
+        writer.end(streamDeleted('s-1'))
       }
       const call = open()
-      call.once('data', () => goOn.resolve())
-      const { messages, status } = await received(call)
+      call.once('data', () => received.resolve())
+      const { messages, status } = await responseOf(call)
       expect(messages).to.deep.equal(['alone', 'last'])
       expect(status).to.equal('9')
     })
@@ -179,13 +179,13 @@ describe('messages of the embedded event store', function () {
       let sentBytes = 0
       let waits = 0
       let hasEnded = false
-      serve = async outlet => {
-        while (!outlet.gone.aborted) {
-          const room = outlet.send(Buffer.alloc(KIB))
+      serve = async writer => {
+        while (!writer.gone.aborted) {
+          const drained = writer.send(Buffer.alloc(KIB))
           sentBytes += KIB
-          if (room === undefined) continue
+          if (drained === undefined) continue
           waits += 1
-          await room
+          await drained
         }
         hasEnded = true
       }

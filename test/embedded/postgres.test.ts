@@ -78,7 +78,7 @@ describe('embedded Postgres', function () {
     expect((await stat(join(dataDir, 'postgres.log'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('keeps its data after a restart, at SIGINT and after the end of its parent', async () => {
+  it('keeps its data after SIGINT and after the end of its parent', async () => {
     const first = runPostgres(dataDir, '--with-parent')
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -91,7 +91,7 @@ describe('embedded Postgres', function () {
     expect((await second.exited).code).to.equal(0)
   })
 
-  it('ends its server when it is killed by SIGKILL, and starts again with the committed data', async () => {
+  it('ends its server when its supervisor is killed by SIGKILL, and starts again with the committed data', async () => {
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -101,7 +101,7 @@ describe('embedded Postgres', function () {
     expect(await query(addressOf(await second.ready), 'select answer from kept')).to.deep.equal([{ answer: 42 }])
   })
 
-  it('takes the directory over from a server that outlived its supervisor and does not react to signals', async () => {
+  it('takes the directory over from a stopped server that outlived its supervisor', async () => {
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -140,11 +140,11 @@ describe('embedded Postgres', function () {
 
   it('starts anew after an interrupted first start', async () => {
     const first = runPostgres(dataDir)
-    const isHalfMade = async () => {
+    const isPartlyCreated = async () => {
       const name = (await readdir(dataDir).catch(() => [])).find(found => found.startsWith('cluster.unfinished'))
       return name !== undefined && (await readdir(join(dataDir, name))).includes('PG_VERSION')
     }
-    await until(isHalfMade)
+    await until(isPartlyCreated)
     first.process.kill('SIGKILL')
     await first.exited
     expect(await stat(join(dataDir, 'cluster')).catch(error => error.code)).to.equal('ENOENT')
@@ -197,11 +197,11 @@ describe('embedded Postgres', function () {
   })
 
   it('reports a full disk in one sentence', async () => {
-    const said = 'initdb: error: could not write file "base/1": No space left on device\ninitdb: removing contents'
-    expect(startFailure(dataDir, 1, said).message).to.equal(
+    const output = 'initdb: error: could not write file "base/1": No space left on device\ninitdb: removing contents'
+    expect(startFailure(dataDir, 1, output).message).to.equal(
       `The data directory ${dataDir} has no space left on its disk.`,
     )
-    // A small file system if this machine permits mounting one; else only the sentence is tested.
+    // The rest needs a small file system, which not every machine permits to mount.
     await mkdir(dataDir)
     const mounted = await promisify(execFile)('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', dataDir]).then(
       () => true,

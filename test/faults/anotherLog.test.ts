@@ -102,7 +102,7 @@ describe('a service on the tables of another log', function () {
   })
 
   it('ends when its store gets another log while it runs', async () => {
-    if (service === undefined) return expect.fail('It runs.')
+    if (service === undefined) return expect.fail('no service runs')
     const { port } = new URL(second.address)
     await second.stop()
     second = await startNode('third', port)

@@ -13,10 +13,11 @@ describe('an honest caller beside two attackers', function () {
   it('is served without a 503 or a 429, in a time of the same order as alone', async () => {
     const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
     const ratios = rounds.map(({ alone, attacked }) => quantile(attacked, BULK) / quantile(alone, BULK))
-    const told = [...ratios.map(ratio => ratio.toFixed(1)), JSON.stringify(statuses), JSON.stringify(attackers)]
-    process.stdout.write(`      ${told.join(' ')}\n`)
-    expect(Object.keys(statuses), 'what it got').to.deep.equal(['200', '201'])
+    const summary = [...ratios.map(ratio => ratio.toFixed(1)), JSON.stringify(statuses), JSON.stringify(attackers)]
+    process.stdout.write(`      ${summary.join(' ')}\n`)
+    expect(Object.keys(statuses), 'statuses of the honest caller').to.deep.equal(['200', '201'])
     expect(median(ratios), `${ratios.map(ratio => ratio.toFixed(1)).join(' ')} times`).to.be.below(TIMES_MAX)
-    for (const answers of attackers) expect(answers, 'they did attack').to.include.keys('400', '401', '403', '429')
+    for (const answers of attackers)
+      expect(answers, 'statuses of an attacker').to.include.keys('400', '401', '403', '429')
   })
 })

@@ -212,7 +212,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
     expect([code, report.ok], JSON.stringify(report)).to.deep.equal([0, true])
   })
 
-  it('reports the range in which a fact is missing; for its tenant it names it', async () => {
+  it('reports the range in which a fact is missing, and names the fact when its tenant is given', async () => {
     await consume()
     const topic = 'ledger.invoice.v1'
     const lines = await linesOf(topic)
@@ -250,7 +250,7 @@ describeWithOwnBroker('ledger consume, from Kafka', function () {
       .filter(({ topic }) => topic === MANIFEST_TOPICS[0])
       .toSorted((one, other) => (BigInt(one.from_position) < BigInt(other.from_position) ? -1 : 1))
     const lost = chain[1]
-    if (lost === undefined || chain.length < 3) return expect.fail('a manifest between two others')
+    if (lost === undefined || chain.length < 3) return expect.fail('there is no manifest between two others')
     await writeFile(
       path,
       lines

@@ -41,7 +41,7 @@ describe('a process that is killed during a payment', function () {
     const [key, reference] = [newKey(), `crash ${newKey()}`]
     const payment = aPayment(invoiceId, { amount: AMOUNT, reference })
     const answer = await pay(dying, payment, key).catch((error: unknown) => error)
-    expect(answer, 'an answer, in place of a connection that broke').to.be.instanceOf(TypeError)
+    expect(answer, 'the connection breaks before a response').to.be.instanceOf(TypeError)
     expect(await running?.ended).to.equal('SIGKILL')
     const client = await start()
     const look = async (): Promise<Seen> => {
@@ -73,7 +73,7 @@ describe('a process that is killed during a payment', function () {
     })
 
   for (const point of ['after_claim', 'after_reference', 'after_reservation'] as const)
-    it(`at ${point} has its payment completed by the next one, without a retry`, async () => {
+    it(`at ${point} has its payment completed by the next process, without a retry`, async () => {
       const { look, isDone, retry } = await crashAt(point)
       const seen = await eventually(async () => {
         const now = await look()

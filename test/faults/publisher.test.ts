@@ -20,9 +20,9 @@ const FACT_TYPES_SEEN = [
   'payment.refunded',
   'export.completed',
 ]
-const TURN_MAX_MS = 30_000
+const LIVE_MAX_MS = 30_000
 /** Postgres ends the session of a stopped holder after 8 s. */
-const STOPPED_TURN_MAX_MS = 40_000
+const LIVE_AFTER_STOP_MAX_MS = 40_000
 const TOGETHER_MS = 1_000
 /** An outage of 10 s and more: a killed broker cannot join again before its old session expires, after 9 s. */
 const CUT_MS = 2_000
@@ -68,7 +68,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   const endTraffic = async (): Promise<void> => {
     await traffic?.stop()
     const refused = traffic?.requests.filter(({ status }) => status !== 200 && status !== 201)
-    expect(refused, 'every request succeeds, whatever happens to the publisher').to.deep.equal([])
+    expect(refused, 'no fault of the publisher refuses a request').to.deep.equal([])
   }
 
   /** A fact carries the trace and the correlation of its request, and of no other. */
@@ -80,14 +80,14 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     }
   }
 
-  const expectAllIsWell = async (): Promise<Evidence> => {
+  const expectConsistent = async (): Promise<Evidence> => {
     const evidence = await gather(harness, TENANTS)
     expectNothingButDuplicates(evidence)
     expectTraces(evidence)
     return evidence
   }
 
-  const hasTurn = (publisher: Publisher, maxMs = TURN_MAX_MS) =>
+  const isLive = (publisher: Publisher, maxMs = LIVE_MAX_MS) =>
     eventually(async () => (await publisher.feed()) === 'live', maxMs)
 
   it('loses no fact and adds none over 20 kills', async () => {
@@ -100,7 +100,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     await endTraffic()
     await harness.startPublisher()
     await makeExport(await harness.client(UNTRACED))
-    const { committed } = await expectAllIsWell()
+    const { committed } = await expectConsistent()
     expect(committed).to.have.length.above(FACTS_MIN)
     expect(new Set(committed.map(({ fact }) => fact.type))).to.deep.equal(new Set(FACT_TYPES_SEEN))
   })
@@ -108,8 +108,8 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   it('publishes again, byte for byte, after a kill between acknowledgement and checkpoint', async () => {
     const client = await harness.client(UNTRACED)
     const publisher = await harness.startPublisher()
-    await hasTurn(publisher)
-    const before = await expectAllIsWell()
+    await isLive(publisher)
+    const before = await expectConsistent()
     await harness.database.transaction(async sql => {
       // The lock on the row prevents the publisher from moving its checkpoint.
       await sql("select 1 from checkpoints where name = 'publisher' for update")
@@ -122,44 +122,44 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
       )
     })
     await harness.startPublisher()
-    const after = await expectAllIsWell()
+    const after = await expectConsistent()
     expect(after.committed.length - before.committed.length).to.equal(FACTS_PER_SALE)
     expect(duplicatesIn(after)).to.be.above(duplicatesIn(before))
   })
 
   it('runs in one of two processes, and the other takes over after a kill', async () => {
     const first = await harness.startPublisher()
-    await hasTurn(first)
-    const before = await expectAllIsWell()
+    await isLive(first)
+    const before = await expectConsistent()
     const second = await harness.startPublisher()
     beginTraffic()
     await delay(TOGETHER_MS)
     expect([await first.feed(), await second.feed()]).to.deep.equal(['live', 'waiting'])
     await endTraffic()
-    expect(duplicatesIn(await expectAllIsWell()), 'published by both').to.equal(duplicatesIn(before))
+    expect(duplicatesIn(await expectConsistent()), 'published by both').to.equal(duplicatesIn(before))
     beginTraffic()
     await first.end('SIGKILL')
-    await hasTurn(second)
+    await isLive(second)
     await endTraffic()
-    await expectAllIsWell()
+    await expectConsistent()
   })
 
   it('is replaced when it is stopped, and writes nothing when it continues', async () => {
     const stopped = await harness.startPublisher()
-    await hasTurn(stopped)
+    await isLive(stopped)
     beginTraffic()
     process.kill(stopped.pid, 'SIGSTOP')
     const next = await harness.startPublisher()
-    await hasTurn(next, STOPPED_TURN_MAX_MS)
+    await isLive(next, LIVE_AFTER_STOP_MAX_MS)
     process.kill(stopped.pid, 'SIGCONT')
     await eventually(async () => (await stopped.feed()) === 'waiting')
     expect(await next.feed()).to.equal('live')
     await endTraffic()
-    await expectAllIsWell()
+    await expectConsistent()
   })
 
   it('creates topics with 12 partitions and a retention of 7 days', async () => {
-    await hasTurn(await harness.startPublisher())
+    await isLive(await harness.startPublisher())
     const admin = new kafkajs.Kafka({ brokers: [...harness.brokers()], logLevel: kafkajs.logLevel.NOTHING }).admin()
     await admin.connect()
     const { topics } = await admin.fetchTopicMetadata({ topics: [...TOPICS] })
@@ -174,7 +174,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   })
 
   it('delivers facts in order after an outage of the broker, which the API does not notice', async () => {
-    await hasTurn(await harness.startPublisher())
+    await isLive(await harness.startPublisher())
     const { requests } = beginTraffic()
     await delay(TOGETHER_MS)
     await harness.cutBroker()
@@ -183,9 +183,9 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     const publisher = await harness.startPublisher()
     await eventually(async () => (await publisher.feed()) === 'retrying')
     await harness.restoreBroker()
-    await hasTurn(publisher, HEALED_MAX_MS)
+    await isLive(publisher, HEALED_MAX_MS)
     await endTraffic()
     expect(Math.max(...requests.map(({ tookMs }) => tookMs)), 'the slowest answer').to.be.below(ANSWER_MAX_MS)
-    await expectAllIsWell()
+    await expectConsistent()
   })
 })

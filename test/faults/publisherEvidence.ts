@@ -22,7 +22,7 @@ const idOf = ({ headers }: Message): string => headers['ce_id'] ?? 'none'
 const byId = ({ published }: Evidence): Message[][] => [...Map.groupBy(published, idOf).values()]
 
 /** The first message of each id, as a consumer sees them that drops duplicates. */
-const firstOnes = (evidence: Evidence): Message[] => byId(evidence).flatMap(copies => copies.slice(0, 1))
+const withoutDuplicates = (evidence: Evidence): Message[] => byId(evidence).flatMap(copies => copies.slice(0, 1))
 
 export const duplicatesIn = (evidence: Evidence): number => evidence.published.length - byId(evidence).length
 
@@ -30,10 +30,10 @@ const expectSameIds = ({ committed, published, served }: Evidence): void => {
   const wanted = new Set(committed.map(({ stored }) => stored.id))
   const found = new Set(published.map(idOf))
   const lost = [...wanted].filter(id => !found.has(id))
-  const invented = [...found].filter(id => !wanted.has(id))
-  expect({ lost, invented }, 'in the topics').to.deep.equal({ lost: [], invented: [] })
+  const surplus = [...found].filter(id => !wanted.has(id))
+  expect({ lost, surplus }, 'in the topics').to.deep.equal({ lost: [], surplus: [] })
   const idsByTenant = Map.groupBy(committed, ({ fact }) => fact.tenantid)
-  expect([...served.keys()], 'the tenants who sell').to.include.members([...idsByTenant.keys()])
+  expect([...served.keys()], 'the tenants with facts').to.include.members([...idsByTenant.keys()])
   for (const [tenant, items] of served) {
     const inOrder = idsByTenant.get(tenant)?.map(({ stored }) => stored.id) ?? []
     expect(
@@ -76,7 +76,7 @@ const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => (
 
 const expectSameBytesAsServed = (evidence: Evidence): void => {
   const items = new Map([...evidence.served.values()].flat().map(item => [item.id, item]))
-  for (const { partition: _, offset: __, ...message } of firstOnes(evidence)) {
+  for (const { partition: _, offset: __, ...message } of withoutDuplicates(evidence)) {
     const item = items.get(message.headers['ce_id'] ?? '')
     expect(message).to.deep.equal(item && messageOf(item))
   }
@@ -91,7 +91,7 @@ const expectIdenticalDuplicates = (evidence: Evidence): void => {
 }
 
 const expectOrderPerKey = (evidence: Evidence): void => {
-  for (const [key, messages] of Map.groupBy(firstOnes(evidence), message => message.key)) {
+  for (const [key, messages] of Map.groupBy(withoutDuplicates(evidence), message => message.key)) {
     const sequences = messages.map(({ headers }) => headers['ce_sequence'] ?? '')
     expect(sequences, `the order of ${key}`).to.deep.equal(sequences.toSorted())
   }

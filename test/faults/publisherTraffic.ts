@@ -15,7 +15,7 @@ export type Traffic = {
 const PAUSE_BETWEEN_SALES_MS = 300
 
 /** A client that adds the headers to every request, and records it. */
-const watched = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
+const recording = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
   const request = async (method: string, path: string, asked: Asked = {}): Promise<Answer> => {
     const beganMs = performance.now()
     const answer = await client.request(method, path, { ...asked, headers: { ...headers, ...asked.headers } })
@@ -50,17 +50,19 @@ export const makeExport = async (client: Client): Promise<void> => {
 
 /** Runs one loop per client. `headers` are added to each of its requests. */
 export const startTraffic = (
-  lanes: readonly { readonly client: Client; readonly headers?: Readonly<Record<string, string>> }[],
+  callers: readonly { readonly client: Client; readonly headers?: Readonly<Record<string, string>> }[],
 ): Traffic => {
   const requests: Request[] = []
   const stopping = new AbortController()
-  const lane = async (client: Client): Promise<void> => {
+  const sellUntilStopped = async (client: Client): Promise<void> => {
     while (!stopping.signal.aborted) {
       await sell(client)
       await delay(PAUSE_BETWEEN_SALES_MS, undefined, { signal: stopping.signal }).catch(() => undefined)
     }
   }
-  const running = Promise.allSettled(lanes.map(({ client, headers = {} }) => lane(watched(client, requests, headers))))
+  const running = Promise.allSettled(
+    callers.map(({ client, headers = {} }) => sellUntilStopped(recording(client, requests, headers))),
+  )
   return {
     requests,
     stop: async () => {

@@ -55,7 +55,7 @@ describe('the service as a process', function () {
     const token = await service.token({ tenant: 'shutdown' })
     const client = clientOf(service.api, token)
     const invoices = await inParallel(4, Array.from({ length: CLIENTS }), () => approvedInvoice(client, 1_000_000))
-    const halves: string[] = []
+    const unexpected: string[] = []
     const acknowledged: { location: string; text: string }[] = []
     let stopped = false
     const load = invoices.map(async ({ invoiceId }) => {
@@ -64,7 +64,7 @@ describe('the service as a process', function () {
         if (outcome === 'no answer') break
         const { status, location, text } = outcome
         if (status === 201) acknowledged.push({ location: location ?? '', text })
-        else if (status !== 503 || !/"(shutting_down|overloaded)"/.test(text)) halves.push(`${status} ${text}`)
+        else if (status !== 503 || !/"(shutting_down|overloaded)"/.test(text)) unexpected.push(`${status} ${text}`)
       }
     })
     const listener = fetch(`${service.api}/events`, {
@@ -78,10 +78,10 @@ describe('the service as a process', function () {
     await Promise.all(load)
     expect(code, service.output()).to.equal(0)
     expect(tookMs).to.be.below(STOPPED_MAX_MS)
-    expect(halves).to.deep.equal([])
-    const told = await listener
-    expect(told.endsWith('\n\n'), 'an event stream that ends in the midst of an event').to.equal(true)
-    for (const block of told.trimEnd().split('\n\n')) sentIn(block)
+    expect(unexpected).to.deep.equal([])
+    const streamed = await listener
+    expect(streamed.endsWith('\n\n'), 'the event stream ends after a complete event').to.equal(true)
+    for (const block of streamed.trimEnd().split('\n\n')) sentIn(block)
     for (const pid of pids) expect(await isAlive(pid), `${pid} is left behind`).to.equal(false)
     expect(acknowledged.length).to.be.greaterThan(CLIENTS)
 

@@ -54,22 +54,22 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', function
       const facts = (await harness.served(TENANTS[index] ?? '')).filter(({ type }) => TYPES.includes(type))
       const messages = await readTopic(harness.brokers(), topic)
       expect(facts).to.have.length.above(FACTS_MIN)
-      expect(new Set(messages.map(idOf)), 'none is missing, none is invented').to.deep.equal(
+      expect(new Set(messages.map(idOf)), 'none is missing, none is surplus').to.deep.equal(
         new Set(facts.map(fact => fact.id)),
       )
       for (const copies of Map.groupBy(messages, idOf).values())
-        expect(new Set(copies.map(bytesOf)).size, 'a copy is the same to the byte').to.equal(1)
+        expect(new Set(copies.map(bytesOf)).size, 'duplicates are equal byte for byte').to.equal(1)
       for (const [key, ofKey] of Map.groupBy(messages, message => message.key))
         expect([...new Set(ofKey.map(idOf))], `the order of ${key}`).to.deep.equal(
           facts.filter(({ subject }) => subject === key).map(fact => fact.id),
         )
-      process.stdout.write(`      ${facts.length} facts, ${messages.length - facts.length} came again\n`)
+      process.stdout.write(`      ${facts.length} facts, ${messages.length - facts.length} duplicates\n`)
     }
   })
 
   it('get facts again, byte for byte, after a kill between acknowledgement and checkpoint', async () => {
     const [client] = clients
-    if (client === undefined) return expect.fail('a client')
+    if (client === undefined) return expect.fail('there is no client')
     await harness.killPublishers()
     const { id, topic } = (await client.post('/subscriptions', CREATED)).body
     const publisher = await harness.startPublisher()
@@ -93,7 +93,7 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', function
     await eventually(async () => (await lag()) === 0, 30_000)
     const messages = await readTopic(harness.brokers(), topic)
     const copies = [...Map.groupBy(messages, idOf).values()]
-    expect(messages.length, 'some came again').to.be.above(copies.length)
+    expect(messages.length, 'there are duplicates').to.be.above(copies.length)
     for (const same of copies) expect(new Set(same.map(bytesOf)).size).to.equal(1)
   })
 })

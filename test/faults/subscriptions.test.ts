@@ -14,7 +14,7 @@ import { removeFolder } from '../support/folders.ts'
 
 /** Subscriptions on a real broker with an authorizer. */
 
-const ANALYSTS = ['ledger.order.v1', 'ledger.invoice.v1', 'ledger.payment.v1']
+const PUBLISHER_TOPICS = ['ledger.order.v1', 'ledger.invoice.v1', 'ledger.payment.v1']
 const ALL_OF_A_SALE = [
   'order.created',
   'order.cancelled',
@@ -45,7 +45,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     await admin.connect()
     return work(admin).finally(() => admin.disconnect())
   }
-  /** The rights of all principals on the topic, its dead letter topic and its groups. */
+  /** The ACLs of all principals on the topic, its dead letter topic and its groups. */
   const aclsOf = async (topic: string) => {
     const { resources } = await withAdmin(admin =>
       admin.describeAcls({
@@ -131,12 +131,12 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
       paid.topic,
       ours.filter(({ type }) => type === 'invoice.paid'),
     )
-    const analysts = await eventually(async () => {
-      const all = (await Promise.all(ANALYSTS.map(topic => readTopic(kafka.brokers, topic)))).flat()
+    const published = await eventually(async () => {
+      const all = (await Promise.all(PUBLISHER_TOPICS.map(topic => readTopic(kafka.brokers, topic)))).flat()
       return all.length >= ours.length + others.length && all
     })
-    const theirBytes = new Map(analysts.map(message => [message.headers['ce_id'], bytesOf(message)]))
-    for (const message of messages) expect(bytesOf(message)).to.equal(theirBytes.get(message.headers['ce_id']))
+    const publishedBytes = new Map(published.map(message => [message.headers['ce_id'], bytesOf(message)]))
+    for (const message of messages) expect(bytesOf(message)).to.equal(publishedBytes.get(message.headers['ce_id']))
   })
 
   it('begin now, at a position, and at a time', async () => {
@@ -199,7 +199,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     expect(await readAs('bob', dead_letter_topic, `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
     // kafkajs replaces the message of GROUP_AUTHORIZATION_FAILED.
     expect(await readAs('alice', topic, 'books')).to.match(/^KafkaJSGroupCoordinatorNotFound/)
-    expect(await readAs('alice', ANALYSTS[0] ?? '', `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
+    expect(await readAs('alice', PUBLISHER_TOPICS[0] ?? '', `${topic}.books`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
   })
 
   it('are replayed from the beginning: the same bytes in the same order', async () => {
@@ -249,11 +249,11 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     expect(await expectHolds(topic, await factsOf(acme))).to.have.length(before.length + FACTS_PER_SALE + 1)
   })
 
-  for (const [reason, words] of [
-    ['scope_revoked', { take: ['revoke-scope'], give: ['restore-scope'] }],
-    ['tenant_suspended', { take: ['suspend'], give: ['reinstate'] }],
+  for (const [reason, { withdraw, restore }] of [
+    ['scope_revoked', { withdraw: 'revoke-scope', restore: 'restore-scope' }],
+    ['tenant_suspended', { withdraw: 'suspend', restore: 'reinstate' }],
   ] as const)
-    it(`end when their creator loses the permission (${reason}), and continue when it is back`, async () => {
+    it(`stop when their creator loses the permission (${reason}), and continue after it is restored`, async () => {
       const tenant = `t-${reason.replace('_', '-')}`
       const client = clientOf(service.api, await service.token({ tenant }))
       const operator = clientOf(service.api, await service.token({ tenant, subject: 'other' }))
@@ -262,18 +262,18 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
       await caughtUp(client, id)
       const before = await factsOf(client)
       await expectHolds(topic, before)
-      const tenants = async ([verb]: readonly string[]) => {
+      const tenants = async (verb: string) => {
         const right = reason === 'scope_revoked' ? ['--subject', 'tester', '--scope', 'invoices:read'] : []
-        const { code, stderr } = await ledger('tenants', verb ?? '', tenant, ...right, '--reason', 'a test', '--json')
+        const { code, stderr } = await ledger('tenants', verb, tenant, ...right, '--reason', 'a test', '--json')
         expect([code, stderr]).to.deep.equal([0, stderr])
       }
-      await tenants(words.take)
-      const takenAt = performance.now()
+      await tenants(withdraw)
+      const withdrawnAtMs = performance.now()
       await eventually(async () => (await aclsOf(topic)).length === 0, STOPPED_WITHIN_MS)
-      process.stdout.write(`      stopped within ${Math.round(performance.now() - takenAt)} ms\n`)
+      process.stdout.write(`      stopped within ${Math.round(performance.now() - withdrawnAtMs)} ms\n`)
       expect(await readAs('alice', topic, `${topic}.after`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
       if (reason === 'scope_revoked') {
-        // The broker forgets the right before the ledger notes that it did.
+        // The ACLs are removed at the broker before the ledger records their removal.
         const stopped = await eventually(async () => {
           const subscription = await read(client, id)
           return subscription.acl === 'pending' && subscription
@@ -285,7 +285,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
         await delay(QUIET_MS)
         expect(await readTopic(kafka.brokers, topic)).to.have.length(before.length)
       }
-      await tenants(words.give)
+      await tenants(restore)
       await eventually(async () => (await client.post(`/subscriptions/${id}:resume`, {})).status === 200)
       await sell(client)
       await caughtUp(client, id)
@@ -293,7 +293,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
       await eventually(async () => (await readAs('alice', topic, `${topic}.back`)) === 'read')
     })
 
-  it('park a fact that the broker refuses with its key, and announce it', async () => {
+  it('park a fact that the broker refuses with the later ones of its key, and announce them', async () => {
     const client = clientOf(service.api, await service.token({ tenant: 'parked' }))
     const { id, topic, dead_letter_topic } = await subscribe(client)
     const limit = (bytes: number) =>
@@ -327,14 +327,14 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
       [victim, 'order.cancelled', 0],
     ])
     await eventually(async () => (await readTopic(kafka.brokers, topic)).some(({ key }) => key === other))
-    const told = await eventually(async () => {
+    const announced = await eventually(async () => {
       const found = await readTopic(kafka.brokers, dead_letter_topic)
       return found.length === 2 && found
     })
-    expect(told.map(({ key, headers }) => [key, headers['ce_id'], headers['ce_type']])).to.deep.equal(
+    expect(announced.map(({ key, headers }) => [key, headers['ce_id'], headers['ce_type']])).to.deep.equal(
       items.map((item: { id: string; type: string }) => [victim, item.id, item.type]),
     )
-    expect(told[0]?.headers).to.include({ dead_letter_attempts: '10', dead_letter_reason: items[0].reason })
+    expect(announced[0]?.headers).to.include({ dead_letter_attempts: '10', dead_letter_reason: items[0].reason })
     expect((await read(client, id)).parked).to.equal(2)
 
     await limit(NORMAL_BYTES)
@@ -344,10 +344,10 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', func
     expect(await deadLetters()).to.deep.equal([])
   })
 
-  it('leave no topic and no right behind when they are deleted', async () => {
+  it('leave no topic and no ACL behind when they are deleted', async () => {
     const { id, topic, dead_letter_topic } = await subscribe(acme, { principal: 'alice' })
     const topics = await withAdmin(admin => admin.listTopics())
-    expect(topics, 'there when the answer came').to.include.members([topic, dead_letter_topic])
+    expect(topics, 'the topics exist before the response').to.include.members([topic, dead_letter_topic])
     expect((await acme.request('DELETE', `/subscriptions/${id}`)).status).to.equal(204)
     expect((await acme.request('DELETE', `/subscriptions/${id}`)).status).to.equal(404)
     expect((await acme.get(`/subscriptions/${id}`)).status).to.equal(404)
