@@ -57,7 +57,7 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
-  return finishWithin(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
+  return finishPaymentWithin(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
 }
 
 /** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
@@ -81,10 +81,10 @@ type Begun = {
  * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
  * not answer: the payment then goes on in the background, or payment recovery finishes it.
  */
-const finishWithin = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
+const finishPaymentWithin = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
   const drive = async (): Promise<Answer> => {
-    const finished = await finish(ledger, begun.id, context)
+    const finished = await finishPayment(ledger, begun.id, context)
     return finished ?? (await loadOutcome(ledger, begun.id)) ?? inProgress
   }
   const driven = drive().catch((error: unknown) => {
@@ -112,7 +112,7 @@ const replayOrResume = async (
   const { row, last } = begun
   const recorded = outcomeIn(history)
   const { id, untilMs } = payment
-  const answer = recorded ?? (await finishWithin(ledger, { id, row, position: last.position, untilMs }, context))
+  const answer = recorded ?? (await finishPaymentWithin(ledger, { id, row, position: last.position, untilMs }, context))
   return asReplay(answer)
 }
 
@@ -136,7 +136,7 @@ type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
  * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
  * payment's stream.
  */
-export const finish = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
+export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
   const refused =

@@ -46,7 +46,8 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
 export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
 export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
 
-type Run = (name: string, feeds: readonly Feed[]) => void
+/** Starts the feeds that share the lease `name`. */
+type StartGroup = (name: string, feeds: readonly Feed[]) => void
 
 /**
  * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher` has two),
@@ -66,31 +67,37 @@ export const startFeeds = async (
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
   })
   const stop = new AbortController()
-  const running: Promise<void>[] = []
-  const run: Run = (name, feeds) =>
-    void running.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
+  const groups: Promise<void>[] = []
+  const startGroup: StartGroup = (name, feeds) =>
+    void groups.push(runFeeds(name, feeds, { store, database, world, report }, stop.signal))
   cleanup.defer(async () => {
     stop.abort()
-    await Promise.all(running)
+    await Promise.all(groups)
   })
   if (config.roles.includes('projector'))
-    run('projector', [
+    startGroup('projector', [
       projectorOf({ database, store, world }, readModels, (name, error) =>
-        log.error({ name, error }, 'a read model is left behind'),
+        log.error({ name, error }, 'a read model failed; it is tried again later, and the others continue'),
       ),
     ])
-  if (config.roles.includes('worker')) runProcesses(config, services, run)
+  if (config.roles.includes('worker')) startProcesses(config, services, startGroup)
   if (buses) {
     const isStillAllowed = watchedAllowance(ledger)
-    run('publisher', [publisherOf({ database, bus: buses.analysts, store, world })])
-    run('subscriptions', [subscriptionsFeed({ database, bus: buses.subscribers, ledger, isStillAllowed, log })])
+    startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
+    startGroup('subscriptions', [
+      subscriptionsFeed({ database, bus: buses.subscriptions, ledger, isStillAllowed, log }),
+    ])
   }
   return states
 }
 
-const runProcesses = ({ manifestEveryMs }: FeedSettings, { database, ledger, log }: CoreServices, run: Run): void => {
+const startProcesses = (
+  { manifestEveryMs }: FeedSettings,
+  { database, ledger, log }: CoreServices,
+  startGroup: StartGroup,
+): void => {
   const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
-  run('worker', [
+  startGroup('worker', [
     feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
     feedOf(fulfilment(ledger), { database, ledger, onFailure }),
     exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
@@ -102,7 +109,7 @@ const runProcesses = ({ manifestEveryMs }: FeedSettings, { database, ledger, log
 const openBuses = ({ roles, kafka }: FeedSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
   if (!roles.includes('publisher') || kafka === undefined) return undefined
   const open = (): SubscriberBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
-  return { analysts: open(), subscribers: open() }
+  return { publisher: open(), subscriptions: open() }
 }
 
 /** The states of the feeds of this process, whose errors are logged and saved. */

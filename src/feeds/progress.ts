@@ -1,10 +1,10 @@
 import { Unavailable, type World } from '../ports.ts'
 
 /**
- * The progress of a feed in this process. A feed is idle when it has processed all events of the log, otherwise it is busy.
- * A feed that is busy and processes no batch for STALLED_AFTER_MS reports that it is stalled, for any reason: a dependency
- * that does not answer, a subscription that is refused again and again, a batch or a connection that hangs. A feed that
- * waits for its lease is idle as long as another process is known to have it.
+ * The progress of a feed in this process. A feed has work until it has processed all events of the log, and again with the
+ * next event. A feed that has work and processes no batch for STALLED_AFTER_MS reports that it is stalled, for any reason: a
+ * dependency that does not answer, a subscription that is refused again and again, a batch or a connection that hangs. A feed
+ * that waits for its lease has no work as long as another process is known to have it.
  */
 
 export type FeedState = {
@@ -26,7 +26,7 @@ export type Progress = {
   /** The lease was not acquired: the attempt failed with `error`, or without an error another process has the lease. */
   readonly leaseAttempted: (error?: unknown) => void
   /** The feed has work from now on. A repeated call does not restart the time. */
-  readonly busy: () => void
+  readonly hasWork: () => void
   /** A batch was processed. `live`: it had the last events of the log. */
   readonly processed: (position: bigint, live: boolean) => void
   /** The feed cannot go on now, and tries again. `stopped`: a dependency that does not answer is not the reason. */
@@ -48,12 +48,12 @@ const failureOf = (error: unknown, stopped: boolean): Failure => {
 /** Long because the states of a feed share the variables that tell them apart. */
 export const createProgress = (name: string, world: World, report: (state: FeedState) => void): Progress => {
   let position = 0n
-  let busySinceMs: number | undefined
+  let workSinceMs: number | undefined
   let failure: Failure | undefined
   let isReportedStalled = false
   let isStandby = false
 
-  const isStalled = (): boolean => busySinceMs !== undefined && world.monotonicMs() - busySinceMs >= STALLED_AFTER_MS
+  const isStalled = (): boolean => workSinceMs !== undefined && world.monotonicMs() - workSinceMs >= STALLED_AFTER_MS
 
   const reportFailure = (): void => {
     isReportedStalled = isStalled()
@@ -75,7 +75,7 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
 
   return {
     waiting: () => {
-      busySinceMs ??= world.monotonicMs()
+      workSinceMs ??= world.monotonicMs()
       if (!isReportedStalled) reportStandby()
     },
     leaseAttempted: error => {
@@ -83,22 +83,22 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
         failure = failureOf(error, false)
         return
       }
-      busySinceMs = world.monotonicMs()
+      workSinceMs = world.monotonicMs()
       reportStandby()
     },
-    busy: () => {
-      busySinceMs ??= world.monotonicMs()
+    hasWork: () => {
+      workSinceMs ??= world.monotonicMs()
     },
     processed: (upTo, live) => {
       position = upTo
       failure = undefined
       isReportedStalled = false
       isStandby = false
-      busySinceMs = live ? undefined : world.monotonicMs()
+      workSinceMs = live ? undefined : world.monotonicMs()
       report({ name, state: live ? 'live' : 'catching_up', position })
     },
     failed: (error, stopped) => {
-      busySinceMs ??= world.monotonicMs()
+      workSinceMs ??= world.monotonicMs()
       failure = failureOf(error, stopped)
       reportFailure()
     },

@@ -60,7 +60,10 @@ export type FeedDependencies = {
 }
 
 const BATCH_MAX = 1_000
-/** The pause after a batch: one event costs nearly as much as a hundred, so under load events gather into larger batches. */
+/**
+ * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
+ * load events gather into larger batches.
+ */
 const GATHER_MS = 50
 /** A stopped feed tries again from its checkpoint: the cause may have been repaired. */
 const STOPPED_RETRY_MS = 5_000
@@ -85,7 +88,7 @@ export const runFeeds = async (
   while (!stop.aborted) {
     for (const { progress } of all) progress.waiting()
     const work = async ({ epoch, signal }: Lease): Promise<void> => {
-      await Promise.all(all.map(running => keepRunning(running, epoch, signal)))
+      await Promise.all(all.map(supervised => keepRunning(supervised, epoch, signal)))
     }
     await database.exclusively(name, stop, work, leaseAttempted)
     await world.sleep(UNAVAILABLE_RETRY_MS, stop)
@@ -93,56 +96,64 @@ export const runFeeds = async (
   await Promise.all(reporting)
 }
 
-const keepRunning = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
+const keepRunning = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<void> => {
   try {
     while (!signal.aborted) {
-      const pauseMs = await runAndReport(running, epoch, signal)
-      await running.dependencies.world.sleep(pauseMs, signal)
+      const pauseMs = await runAndReport(supervised, epoch, signal)
+      await supervised.dependencies.world.sleep(pauseMs, signal)
     }
   } catch (error) {
+    // Another process runs this feed in a newer epoch. The other feeds of the lease go on until the lease is lost, or until
+    // they are replaced too.
     if (!(error instanceof Replaced)) throw error
   }
 }
 
 /** Reports the failure of the run, and resolves to the pause before the next one. Throws Replaced. */
-const runAndReport = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<number> => {
+const runAndReport = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<number> => {
   try {
-    await runOnce(running, epoch, signal)
+    await runOnce(supervised, epoch, signal)
   } catch (error) {
+    // Not reported: the run had to end, and the error may be the consequence.
     if (signal.aborted) return 0
     if (error instanceof Replaced) throw error
     const isTransient = error instanceof Unavailable
-    running.progress.failed(error, !isTransient)
+    supervised.progress.failed(error, !isTransient)
     if (!isTransient) return STOPPED_RETRY_MS
   }
   return UNAVAILABLE_RETRY_MS
 }
 
 type Lease = { readonly epoch: bigint; readonly signal: AbortSignal }
-type Running = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
+type SupervisedFeed = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
 
-const runOnce = async (running: Running, epoch: bigint, signal: AbortSignal): Promise<void> => {
-  const { feed, progress } = running
-  progress.busy()
+const runOnce = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<void> => {
+  const { feed, progress } = supervised
+  progress.hasWork()
   await feed.prepare?.()
-  const ended = new AbortController()
-  const either = AbortSignal.any([signal, ended.signal])
+  const halfEnded = new AbortController()
+  const runSignal = AbortSignal.any([signal, halfEnded.signal])
   const failures: unknown[] = []
   /** The end of one half ends the other. The first failure is the cause; a later one may be its consequence. */
-  const half = (work: Promise<void>): Promise<void> =>
+  const asHalf = (work: Promise<void>): Promise<void> =>
     work
       .catch((error: unknown) => void failures.push(error))
       .finally(() => {
-        progress.busy()
-        ended.abort()
+        // Also for a feed that was live: if the other half does not end, the feed is reported as stalled.
+        progress.hasWork()
+        halfEnded.abort()
       })
-  const run = await feed.beginRun(epoch, either)
-  await Promise.all([half(follow(running, run, either)), run.background && half(run.background())])
+  const run = await feed.beginRun(epoch, runSignal)
+  await Promise.all([asHalf(follow(supervised, run, runSignal)), run.background && asHalf(run.background())])
   if (failures.length > 0) throw failures[0]
 }
 
 /** The loop: batch by batch from the checkpoint, each finished before the next begins. */
-const follow = async ({ feed, dependencies, progress }: Running, run: Run, signal: AbortSignal): Promise<void> => {
+const follow = async (
+  { feed, dependencies, progress }: SupervisedFeed,
+  run: Run,
+  signal: AbortSignal,
+): Promise<void> => {
   const { after } = run
   const { categories, excludeTypes } = feed
   const items = dependencies.store.subscribe({ after, categories, ...(excludeTypes && { excludeTypes }), signal })
@@ -150,7 +161,7 @@ const follow = async ({ feed, dependencies, progress }: Running, run: Run, signa
   let processedUpTo = after === 'start' ? 0n : after
   for await (const batch of batches(items, BATCH_MAX)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
-    progress.busy()
+    progress.hasWork()
     if (position !== undefined) await run.processBatch(events, position)
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined

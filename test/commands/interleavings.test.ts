@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { invoiceEntity, paymentEntity, referenceEntity } from '../../src/commands/entities.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { derivedId } from '../../src/commands/identifiers.ts'
-import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
+import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
@@ -28,7 +28,7 @@ const stateOf = async (ledger: Ledger, payment: NewPayment) =>
 /** Payment recovery after a crash: completes every payment with an idempotency record and without an outcome. */
 const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise<Ledger> => {
   const ledger = createLedger(log.open(), createVirtualWorld())
-  for (const payment of payments) await finish(ledger, payment.id, context({ authority: 'settlement' }))
+  for (const payment of payments) await finishPayment(ledger, payment.id, context({ authority: 'settlement' }))
   return ledger
 }
 
@@ -147,7 +147,7 @@ describe('a payment whose process crashes', () => {
           deaths += died ? 1 : 0
           const claimed = typesIn(log.events, `payment-${payment.id}`).length > 0
           const ledger = createLedger(log.open(), createVirtualWorld())
-          if (resume === 'settlement') await finish(ledger, payment.id, context())
+          if (resume === 'settlement') await finishPayment(ledger, payment.id, context())
           else expect((await pay(ledger, payment, context())).kind).to.equal(claimed ? 'replayed' : 'created')
           const wanted = claimed || resume !== 'settlement' ? ['PaymentInitiated', outcome] : []
           expect(typesIn(log.events, `payment-${payment.id}`), `died at step ${steps}`).to.deep.equal(wanted)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
+import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { settle } from '../../src/commands/settlements.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
@@ -69,7 +69,7 @@ describe('paying', () => {
     const overtaken = createLedger(
       log.open(async ({ at, stream: to }) => {
         if (at !== 'append' || to !== stream || typesIn(log.events, stream).length !== 1) return
-        await finish(other, payment.id, context())
+        await finishPayment(other, payment.id, context())
         await settle(other, payment.id, { type: 'SettlePayment' }, context())
       }),
       world,

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
-import { finish, type NewPayment, pay } from '../../src/commands/payments.ts'
+import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { followSettlement, settle } from '../../src/commands/settlements.ts'
 import { recordedOf } from '../../src/commands/storedEvents.ts'
 import { payment as paymentAggregate } from '../../streams/payment/index.ts'
@@ -21,7 +21,7 @@ type Verdict = (typeof VERDICTS)[number]
 /** Recovery as the settlement process does it after a crash. */
 const recover = async (log: MemoryLog, payment: NewPayment): Promise<Ledger> => {
   const ledger = createLedger(log.open(), createVirtualWorld())
-  await finish(ledger, payment.id, context())
+  await finishPayment(ledger, payment.id, context())
   const events = log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
   for (const { event } of events.map(stored => recordedOf(paymentAggregate.codec, stored)))
     if ((event.type === 'PaymentSucceeded' || event.type === 'PaymentFailed') && event.data.settlement === 'deferred')

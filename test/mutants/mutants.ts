@@ -38,9 +38,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a run goes on when its other half has ended',
     issue: 'A4',
     file: 'src/feeds/subscriptionLoop.ts',
-    find: `        progress.busy()
-        ended.abort()`,
-    replace: `        progress.busy()`,
+    find: `        progress.hasWork()
+        halfEnded.abort()`,
+    replace: `        progress.hasWork()`,
   },
   {
     name: 'an event that cannot be read stops its process',

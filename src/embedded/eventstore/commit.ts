@@ -21,17 +21,19 @@ import {
   isSoftDeleted,
   isVisible,
   softDeletedMetadata,
+  restoredMetadata,
   truncationOf,
-  metadataOfRestored,
 } from './truncation.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
-/** Commits batches of write requests. The result: the committed events, and one response for each request, in order. */
+/** Commits batches of write requests: decides them in order, and stores all their events in one transaction. */
+
+/** The committed events, and one response for each request, in order. */
 export type Commit = {
   readonly records: readonly StoredRecord[]
   readonly written: readonly Written[]
   /** The cached stream heads may be wrong now. */
-  readonly failed?: true
+  readonly headsUnsure?: true
 }
 
 export type CommittedLog = {
@@ -45,21 +47,21 @@ export const commitBatch = async (log: CommittedLog, requests: readonly WriteReq
   let decided: DecidedBatch
   try {
     const entries = await entriesOf(log, requests)
-    const history = await resendLookupOf(log.session, requests, entries)
-    decided = decideBatch(log.end, requests, { entries, history, firstStreamOf: id => log.streams.firstStreamOf(id) })
+    const resends = await resendLookupOf(log.session, requests, entries)
+    decided = decideBatch(log.end, requests, { entries, resends, firstStreamOf: id => log.streams.firstStreamOf(id) })
   } catch {
-    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), failed: true }
+    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect: 'none' })), headsUnsure: true }
   }
   try {
     if (decided.records.length > 0) await insert(log, decided.records)
     return { records: decided.records, written: decided.written }
   } catch (error) {
     const effect = refusedByPostgres(error) ? 'none' : 'unknown'
-    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect })), failed: true }
+    return { records: [], written: requests.map(() => ({ kind: 'unavailable', effect })), headsUnsure: true }
   }
 }
 
-/** Postgres reported the error with an SQLSTATE, so the statement was rolled back; class 57 may end a session. */
+/** With an SQLSTATE, Postgres has rolled the statement back; not with class 57, which may end the session. */
 const refusedByPostgres = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && 'code' in error && !String(error.code).startsWith('57')
 
@@ -86,7 +88,7 @@ const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
 type DecidedBatch = { readonly records: StoredRecord[]; readonly written: Written[] }
 type Context = {
   readonly entries: ReadonlyMap<string, StreamEntry>
-  readonly history: ResendLookup
+  readonly resends: ResendLookup
   readonly firstStreamOf: (id: string) => string | undefined
 }
 
@@ -100,17 +102,19 @@ type Draft = {
 }
 
 /**
- * Decides all requests of a batch in order. Long because its steps share the drafts of the streams and the next position.
+ * Decides all requests of a batch in order.
+ *
+ * Long because its steps share the drafts of the streams and the next position.
  */
-const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Context): DecidedBatch => {
+const decideBatch = (end: bigint, requests: readonly WriteRequest[], context: Context): DecidedBatch => {
   const records: StoredRecord[] = []
   let position = end
   const firstHere = new Map<string, string>()
-  const firstStreamOf = (id: string) => known.firstStreamOf(id) ?? firstHere.get(id)
+  const firstStreamOf = (id: string) => context.firstStreamOf(id) ?? firstHere.get(id)
   const drafts = new Map<string, Draft>()
   const createdTicks = ticksOf(Date.now())
   const draftOf = (stream: string): Draft => {
-    const draft = drafts.get(stream) ?? openDraft(known.entries.get(stream))
+    const draft = drafts.get(stream) ?? openDraft(context.entries.get(stream))
     drafts.set(stream, draft)
     return draft
   }
@@ -127,8 +131,8 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
   }
   const setMetadata = (stream: string, metadataJson: string): StoredRecord =>
     add(metastreamOf(stream), draftOf(stream).metaHead + 1n, systemEvent('$metadata', metadataJson))
-  const revive = (stream: string, { metadataJson }: Draft, from: bigint): void => {
-    const json = metadataOfRestored(metadataJson, from)
+  const restore = (stream: string, { metadataJson }: Draft, from: bigint): void => {
+    const json = restoredMetadata(metadataJson, from)
     if (json !== undefined) setMetadata(stream, json)
   }
   const execute = (request: WriteRequest, first: bigint): Written => {
@@ -137,17 +141,19 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], known: Cont
     if (kind === 'delete') return writtenOf(setMetadata(stream, softDeletedMetadata()))
     if (kind === 'tombstone') return writtenOf(add(stream, TOMBSTONE_REVISION, systemEvent('$streamDeleted', '')))
     const original = isMetastream(stream) ? draftOf(originalOf(stream)) : undefined
-    const isRevived = original?.softDeleted === true && original.head !== TOMBSTONE_REVISION
+    // A write to a soft-deleted stream, or to its metadata, restores the stream. Tested before the events are added, because
+    // new metadata changes `original`.
+    const isRestored = original?.softDeleted === true && original.head !== TOMBSTONE_REVISION
     const added = events.map((event, index) => add(stream, first + BigInt(index), event))
-    if (draft.softDeleted && added.length > 0) revive(stream, draft, first)
-    if (original !== undefined && isRevived) revive(originalOf(stream), original, original.head + 1n)
+    if (draft.softDeleted && added.length > 0) restore(stream, draft, first)
+    if (original !== undefined && isRestored) restore(originalOf(stream), original, original.head + 1n)
     const last = added.at(-1)
     return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
   }
   const written = requests.map((request): Written => {
     if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
     if (refusesMetadata(request.stream, draftOf)) return { kind: 'deleted' }
-    const decision = decide(request, stateOf(request.stream, draftOf, { ...known, firstStreamOf }))
+    const decision = decide(request, stateOf(request.stream, draftOf, { ...context, firstStreamOf }))
     return decision.kind === 'append' ? execute(request, decision.first) : resultOf(decision)
   })
   return { records, written }
@@ -181,24 +187,22 @@ const openDraft = (entry: StreamEntry | undefined): Draft => ({
   added: [],
 })
 
-type ResendHistory = { readonly history: ResendLookup; readonly firstStreamOf: (id: string) => string | undefined }
-
 const stateOf = (
   stream: string,
   draftOf: (stream: string) => Draft,
-  { history, firstStreamOf }: ResendHistory,
+  { resends, firstStreamOf }: Pick<Context, 'resends' | 'firstStreamOf'>,
 ): StreamState => {
   const draft = draftOf(stream)
-  const addedHere = (matches: (known: Known) => boolean): Known | undefined => draft.added.find(matches)
+  const addedHere = (matches: (event: Known) => boolean): Known | undefined => draft.added.find(matches)
   return {
     head: draft.head,
     softDeleted: draft.softDeleted,
     hasMetadata: draft.metaHead !== NO_REVISION,
     isVisible: event => isVisible({ head: draft.head, truncation: truncationFor(stream, draft) }, event),
-    atRevision: revision => addedHere(known => known.revision === revision) ?? history.atRevision(stream, revision),
+    atRevision: revision => addedHere(event => event.revision === revision) ?? resends.atRevision(stream, revision),
     byId: id =>
       (firstStreamOf(id) ?? stream) === stream
-        ? (history.byId(stream, id) ?? addedHere(known => known.id === id))
+        ? (resends.byId(stream, id) ?? addedHere(event => event.id === id))
         : undefined,
   }
 }

@@ -61,7 +61,7 @@ export const isVisible = (
   !isExpired(event, truncation, Date.now())
 
 /** The metadata of a soft-deleted stream whose events from `before` on become visible; undefined if it is not JSON. */
-export const metadataOfRestored = (metadataJson: string, before: bigint): string | undefined => {
+export const restoredMetadata = (metadataJson: string, before: bigint): string | undefined => {
   const value = parse(metadataJson)
   return (
     value &&

@@ -83,7 +83,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
     const requests = batch.map(pending => pending.request)
     if (current === undefined) return failed(requests, 'none')
     const commit = await commitBatch({ session: current, streams, end: tail.end() }, requests)
-    if (commit.failed === true) streams.clear()
+    if (commit.headsUnsure === true) streams.clear()
     return commit
   }
 
