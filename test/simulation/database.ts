@@ -88,6 +88,7 @@ const createSession = (engine: Engine) => {
     alone: <R extends Row>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
       inTurn(async () => {
         await leave()
+        await engine.vacuumWhenDue()
         return engine.run<R>(text, values)
       }),
     snapshot: (): Promise<string> =>

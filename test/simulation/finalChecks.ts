@@ -32,6 +32,7 @@ const CHECK_EVERY_MS = 500
 const ON_ITS_WAY_MS = 2_000
 /** Actions of readers have numbers below zero. */
 const WALKER = -11
+/** A reader who has seen nothing new for so long has stopped. */
 const WALK_MS = 5_000
 
 /** A fact that is parked again while the tables are made anew comes late again. */
@@ -91,7 +92,12 @@ const walkOnce = async (run: Run): Promise<readonly Violation[]> => {
     const client = createClient({ service, timeline, history: quiet, random: own, action: WALKER - index })
     return walkPages({ client, caller, isOver: () => false })
   })
-  await timeline.run(timeline.nowMs() + WALK_MS, () => walks.every(({ isAtEnd }) => isAtEnd()))
+  const isOver = (): boolean => walks.every(({ isAtEnd }) => isAtEnd())
+  const seenCount = (): number => walks.reduce((sum, { reader }) => sum + reader.seen.length, 0)
+  for (let before = -1; seenCount() > before && !isOver(); ) {
+    before = seenCount()
+    await timeline.run(timeline.nowMs() + WALK_MS, isOver)
+  }
   const settledAt = timeOf(timeline.nowMs() - ON_ITS_WAY_MS)
   return walks.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }

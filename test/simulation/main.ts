@@ -6,7 +6,7 @@ import { runSeeds } from './workerPool.ts'
 import { found } from './found.ts'
 import { hashOf } from './history.ts'
 import { noteOf, type Plan, plannedAs } from './plan.ts'
-import type { Report } from './worker.ts'
+import type { Progress, Report } from './worker.ts'
 
 /** `npm run simulate`: the whole service under faults, run by run, each replayed exactly by its seed. */
 
@@ -78,7 +78,7 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast, fou
   let steps = 0
   let done = 0
   const bar = new SingleBar({
-    format: '{bar} {value}/{total} seeds, {rate}/s, {failed} failed, {eta_formatted} left',
+    format: '{bar} {done}/{seeds} seeds, {rate}/s, {hours} virtual hours, {failed} failed, {eta_formatted} left',
     stream: process.stderr,
     noTTYOutput: false,
   })
@@ -88,16 +88,29 @@ const main = async ({ seeds, from, hours, processes, json, shrink, failFast, fou
     ...(hours === undefined ? {} : { busyMs: hours * HOUR_MS }),
     ...(plan && { plan }),
   }))
-  bar.start(seeds, 0, { rate: 0, failed: 0 })
-  for await (const report of runSeeds(jobs, processes)) {
+  // The virtual time of runs that have not ended: a run of a day takes minutes.
+  const reachedMs = new Map<number, number>()
+  const show = (): void => {
+    const rate = (done / ((performance.now() - beganMs) / MS_PER_SECOND)).toFixed(1)
+    const openMs = [...reachedMs.values()].reduce((sum, ms) => sum + ms, 0)
+    const shownHours = ((virtualMs + openMs) / HOUR_MS).toFixed(1)
+    const open = hours === undefined ? 0 : Math.min(openMs / (hours * HOUR_MS), reachedMs.size)
+    bar.update(done + open, { done, seeds, rate, hours: shownHours, failed: failed.length })
+  }
+  const onProgress = (progress: Progress): void => {
+    reachedMs.set(progress.seed, progress.reachedMs)
+    show()
+  }
+  bar.start(seeds, 0, { done, seeds, rate: 0, hours: 0, failed: 0 })
+  for await (const report of runSeeds(jobs, processes, onProgress)) {
+    reachedMs.delete(report.seed)
     done += 1
     virtualMs += report.virtualMs
     steps += report.steps
     for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count)
     arrived.push([report.seed, report.hash])
     if (report.failure) failed.push(report)
-    const rate = (done / ((performance.now() - beganMs) / MS_PER_SECOND)).toFixed(1)
-    bar.update(done, { rate, failed: failed.length })
+    show()
     if (failFast && failed.length > 0) break
   }
   bar.stop()

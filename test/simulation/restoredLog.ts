@@ -15,7 +15,8 @@ import { rebuildTables } from './operator.ts'
 
 /** The log is looked at every three seconds. */
 const NOTICED_MS = 6_000
-const REBUILT_MS = 10_000
+const REBUILD_MAX_MS = 10_000
+const REBUILD_MAX_MS_PER_EVENT = 2
 const CHECK_EVERY_MS = 500
 
 /** A fact that came since the last look may be lost unnoticed, where the log has grown: here an older one is lost too. */
@@ -48,7 +49,10 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   const left = service.instances().map(({ machine }) => machine.name)
   if (left.length > 0) return [violation('a log that was restored is noticed', `${left.join()} still serve it`)]
   void rebuildTables(operator, service)
-  await timeline.run(timeline.nowMs() + REBUILT_MS, () => !service.isEnded())
+  await timeline.run(
+    timeline.nowMs() + REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * log.events.length,
+    () => !service.isEnded(),
+  )
   const untilMs = timeline.nowMs() + RECOVERED_WITHIN_MS
   for (;;) {
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)

@@ -39,6 +39,7 @@ const INSTANCES = 2
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
 const REBUILD_MAX_MS = 20_000
+const REBUILD_MAX_MS_PER_EVENT = 2
 
 const newestPayment =
   (service: Service) =>
@@ -92,7 +93,14 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
   )
 }
 
-export const simulate = async (engine: Engine, { seed, busyMs = BUSY_MS, plan: given }: Options): Promise<Outcome> => {
+const PROGRESS_EVERY_MS = 1_000
+
+/** `onProgress` is called every second of real time, with the virtual milliseconds since the run began. */
+export const simulate = async (
+  engine: Engine,
+  { seed, busyMs = BUSY_MS, plan: given }: Options,
+  onProgress: (virtualMs: number) => void = () => undefined,
+): Promise<Outcome> => {
   await engine.reset()
   const random = createRandom(seed)
   const timeline = createTimeline(random.fork('timeline'))
@@ -103,13 +111,15 @@ export const simulate = async (engine: Engine, { seed, busyMs = BUSY_MS, plan: g
   const drawnActions = actionsWith(() => undefined, hasSubscribers)
   const plan = given ?? drawPlan(random, drawnActions, busyMs)
   const openActions = begin(run, plan)
+  const progress = setInterval(() => onProgress(timeline.nowMs()), PROGRESS_EVERY_MS)
   let isOver = false
   const readers = startReaders(run, () => isOver)
   await timeline.run(busyMs)
   heal({ service, history })
   void replayParkedRegularly(service.operator, () => isOver)
   await timeline.run(service.troubledUntilMs())
-  await timeline.run(timeline.nowMs() + REBUILD_MAX_MS, () => !service.isEnded())
+  const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
+  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isEnded())
   const finished = await finish(run, readers, openActions)
   const isRestored = plan.some(({ name }) => name === RESTORED)
   const violations = finished.length === 0 && isRestored ? await checkRestored(run) : finished
@@ -126,5 +136,6 @@ export const simulate = async (engine: Engine, { seed, busyMs = BUSY_MS, plan: g
       history.note(`${machine.name}: ${name} is ${state} at ${position}${error === undefined ? '' : ` (${error})`}`)
   }
   service.end()
+  clearInterval(progress)
   return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }
 }

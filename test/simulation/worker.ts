@@ -25,6 +25,8 @@ export type Report = {
   readonly counts: readonly (readonly [string, number])[]
   readonly failure?: Failure
 }
+/** Sent now and then by a run that is under way. */
+export type Progress = { readonly seed: number; readonly reachedMs: number }
 
 const engine = await openEngine()
 
@@ -48,7 +50,8 @@ process.on(
 process.on('message', (job: Job) => {
   seedAtWork = job.seed
   void (async () => {
-    const outcome = await simulate(engine, job)
+    const onProgress = (virtualMs: number): void => void process.send?.({ seed: job.seed, reachedMs: virtualMs })
+    const outcome = await simulate(engine, job, onProgress)
     const { seed, virtualMs, steps, history, violations } = outcome
     const report: Report = { seed, virtualMs, steps, hash: hashOf(history.lines), counts: [...history.counts] }
     const failed = violations.length > 0

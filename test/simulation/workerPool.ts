@@ -1,8 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Job, Report } from './worker.ts'
+import type { Job, Progress, Report } from './worker.ts'
 
 /** Runs seeds in as many processes as there are processors, and hands out what each came to in order of arrival. */
-export async function* runSeeds(jobs: readonly Job[], processes: number): AsyncGenerator<Report> {
+export async function* runSeeds(
+  jobs: readonly Job[],
+  processes: number,
+  onProgress: (progress: Progress) => void = () => undefined,
+): AsyncGenerator<Report> {
   const left = [...jobs]
   const arrived: Report[] = []
   let failure: Error | undefined
@@ -18,7 +22,8 @@ export async function* runSeeds(jobs: readonly Job[], processes: number): AsyncG
   }
   const start = (): ChildProcess => {
     const child = fork(new URL('worker.ts', import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    child.on('message', (message: Report | 'ready') => {
+    child.on('message', (message: Report | Progress | 'ready') => {
+      if (message !== 'ready' && 'reachedMs' in message) return onProgress(message)
       if (message !== 'ready') arrived.push(message)
       feed(child)
       tell()

@@ -205,8 +205,12 @@ const listsAreComplete = (
   answered: readonly Answered[],
   log: SimulatedLog,
   heldBack: ReadonlySet<string>,
-): Violation[] =>
-  answered
+): Violation[] => {
+  const created = Map.groupBy(
+    log.events.filter(({ revision }) => revision === 0n),
+    ({ stream, metadata }) => JSON.stringify([metadata['tenant'], partsOf(stream).category]),
+  )
+  return answered
     .filter(({ sent, answer }) => /^list_(orders|invoices|payments)$/.test(sent.operation) && answer.status === 200)
     .flatMap(one => {
       const { items, page } = one.answer.body as never as {
@@ -218,23 +222,21 @@ const listsAreComplete = (
       const asked = BigInt(one.sent.headers?.['if-min-position'] ?? 0)
       const asOf = BigInt(page.as_of_position)
       const shown = new Set(items.map(({ id }) => id))
-      const begun = log.events.filter(
-        ({ stream, revision, position, metadata }) =>
-          revision === 0n &&
-          partsOf(stream).category === category &&
-          metadata['tenant'] === one.sent.caller.tenant &&
-          position <= (asOf > asked ? asOf : asked),
-      )
-      return begun
+      const expected = created.get(JSON.stringify([one.sent.caller.tenant, category])) ?? []
+      return expected
         .filter(
-          ({ stream }) =>
-            !shown.has(partsOf(stream).id) && !isDeleted(log, stream) && !heldBack.has(partsOf(stream).id),
+          ({ stream, position }) =>
+            position <= (asOf > asked ? asOf : asked) &&
+            !shown.has(partsOf(stream).id) &&
+            !isDeleted(log, stream) &&
+            !heldBack.has(partsOf(stream).id),
         )
         .slice(0, 1)
         .map(({ stream }) =>
           violation('a list is complete up to its position', `${place(one)} as of ${asOf} lacks ${stream}`),
         )
     })
+}
 
 const isDeleted = (log: SimulatedLog, stream: string): boolean =>
   log.stream(stream).some(({ type }) => type === 'OrderDeleted' || type === 'WrittenByANewerBuild')

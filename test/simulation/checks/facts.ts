@@ -113,7 +113,8 @@ export const checkReader = (
   const expected = factsIn(log).filter(({ event }) => event.tenantid === caller.tenant)
   const foreign = seen.filter(({ tenant }) => tenant !== caller.tenant)
   const ids = seen.map(({ id }) => id)
-  const again = isOnce && ids.find((id, index) => ids.indexOf(id) !== index)
+  const before = new Set<string>()
+  const again = isOnce && ids.find(id => before.size === before.add(id).size)
   return [
     ...foreign.map(({ id }) => violation('no row of another tenant is visible', `${where} shows ${id}`)),
     ...(again ? [violation('a reader sees each fact once', `${where} shows ${again} again`)] : []),

@@ -57,11 +57,12 @@ const paymentsAgree = ({ payments, invoices }: Books): Violation[] =>
     return [violation('a payment and its invoice agree', `${id} is ${payment.status}, the invoice says ${part}`)]
   })
 
-const dueIsNeverExceeded = ({ invoices, payments }: Books): Violation[] =>
-  [...invoices].flatMap(([id, invoice]) => {
+const dueIsNeverExceeded = ({ invoices, payments }: Books): Violation[] => {
+  const byInvoice = Map.groupBy(payments.values(), one => (one.status === 'none' ? undefined : one.terms.invoice_id))
+  return [...invoices].flatMap(([id, invoice]) => {
     if (invoice.status === 'none') return []
     const { due, paid, pending } = invoice
-    const own = [...payments.values()].filter(one => one.status !== 'none' && one.terms.invoice_id === id)
+    const own = byInvoice.get(id as never) ?? []
     const sum = (status: PaymentState['status']): bigint =>
       own.reduce((total, one) => (one.status === status && 'terms' in one ? total + one.terms.amount : total), 0n)
     const found: Violation[] = []
@@ -73,22 +74,23 @@ const dueIsNeverExceeded = ({ invoices, payments }: Books): Violation[] =>
       found.push(violation('an invoice waits for its payments', `${id} says ${pending}, they ${sum('accepted')}`))
     return found
   })
+}
 
-const refundsAgree = ({ all, payments, invoices }: Books): Violation[] =>
-  all
+const refundsAgree = ({ all, payments, invoices }: Books): Violation[] => {
+  const succeeded = [...payments.values()].filter(one => one.status === 'succeeded')
+  return all
     .filter(({ category }) => category === 'refund')
     .flatMap(({ id, state }) => {
-      const paymentId = [...payments].find(([, one]) => one.status === 'succeeded' && one.refunds.has(id as never))
-      if (paymentId === undefined)
+      const payment = succeeded.find(({ refunds }) => refunds.has(id as never))
+      if (payment === undefined)
         return [violation('what was begun is finished', `${id} has no outcome: ${JSON.stringify(state, textOf)}`)]
-      const payment = paymentId[1]
-      if (payment.status !== 'succeeded') return []
       const granted = payment.refunds.get(id as never)
       const invoice = invoices.get(payment.terms.invoice_id)
       const isApplied = invoice !== undefined && invoice.status !== 'none' && invoice.refunds.has(id as never)
       if ((typeof granted === 'bigint') === isApplied) return []
       return [violation('a refund and its invoice agree', `${id}: granted ${granted}, applied ${isApplied}`)]
     })
+}
 
 const textOf = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value)
 
