@@ -95,7 +95,7 @@ const createSnapshots = (run: Engine['run'], tables: readonly string[]) => {
 const STATEMENTS_PER_VACUUM = 50_000
 
 /** Takes a second or two; one serves any number of runs, one after the other. */
-export const openEngine = async (): Promise<Engine> => {
+export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM } = {}): Promise<Engine> => {
   const engine = await PGlite.create({ dataDir: 'memory://' })
   const runPrepared = createRunner(engine)
   let statements = 0
@@ -104,7 +104,7 @@ export const openEngine = async (): Promise<Engine> => {
     return runPrepared(text, values)
   }
   const vacuumWhenDue = async (): Promise<void> => {
-    if (statements < STATEMENTS_PER_VACUUM) return
+    if (statements < statementsPerVacuum) return
     statements = 0
     await run('vacuum')
   }

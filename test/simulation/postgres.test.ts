@@ -1,0 +1,29 @@
+import { expect } from 'chai'
+import { openEngine } from './postgres.ts'
+
+const ROWS = 1_000
+const SNAPSHOTS = 40
+
+describe('Postgres in the simulation', function () {
+  this.timeout(60_000)
+
+  it('does not grow with the number of snapshots that were taken and released', async () => {
+    const engine = await openEngine({ statementsPerVacuum: 100 })
+    await engine.run(
+      `insert into checkpoints (name, position, epoch) select n::text, 1, 1 from generate_series(1, ${ROWS}) n`,
+    )
+    const sizes: number[] = []
+    for (let taken = 0; taken < SNAPSHOTS; taken += 1) {
+      const schema = await engine.snapshot()
+      const [copy] = await engine.run<{ count: bigint }>(`select count(*) as count from ${schema}.checkpoints`)
+      expect(Number(copy?.count)).to.equal(ROWS)
+      engine.release(schema)
+      await engine.vacuumWhenDue()
+      const [size] = await engine.run<{ bytes: bigint }>(
+        `select pg_total_relation_size('${schema}.checkpoints') as bytes`,
+      )
+      sizes.push(Number(size?.bytes))
+    }
+    expect(Math.max(...sizes)).to.be.lessThan(10 * (sizes[0] ?? 0))
+  })
+})
