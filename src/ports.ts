@@ -133,7 +133,8 @@ export type FactMessage = {
 
 export type TopicSettings = { readonly topic: string; readonly partitions: number; readonly retentionMs: number }
 
-export type FactBus = {
+/** Publishes facts. */
+export type FactProducer = {
   /** Creates missing topics and lengthens shorter retentions; throws for another number of partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
   /**
@@ -147,8 +148,8 @@ export type FactBus = {
 /** The topics that a principal may read, and the prefix of its consumer groups. */
 export type ReadingRights = { readonly topics: readonly string[]; readonly groupPrefix: string }
 
-/** A fact bus whose topics are created and deleted with subscriptions, and have permitted readers. */
-export type SubscriberBus = FactBus & {
+/** Publishes facts, and manages the topics of subscriptions and their permitted readers. */
+export type FactBus = FactProducer & {
   /** Ignores topics that do not exist. */
   deleteTopics(topics: readonly string[]): Promise<void>
   /** `not_enforced`: the broker has no authorizer, so that every client may read every topic. */

@@ -2,7 +2,7 @@ import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import type { Database, FactBus, FactMessage } from '../../src/ports.ts'
+import type { Database, FactMessage, FactProducer } from '../../src/ports.ts'
 import { noDeadLetters, openTables, runUntilCaughtUp } from './feedRuns.ts'
 import type { StoreAddresses } from './harness.ts'
 import { historyOn } from './paymentLog.ts'
@@ -17,7 +17,7 @@ const ALL_REPLICAS = -1
 
 const quiet = { info: () => undefined, warn: () => undefined, debug: () => undefined }
 
-const fromTheLog = async (addresses: StoreAddresses, database: Database, bus: FactBus): Promise<number> => {
+const fromTheLog = async (addresses: StoreAddresses, database: Database, bus: FactProducer): Promise<number> => {
   await database.sql(`delete from checkpoints where name = 'publisher'`)
   return runUntilCaughtUp(addresses, database, [
     publisherOf({ database, bus, store: noDeadLetters, world: realWorld() }),
@@ -27,12 +27,12 @@ const fromTheLog = async (addresses: StoreAddresses, database: Database, bus: Fa
 /** The messages of the publisher, recorded by a bus that sends nothing. */
 const messagesIn = async (addresses: StoreAddresses, database: Database): Promise<FactMessage[]> => {
   const messages: FactMessage[] = []
-  const nobody: FactBus = {
+  const recorder: FactProducer = {
     ensureTopics: async () => undefined,
     publish: async some => void messages.push(...some),
     close: async () => undefined,
   }
-  await fromTheLog(addresses, database, nobody)
+  await fromTheLog(addresses, database, recorder)
   return messages
 }
 

@@ -9,7 +9,7 @@ import { projectorOf } from '../feeds/projector.ts'
 import { publisherOf } from '../feeds/publisher.ts'
 import { readModels } from '../feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../feeds/subscriptionLoop.ts'
-import type { Database, EventStore, Log, SubscriberBus } from '../ports.ts'
+import type { Database, EventStore, FactBus, Log } from '../ports.ts'
 import { exportsFeed } from '../processes/exports/exports.ts'
 import { fulfilment } from '../processes/fulfilment.ts'
 import { manifestsFeed } from '../processes/manifests.ts'
@@ -44,7 +44,7 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
 }
 
 export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
-export type OpenBus = (kafka: KafkaConfig, log: Log) => SubscriberBus
+export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 
 /** Starts the feeds that share the lease `name`. */
 type StartGroup = (name: string, feeds: readonly Feed[]) => void
@@ -108,7 +108,7 @@ const startProcesses = (
 /** One connection for the publisher and one for the subscriptions; undefined without the role or without a broker. */
 const openBuses = ({ roles, kafka }: FeedSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
   if (!roles.includes('publisher') || kafka === undefined) return undefined
-  const open = (): SubscriberBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
+  const open = (): FactBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
   return { publisher: open(), subscriptions: open() }
 }
 

@@ -1,4 +1,4 @@
-import type { Database, FactMessage, SubscriberBus } from '../ports.ts'
+import type { Database, FactBus, FactMessage } from '../ports.ts'
 
 /**
  * The base URL of the `dataschema` of every fact. A fact that is delivered again must be byte-identical, even if PUBLIC_URL
@@ -25,7 +25,7 @@ const withBase = (message: FactMessage, base: string): FactMessage => {
 }
 
 /** The bus with absolute URIs in `dataschema` (CloudEvents 1.0). */
-export const withSchemaBaseUrl = (bus: SubscriberBus, base: string): SubscriberBus => ({
+export const withSchemaBaseUrl = (bus: FactBus, base: string): FactBus => ({
   ...bus,
   publish: messages => bus.publish(messages.map(message => withBase(message, base))),
 })

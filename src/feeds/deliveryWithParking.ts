@@ -1,4 +1,4 @@
-import { type Database, type FactBus, type FactMessage, FactTooLarge, type Sql, type World } from '../ports.ts'
+import { type Database, type FactMessage, type FactProducer, FactTooLarge, type Sql, type World } from '../ports.ts'
 import { type EventReference, type Failure, type ParkedEvent, reasonOf } from './parkedEvents.ts'
 import { isTransient, openParking, type Parking, serveRegularly } from './parking.ts'
 import { createSerialQueue } from './serialQueue.ts'
@@ -16,7 +16,7 @@ export type Outgoing = EventReference & { readonly message: () => FactMessage }
 
 export type DeliveryDependencies = {
   readonly database: Database
-  readonly bus: FactBus
+  readonly bus: FactProducer
   readonly world: World
   /** The fact of a parked event, as this build makes it; undefined if nothing is to be sent. Throws if the event is gone. */
   readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
@@ -68,7 +68,7 @@ const publishWithRetries =
   }
 
 /** Sends the messages in one request. All facts of a key with one that is too large move to `oneByOne`. */
-const sendTogether = async (bus: FactBus, prepared: Prepared, facts: readonly Outgoing[]): Promise<void> => {
+const sendTogether = async (bus: FactProducer, prepared: Prepared, facts: readonly Outgoing[]): Promise<void> => {
   while (prepared.together.length > 0) {
     try {
       return await bus.publish(prepared.together)

@@ -3,7 +3,7 @@ import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections
 import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
-import type { Database, EventStore, FactBus, FactMessage, StoredEvent, TopicSettings, World } from '../ports.ts'
+import type { Database, EventStore, FactMessage, FactProducer, StoredEvent, TopicSettings, World } from '../ports.ts'
 import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import { openDeliveryWithParking, type Outgoing } from './deliveryWithParking.ts'
@@ -64,7 +64,7 @@ export const PUBLISHER = 'publisher'
 
 export type PublisherDependencies = {
   readonly database: Database
-  readonly bus: FactBus
+  readonly bus: FactProducer
   readonly store: Pick<EventStore, 'readStream'>
   readonly world: World
 }

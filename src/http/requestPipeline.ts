@@ -37,7 +37,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
       return withoutEffect(() => withAudit(services, attempted, () => unavailableAsProblem(declared, work)))
     }
     const { call, admitted, leftMs } = await recorded(async () => {
-      const admitted = principal && (await accessControl.admit(principal, declared, res))
+      const admitted = principal && (await accessControl.countAndCheck(principal, declared, res))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
       return { call: await checkedCall(services, { req, res, declared, principal }), admitted, leftMs }

@@ -10,17 +10,11 @@ import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
-import {
-  type FactBus,
-  type FactMessage,
-  FactTooLarge,
-  type SubscriberBus,
-  type TopicSettings,
-} from '../../src/ports.ts'
+import { type FactBus, type FactMessage, type FactProducer, FactTooLarge, type TopicSettings } from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusFixtures.ts'
-import { subscriberBusContract } from '../contracts/subscriberBus.ts'
+import { factBusRightsContract } from '../contracts/factBusRights.ts'
 import { eventually } from '../support/client.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
@@ -31,7 +25,7 @@ const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
 const silent: KafkaLog = { warn: () => undefined }
 
-const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): SubscriberBus =>
+const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): FactBus =>
   openFactBus({ brokers, clientId: 'tests', logger: silent, ...more })
 
 const topicsOn = async (brokers: readonly string[]): Promise<readonly string[]> => {
@@ -46,7 +40,7 @@ const loginOf = (kafka: KafkaForTests, username: string, password?: string): Par
 
 /** Tests that need a broker which creates topics with given settings. */
 const limits = (kafka: () => KafkaForTests): void => {
-  let bus: FactBus
+  let bus: FactProducer
   let topic: string
 
   beforeEach(async () => {
@@ -167,7 +161,7 @@ const publishTraced = async (brokers: readonly string[], message: FactMessage): 
 }
 
 const logins = (kafka: () => KafkaForTests): void => {
-  const saslBus = (username: string, password?: string): FactBus =>
+  const saslBus = (username: string, password?: string): FactProducer =>
     busOn(kafka().sasl?.brokers ?? [], loginOf(kafka(), username, password))
 
   /** Permits Alice to describe the topic and its settings, and nothing else. */
@@ -276,7 +270,7 @@ const faults = (): void => {
     thaw: () => void process.kill(kafka.pid, 'SIGCONT'),
   }))
   describe('without faults and without an authorizer', () =>
-    subscriberBusContract(
+    factBusRightsContract(
       () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
       'not_enforced',
     ))
@@ -335,7 +329,7 @@ describe('the fact bus on Kafka', function () {
   if (kafkaKind === 'real') {
     describe('with logins', () => logins(() => kafka))
     describe('with topics that are created and deleted', () =>
-      subscriberBusContract(
+      factBusRightsContract(
         () => ({ open: () => busOn(kafka.brokers), topics: () => topicsOn(kafka.brokers) }),
         'granted',
       ))

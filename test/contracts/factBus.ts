@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import type { FactBus } from '../../src/ports.ts'
+import type { FactProducer } from '../../src/ports.ts'
 import {
   CALLS,
   expectUnavailable,
@@ -16,9 +16,9 @@ import {
 
 const MANY = 10_000
 
-/** The contract of all fact buses with an available broker. `createsTopics`: false where the broker cannot. */
+/** The contract of all fact buses for publishing, with an available broker. `createsTopics`: false where the broker cannot. */
 export const factBusContract = (harness: () => FactBusHarness, createsTopics: boolean): void => {
-  let bus: FactBus
+  let bus: FactProducer
   let topic: string
 
   beforeEach(async () => {

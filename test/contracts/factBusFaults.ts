@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type FactBus, Unavailable } from '../../src/ports.ts'
+import { type FactProducer, Unavailable } from '../../src/ports.ts'
 import {
   CALLS,
   type BrokerFaultHarness,
@@ -15,7 +15,7 @@ import {
 
 /** The contract of all fact buses when the broker fails. */
 export const factBusFaults = (harness: () => BrokerFaultHarness): void => {
-  let bus: FactBus
+  let bus: FactProducer
   let topic: string
 
   beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { type FactBus, type FactMessage, type TopicSettings, Unavailable } from '../../src/ports.ts'
+import { type FactMessage, type FactProducer, type TopicSettings, Unavailable } from '../../src/ports.ts'
 
 /** Fixtures of the contract of fact buses. */
 
@@ -14,14 +14,14 @@ export type Published = {
 }
 
 export type FactBusHarness = {
-  open(): FactBus
+  open(): FactProducer
   read(topic: string): Promise<readonly Published[]>
 }
 
 /** A broker that the test can stop. */
 export type BrokerFaultHarness = FactBusHarness & {
   /** A bus with the usual timeouts; that of `open` gives up after a second or two. */
-  openWithUsualTimeouts(): FactBus
+  openWithUsualTimeouts(): FactProducer
   /** Like a power cut: resolves when the broker has ended. */
   cut(): Promise<void>
   /** Starts it again at the same address on the same data. */

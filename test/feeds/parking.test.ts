@@ -14,7 +14,7 @@ import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
 import { openDeliveryWithParking, type Outgoing } from '../../src/feeds/deliveryWithParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
-import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -25,7 +25,7 @@ const createBus = () => {
   const acknowledged: FactMessage[] = []
   const tooLarge = new Set<string>()
   let attempts = 0
-  const bus: FactBus = {
+  const bus: FactProducer = {
     ensureTopics: () => Promise.resolve(),
     publish: async messages => {
       const refused = messages.find(({ key }) => tooLarge.has(key))
@@ -138,7 +138,7 @@ describe('parking by the publisher', function () {
 
   it('ends a replay at the fact that fails again: no later one of its key overtakes it', async () => {
     const acknowledged: string[] = []
-    const bus: FactBus = {
+    const bus: FactProducer = {
       ...createBus().bus,
       publish: async messages => {
         const refused = messages.find(({ value }) => value === '1')

@@ -7,7 +7,7 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
+import { type Database, type FactMessage, type FactProducer, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres, until } from './fixtures.ts'
@@ -18,7 +18,7 @@ const createBus = () => {
   const sent: FactMessage[][] = []
   const state = { failures: 0, lostAcks: 0, hold: false }
   const held = Promise.withResolvers<void>()
-  const bus: FactBus = {
+  const bus: FactProducer = {
     ensureTopics: () => Promise.resolve(),
     publish: async messages => {
       sent.push([...messages])
@@ -46,7 +46,7 @@ describe('running feeds', function () {
   let stop: AbortController
   const running: Promise<void>[] = []
 
-  const publisher = (bus: FactBus): Feed => publisherOf({ database, bus, store: log.open(), world: realWorld() })
+  const publisher = (bus: FactProducer): Feed => publisherOf({ database, bus, store: log.open(), world: realWorld() })
   const run = (feeds: readonly Feed[], on = database, name = 'tests'): Promise<void> => {
     const dependencies = { store: log.open(), database: on, world: realWorld(), report: reports.report }
     const ended = runFeeds(name, feeds, dependencies, stop.signal)

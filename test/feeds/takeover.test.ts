@@ -3,7 +3,7 @@ import { Replaced } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
-import { type Database, type FactBus, type FactMessage, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { beginRun, fillLog, useTestPostgres } from './fixtures.ts'
@@ -11,7 +11,7 @@ import { beginRun, fillLog, useTestPostgres } from './fixtures.ts'
 /** A broker that refuses every message of the key, or none. */
 const createBus = (refused?: string) => {
   const acknowledged: FactMessage[] = []
-  const bus: FactBus = {
+  const bus: FactProducer = {
     ensureTopics: () => Promise.resolve(),
     publish: async messages => {
       const first = messages.find(({ key }) => key === refused)
@@ -34,7 +34,7 @@ describe('a publisher that takes over', function () {
     database = await postgres.ledgerDatabase()
   })
 
-  const publisher = (bus: FactBus, on = database): Feed =>
+  const publisher = (bus: FactProducer, on = database): Feed =>
     publisherOf({ database: on, bus, store: log.open(), world: { ...realWorld(), sleep: () => Promise.resolve() } })
   const head = (): bigint => log.events.at(-1)?.position ?? 0n
   const behind = ({ after }: Run): readonly StoredEvent[] =>

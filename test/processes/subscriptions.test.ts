@@ -7,7 +7,7 @@ import { parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
-import { type Database, type FactMessage, type SubscriberBus, Unavailable } from '../../src/ports.ts'
+import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
 import { subscriptionsFeed } from '../../src/processes/subscriptions/subscriptions.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
@@ -35,7 +35,7 @@ const createBus = () => {
     calls.push(`refuse ${refused}`)
     throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
   }
-  const bus: SubscriberBus = {
+  const bus: FactBus = {
     ensureTopics: async topics => {
       await slow.until?.promise
       check(topics.map(({ topic }) => topic))

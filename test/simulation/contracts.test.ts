@@ -1,6 +1,6 @@
 import { eventStoreContract } from '../contracts/eventStore.ts'
 import { factBusContract } from '../contracts/factBus.ts'
-import { subscriberBusContract } from '../contracts/subscriberBus.ts'
+import { factBusRightsContract } from '../contracts/factBusRights.ts'
 import { createLog } from './eventStore.ts'
 import { createBroker } from './factBus.ts'
 import { createMachine } from './machine.ts'
@@ -57,7 +57,7 @@ describe('the fact bus contract, on the broker of the simulation', () => {
       })),
     )
   factBusContract(() => ({ open: () => broker.open(machine), read }), true)
-  subscriberBusContract(
+  factBusRightsContract(
     () => ({ open: () => broker.open(machine), topics: () => Promise.resolve(broker.topics()) }),
     'granted',
   )

@@ -1,4 +1,4 @@
-import { type EventStore, type SubscriberBus, Unavailable } from '../../src/ports.ts'
+import { type EventStore, type FactBus, Unavailable } from '../../src/ports.ts'
 import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 
@@ -11,7 +11,7 @@ export type DuplicateRequests = {
   readonly setChance: (chance: number) => void
   readonly count: () => number
   readonly store: (store: EventStore) => EventStore
-  readonly bus: (bus: SubscriberBus) => SubscriberBus
+  readonly bus: (bus: FactBus) => FactBus
 }
 
 const LATER_MAX_MS = 2_000

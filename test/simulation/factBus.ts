@@ -1,11 +1,11 @@
-import { type FactMessage, FactTooLarge, type SubscriberBus, type TopicSettings, Unavailable } from '../../src/ports.ts'
+import { type FactBus, type FactMessage, FactTooLarge, type TopicSettings, Unavailable } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
 
 /** The broker of a run. A request whose answer is lost may have stored all of its messages, or those of some keys. */
 export type SimulatedBroker = {
-  readonly open: (machine: Machine) => SubscriberBus
+  readonly open: (machine: Machine) => FactBus
   /** In the order of their arrival. */
   readonly messages: (topic: string) => readonly FactMessage[]
   readonly topics: () => readonly string[]
@@ -74,7 +74,7 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
     }
   }
 
-  const openFor = (machine: Machine): SubscriberBus => {
+  const openFor = (machine: Machine): FactBus => {
     const inTurn = inOrder()
     let isOpen = true
     const refused = (): Promise<never> =>

@@ -18,9 +18,9 @@ import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {
   type Database,
   type EventStore,
+  type FactBus,
   type Log,
   type RateCounter,
-  type SubscriberBus,
   Unavailable,
 } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
@@ -38,7 +38,7 @@ export type InstanceDependencies = {
   readonly machine: Machine
   readonly store: EventStore
   readonly database: Database
-  readonly bus: SubscriberBus
+  readonly bus: FactBus
   readonly authenticate: Authenticate
   readonly log: Log
   /** The process ends: the log is not that of its tables. */

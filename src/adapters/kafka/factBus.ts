@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CompressionTypes, type Message } from 'kafkajs'
-import { type FactMessage, FactTooLarge, type SubscriberBus, Unavailable } from '../../ports.ts'
+import { type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../../ports.ts'
 import {
   ACK_TIMEOUT_MS,
   type FactBusOptions,
@@ -56,13 +56,14 @@ const producerRecordOf = (fact: FactMessage): ProducerRecord => {
 /** Consecutive messages that fit into one request. Order is kept across and within chunks. */
 const chunked = (facts: readonly FactMessage[]): ProducerRecord[][] => {
   const chunks: ProducerRecord[][] = []
-  let room = 0
+  // Without room at first, so that the first fact opens a chunk.
+  let roomBytes = 0
   for (const fact of facts) {
     const one = producerRecordOf(fact)
-    room -= one.bytes
-    if (room < 0) {
+    roomBytes -= one.bytes
+    if (roomBytes < 0) {
       chunks.push([])
-      room = REQUEST_BYTES_MAX - one.bytes
+      roomBytes = REQUEST_BYTES_MAX - one.bytes
     }
     chunks.at(-1)?.push(one)
   }
@@ -94,8 +95,9 @@ const isTooLarge = (error: unknown): boolean =>
  * Sends chunks over one connection, which is opened on first use and again after every failure.
  *
  * The retry loop is here, because that of kafkajs resends only to the brokers that have not answered yet, and so can
- * lose the messages of a partition whose leader moves to one that has. Long because the steps of a delivery share the
- * connection and call each other.
+ * lose the messages of a partition whose leader moves to one that has.
+ *
+ * Long because the steps of a delivery share the connection and call each other.
  */
 const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   let connection: Connection | undefined
@@ -164,9 +166,11 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
  * the messages that their caller is about to send again.
  *
  * Connects on first use. Throws Unavailable if the broker does not answer, FactTooLarge, FactBusRefused for wrong
- * credentials or permissions, and TopicMismatch from ensureTopics. Long because it lists every method of the port.
+ * credentials or permissions, and TopicMismatch from ensureTopics.
+ *
+ * Long because it has every method of the port.
  */
-export const openFactBus = (options: FactBusOptions): SubscriberBus => {
+export const openFactBus = (options: FactBusOptions): FactBus => {
   const closing = new AbortController()
   const { deliverAll, drop } = createProducer(options, closing.signal)
   let last: Promise<void> = Promise.resolve()

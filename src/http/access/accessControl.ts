@@ -13,10 +13,14 @@ import type { AnyRoute, Services } from '../route.ts'
 export type Authenticate = (req: Incoming) => Promise<Principal>
 
 export type AccessControl = {
-  readonly identify: Authenticate
-  /** The caller with its effective scopes. Throws Problem: 429 before 403; forbidden requests are counted too. */
-  readonly admit: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
-  /** Repeats the check for a response that is still being sent, without counting. */
+  /** Authenticates the caller, and counts failures by network. */
+  readonly authenticateCounting: Authenticate
+  /**
+   * Counts the request, and checks the caller's limits, tenant and scopes. Resolves to the caller with its effective scopes.
+   * Throws Problem: 429 before 403; forbidden requests are counted too.
+   */
+  readonly countAndCheck: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
+  /** Repeats the checks for a response that is still being sent, without counting. */
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
 }
 
@@ -24,17 +28,17 @@ export const createAccessControl = (
   { rateLimits, tenantStatuses }: Services,
   authenticate: Authenticate,
 ): AccessControl => {
-  const permit = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
+  const checkTenantAndScopes = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
     if (status.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
     const effective = withoutRevoked(principal, status)
-    checkPermission(effective, declared)
+    checkScopes(effective, declared)
     return effective
   }
 
   return {
-    identify: countingFailures(rateLimits, authenticate),
-    admit: async (principal, declared, res) => {
+    authenticateCounting: countingFailures(rateLimits, authenticate),
+    countAndCheck: async (principal, declared, res) => {
       const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
@@ -42,10 +46,10 @@ export const createAccessControl = (
       // cause no appends.
       const exceeded = exceededBy(counted)
       if (exceeded) throw exceeded
-      return permit(principal, declared)
+      return checkTenantAndScopes(principal, declared)
     },
     recheck: async (req, declared) => {
-      await permit(await authenticate(req), declared)
+      await checkTenantAndScopes(await authenticate(req), declared)
     },
   }
 }
@@ -74,11 +78,13 @@ const withoutRevoked = (principal: Principal, { revoked }: TenantState): Princip
   return { ...principal, scopes: new Set([...principal.scopes].filter(scope => !revokedScopes.has(scope))) }
 }
 
-const checkPermission = (principal: Principal, { scope, orScopes = [], kinds }: AnyRoute): void => {
+/** Checks the scopes and the kind of the credential. */
+const checkScopes = (principal: Principal, { scope, orScopes = [], kinds }: AnyRoute): void => {
   if (scope === 'none') return
   if (orScopes.some(other => !('refused' in authorize(principal, { scope: other })))) return
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
+  // Without declared kinds only API keys are refused, since they only read.
   const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
   throw new Problem(decision.refused, { detail: `This operation needs ${needs}.`, scopes: [scope] })
 }

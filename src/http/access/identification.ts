@@ -11,7 +11,10 @@ import type { AnyRoute } from '../route.ts'
 /** Resolves to the caller, or undefined for public routes, when pacing admits the request and it has a slot. */
 export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Principal | undefined>
 
-export const createIdentification = ({ identify }: Pick<AccessControl, 'identify'>, pace: Pace): Identification => {
+export const createIdentification = (
+  { authenticateCounting }: Pick<AccessControl, 'authenticateCounting'>,
+  pace: Pace,
+): Identification => {
   const waitForPace = async (account: Account, res: Outgoing): Promise<void> => {
     capacityLeaseOf(res)?.release()
     await pace.admit(account)
@@ -26,7 +29,7 @@ export const createIdentification = ({ identify }: Pick<AccessControl, 'identify
 
   return async (req, res, { scope }) => {
     if (scope === 'none') return admitAnonymous(res)
-    const principal = await identify(req).catch(async (refused: unknown) => {
+    const principal = await authenticateCounting(req).catch(async (refused: unknown) => {
       await waitForPace(anonymousAccount('refused', res.locals['address']), res)
       throw refused
     })

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/schemaBaseUrl.ts'
 import { messageOf } from '../../../src/feeds/publisher.ts'
-import type { Database, FactMessage, SubscriberBus } from '../../../src/ports.ts'
+import type { Database, FactBus, FactMessage } from '../../../src/ports.ts'
 import { type CloudEvent as Fact, FACT_TYPES } from '../../../streams/facts.ts'
 import {
   aPayment,
@@ -125,7 +125,7 @@ describe('golden facts and the SDK of CloudEvents', () => {
 })
 
 /** A bus that records the published messages. */
-const collecting = (sent: FactMessage[]): SubscriberBus => ({
+const collecting = (sent: FactMessage[]): FactBus => ({
   ensureTopics: async () => undefined,
   publish: async messages => void sent.push(...messages),
   deleteTopics: async () => undefined,

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import type { SubscriberBus } from '../../src/ports.ts'
+import type { FactBus } from '../../src/ports.ts'
 import { expectUnavailable, newTopic, rejectionOf } from './factBusFixtures.ts'
 
-export type SubscriberBusHarness = {
-  open(): SubscriberBus
+export type FactBusRightsHarness = {
+  open(): FactBus
   /** The names of all topics of the broker. */
   topics(): Promise<readonly string[]>
 }
 
-/** The contract of all subscriber buses. `grants`: the result of granting a right. */
-export const subscriberBusContract = (
-  harness: () => SubscriberBusHarness,
+/** The contract of all fact buses for the deletion of topics and the rights to read them. `grants`: the result of granting a right. */
+export const factBusRightsContract = (
+  harness: () => FactBusRightsHarness,
   grants: 'granted' | 'not_enforced',
 ): void => {
-  let bus: SubscriberBus
+  let bus: FactBus
   beforeEach(() => {
     bus = harness().open()
   })
