@@ -68,7 +68,7 @@ const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> 
   const lines = [{ sku: 'tea', description: null, quantity: 1, unit_amount }]
   const order = { customer_reference: null, description: null, currency: 'USD', lines, metadata: {}, claim: null }
   await handle(ledger, orderEntity, order_id, { command: { type: 'CreateOrder', ...order }, context: contextOf() })
-  const invoice = { id: invoice_id, order_id, due_date: '2030-01-01', metadata: {}, claim: null }
+  const invoice = { id: invoice_id, order_id, due_date: '2030-01-01', metadata: {}, idempotencyRecord: null }
   await raise(ledger, invoice, contextOf())
   const approval = { type: 'ApproveInvoice' as const, approved_by: 'bench' }
   await handle(ledger, invoiceEntity, invoice_id, { command: approval, context: contextOf() })
@@ -76,9 +76,13 @@ const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> 
     const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference: randomUUID(), metadata: {} }
     const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
     const key: ScopedKey = { scope, key: randomUUID(), secret }
-    const claim = newIdempotencyRecord(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
+    const idempotencyRecord = newIdempotencyRecord(
+      key,
+      { ...terms, settlement: 'immediate' },
+      '2030-01-01T00:00:00.000Z',
+    )
     const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
-    const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), claim }, contextOf())
+    const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), idempotencyRecord }, contextOf())
     if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
   }
 }

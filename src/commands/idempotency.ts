@@ -25,40 +25,40 @@ export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): Ide
 }
 
 /**
- * The conflict of a key that was used before; undefined for the same request within the retention. `claim` is the record of
- * this request, `recorded` that of the first one. The same request counts as durable, since the first one's effect is its own.
+ * The conflict of a key that was used before; undefined for the same request within the retention. `record` is that of
+ * this request, `first` that of the first one. The same request counts as durable, since the first one's effect is its own.
  */
 export const keyConflict = (
   { world, noteEffect }: Ledger,
   id: string,
-  claim: IdempotencyRecord,
-  recorded: IdempotencyRecord | undefined,
+  record: IdempotencyRecord,
+  first: IdempotencyRecord | undefined,
 ): KeyConflict | undefined => {
-  if (recorded === undefined || recorded.fingerprint !== claim.fingerprint)
-    return { kind: 'key_reused', pointers: differingPointers(recorded?.request ?? {}, claim.request) }
+  if (first === undefined || first.fingerprint !== record.fingerprint)
+    return { kind: 'key_reused', pointers: differingPointers(first?.request ?? {}, record.request) }
   noteEffect()
-  return Date.parse(recorded.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
+  return Date.parse(first.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
 }
 
 /** A key to bind. `resourceId`: the resource that the response names if the key has expired. */
 export type BoundKey = {
   readonly idFromKey: Id<IdPrefix>
   readonly resourceId: string
-  readonly claim: IdempotencyRecord
+  readonly idempotencyRecord: IdempotencyRecord
 }
 
 const bindingOf = ({ idFromKey }: BoundKey): KeyBindingId => withPrefix('bnd', idFromKey)
 
 /** Binds the key to this request; returns the conflict when the key belongs to another one. */
 export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
-  const command = { type: 'BindKey' as const, claim: key.claim }
+  const command = { type: 'BindKey' as const, claim: key.idempotencyRecord }
   const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
   if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
-  return keyConflict(ledger, key.resourceId, key.claim, bound.state.claim)
+  return keyConflict(ledger, key.resourceId, key.idempotencyRecord, bound.state.claim)
 }
 
 /** As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is free. */
 export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
   const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
-  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.claim, state.claim)
+  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.idempotencyRecord, state.claim)
 }

@@ -110,20 +110,20 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
   rotate_api_key: async ({ aggregates }, key) => {
-    const { history, claim } = await bindingOf(aggregates, key)
-    const id = idSchema('key').safeParse(claim?.request['id']).data
+    const { history, record } = await bindingOf(aggregates, key)
+    const id = idSchema('key').safeParse(record?.request['id']).data
     const rotations = id === undefined ? [] : await aggregates.history(apiKeyEntity, id)
     const isDone = rotations.some(
-      ({ event }) => event.type === 'ApiKeyRotated' && event.data.claim?.key_hash === claim?.key_hash,
+      ({ event }) => event.type === 'ApiKeyRotated' && event.data.claim?.key_hash === record?.key_hash,
     )
     return { history, href: `/api-keys/${id}`, verdict: isDone ? 'succeeded' : 'in_progress' }
   },
   replay_subscription: async ({ aggregates }, key) => {
-    const { history, claim } = await bindingOf(aggregates, key)
-    const id = idSchema('sub').safeParse(claim?.request['id']).data
+    const { history, record } = await bindingOf(aggregates, key)
+    const id = idSchema('sub').safeParse(record?.request['id']).data
     const events = id === undefined ? [] : await aggregates.history(subscriptionEntity, id)
     for (const { event } of events)
-      if (id !== undefined && event.type === 'SubscriptionReplayed' && event.data.claim?.key_hash === claim?.key_hash)
+      if (id !== undefined && event.type === 'SubscriptionReplayed' && event.data.claim?.key_hash === record?.key_hash)
         return { history, href: `/operations/${replayIdOf(id, event.data.replay)}`, verdict: 'succeeded' }
     return { history, href: `/subscriptions/${id}`, verdict: 'in_progress' }
   },
@@ -132,5 +132,5 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
 /** The key binding of a command on an existing resource. */
 const bindingOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
   const history = await aggregates.history(keyBindingEntity, idOfKey('bnd', key))
-  return { history, claim: history[0]?.event.data.claim }
+  return { history, record: history[0]?.event.data.claim }
 }

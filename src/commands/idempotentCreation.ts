@@ -11,16 +11,17 @@ import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotenc
 /** The outcome of a creating command that may carry an idempotency key. */
 export type Created<R, Code extends string = string> =
   | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
-  /** A recorded refusal is answered with the correlation id of the request that was refused first. */
   | {
       readonly kind: 'refused'
       readonly rejection: Rejection<Code>
-      readonly recordedFor?: string
+      /** The correlation id of the request that was refused first, when the refusal is recorded. */
+      readonly firstCorrelationId?: string
       readonly replayed?: true
     }
   | KeyConflict
   /** A concurrent request with the same key has not stored its idempotency record yet. */
-  | { readonly kind: 'claiming' }
+  | { readonly kind: 'concurrent_request' }
+  /** The resource exists, and its outcome is not known yet. */
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
 /** The same answer for a repetition of the request that stored the idempotency record. */
@@ -44,18 +45,18 @@ export const rowUntil = <K extends Kind>(
 }
 
 /**
- * Creates a resource with a single event. With an idempotency record (`claim`), the id is derived from the key, so that a
+ * Creates a resource with a single event. With an idempotency record the id is derived from the key, so that a
  * retry finds the first result: the append at "no stream" both binds the key and creates the resource.
  */
 export const create = async <K extends Kind>(
   ledger: Ledger,
   entity: Entity<K>,
   id: Id<IdPrefix>,
-  request: Request<K> & { readonly claim: IdempotencyRecord | null },
+  request: Request<K> & { readonly idempotencyRecord: IdempotencyRecord | null },
 ): Promise<Created<K['row'], K['code'] | 'concurrent_modification'>> => {
   const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
   if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
-  const replayed = request.claim && (await replay(ledger, entity, id, request.claim))
+  const replayed = request.idempotencyRecord && (await replay(ledger, entity, id, request.idempotencyRecord))
   if (replayed) return replayed
   if ('rejected' in handled) return { kind: 'refused', rejection: handled }
   return { kind: 'refused', rejection: { rejected: 'concurrent_modification' } }
@@ -66,11 +67,11 @@ export const replay = async <K extends Kind>(
   ledger: Ledger,
   entity: Entity<K>,
   id: Id<IdPrefix>,
-  claim: IdempotencyRecord,
+  idempotencyRecord: IdempotencyRecord,
 ): Promise<Created<K['row'], K['code']> | undefined> => {
   const history = await ledger.aggregates.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, id, claim, idempotencyRecordIn(history))
+  const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn(history))
   return conflict ?? { kind: 'replayed', row: first.row, position: first.last.position }
 }

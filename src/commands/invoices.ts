@@ -15,7 +15,7 @@ export type NewInvoice = {
   /** RFC 3339 full-date. */
   readonly due_date: string
   readonly metadata: Annotations
-  readonly claim: IdempotencyRecord | null
+  readonly idempotencyRecord: IdempotencyRecord | null
 }
 
 /**
@@ -26,13 +26,13 @@ export type NewInvoice = {
  *   consequence  invoice stream. Raised from those terms, by this request, its retry, or fulfilment after a crash.
  */
 export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Context): Promise<Created<InvoiceRow>> => {
-  const { id, order_id, due_date, metadata, claim } = invoice
-  const replayed = claim && (await replay(ledger, invoiceEntity, id, claim))
+  const { id, order_id, due_date, metadata, idempotencyRecord } = invoice
+  const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
-  const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim }
+  const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim: idempotencyRecord }
   const order = await ledger.aggregates.load(orderEntity, order_id)
   const refusal = refusalBefore(order, command, context.tenant)
-  const key = claim && { idFromKey: id, resourceId: id, claim }
+  const key = idempotencyRecord && { idFromKey: id, resourceId: id, idempotencyRecord }
   const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
   if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
   if (conflict && conflict !== 'unbound') return conflict
@@ -44,11 +44,12 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
   if (!handled.ok) return { kind: 'refused', rejection: handled }
   if (hasRefused(handled.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const { state } = handled
-  if (!('invoice' in state) || state.invoice.invoice_id !== id) return voidedSince(ledger, id, claim)
+  if (!('invoice' in state) || state.invoice.invoice_id !== id) return voidedSince(ledger, id, idempotencyRecord)
   const raised = await raiseFromTerms(ledger, order_id, state.invoice, context)
   // Another attempt raised the invoice, and it may have changed since; a retry gets the answer of the first request.
   const isFirst = 'row' in raised && raised.row.revision === 0n
-  return (claim && !isFirst && (await replay(ledger, invoiceEntity, id, claim))) || raised
+  const firstAnswer = idempotencyRecord && !isFirst && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
+  return firstAnswer || raised
 }
 
 /**
@@ -58,9 +59,9 @@ export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Contex
 const voidedSince = async (
   ledger: Ledger,
   id: InvoiceId,
-  claim: IdempotencyRecord | null,
+  idempotencyRecord: IdempotencyRecord | null,
 ): Promise<Created<InvoiceRow>> => {
-  const replayed = claim && (await replay(ledger, invoiceEntity, id, claim))
+  const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
   const first = rowUntil(invoiceEntity, await ledger.aggregates.history(invoiceEntity, id), () => true)
   if (first === undefined) throw new Error(`An order had ${id}, which was never raised.`)
@@ -80,7 +81,12 @@ const recordedRefusal = async (
     if (event.type !== 'OrderInvoiceRefused' || event.data.invoice_id !== id) continue
     const isReplay = metadata.correlationId !== correlationId
     const rejection = reject(event.data.code)
-    return { kind: 'refused', rejection, recordedFor: metadata.correlationId, ...(isReplay && { replayed: true }) }
+    return {
+      kind: 'refused',
+      rejection,
+      firstCorrelationId: metadata.correlationId,
+      ...(isReplay && { replayed: true }),
+    }
   }
   throw new Error(`${order_id} has refused ${id} and has no record of it.`)
 }

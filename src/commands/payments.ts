@@ -16,7 +16,7 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 /**
  * A payment is three streams that agree, without a transaction over them:
  *
- *   claim        payment stream, expected: no stream. Stores the idempotency record, which binds the key: from here on a
+ *   initiation   payment stream, expected: no stream. Stores the idempotency record, which binds the key: from here on a
  *                retry finds the payment.
  *   reference    reference stream. One payment per business reference.
  *   reservation  invoice stream. The one place where two payments that race for the same amount are decided.
@@ -30,7 +30,7 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
   readonly metadata: Annotations
-  readonly claim: IdempotencyRecord
+  readonly idempotencyRecord: IdempotencyRecord
   /** The caller waits this long for the outcome, counted from the call of `pay`. */
   readonly waitMs: number
 }
@@ -47,17 +47,23 @@ export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): 
     // A used key is replayed in place of any refusal, so that a retry never gets another answer.
     return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
-  if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'claiming' }
+  if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
-  const { id, claim, metadata, waitMs: _, untilMs, ...terms } = payment
-  const command = { type: 'InitiatePayment' as const, ...terms, order_id: checked.orderId, metadata, claim }
-  const claimed = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
-  if (!claimed.ok || !claimed.row) {
+  const { id, idempotencyRecord, metadata, waitMs: _, untilMs, ...terms } = payment
+  const command = {
+    type: 'InitiatePayment' as const,
+    ...terms,
+    order_id: checked.orderId,
+    metadata,
+    claim: idempotencyRecord,
+  }
+  const initiated = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
+  if (!initiated.ok || !initiated.row) {
     const answer = await replayOrResume(ledger, payment, context)
     return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
   ledger.world.crashPoint('after_claim')
-  return finishPaymentWithin(ledger, { id, row: claimed.row, position: claimed.position, untilMs }, context)
+  return finishPaymentWithin(ledger, { id, row: initiated.row, position: initiated.position, untilMs }, context)
 }
 
 /** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
@@ -105,7 +111,7 @@ const replayOrResume = async (
 ): Promise<Answer | undefined> => {
   const history = await ledger.aggregates.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
-  const conflict = keyConflict(ledger, payment.id, payment.claim, idempotencyRecordIn(history))
+  const conflict = keyConflict(ledger, payment.id, payment.idempotencyRecord, idempotencyRecordIn(history))
   if (conflict) return conflict
   const begun = rowUntil(paymentEntity, history, () => true)
   if (begun === undefined) return undefined
@@ -124,7 +130,7 @@ const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefin
   if (last.event.type !== 'PaymentFailed') return { kind: 'created', row, position: last.position }
   const { code, held_by } = last.event.data
   const rejection = reject(code, held_by === null ? undefined : { payment_id: held_by })
-  return { kind: 'refused', rejection, recordedFor: history[0]?.metadata.correlationId ?? '' }
+  return { kind: 'refused', rejection, firstCorrelationId: history[0]?.metadata.correlationId ?? '' }
 }
 
 const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
@@ -177,7 +183,7 @@ const reserve = async (
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
   const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
   if (!asked.ok || asked.state.status === 'none')
-    throw new Error(`The invoice of ${payment_id} is not there, though it was before the claim.`)
+    throw new Error(`The invoice of ${payment_id} is not there, though it was before the initiation.`)
   const allocation = asked.state.payments.get(payment_id)
   return allocation?.status === 'refused' ? { code: allocation.code, held_by: null } : undefined
 }

@@ -12,18 +12,18 @@ import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
- * A refund is made in steps, as a payment is: claim (the refund's own stream, whose idempotency record binds the key), decision
+ * A refund is made in steps, as a payment is: initiation (the refund's own stream, whose idempotency record binds the key), decision
  * (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the invoice). The answer is made
  * from the payment's stream.
  */
 
-export type NewRefund = RefundTerms & { readonly id: RefundId; readonly claim: IdempotencyRecord }
+export type NewRefund = RefundTerms & { readonly id: RefundId; readonly idempotencyRecord: IdempotencyRecord }
 
 type Answer = Created<PaymentRow>
 
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
-  const { id, claim, payment_id, amount, reason } = asked
+  const { id, idempotencyRecord, payment_id, amount, reason } = asked
   const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
   const visible = row?.tenant_id === context.tenant
   if (!visible || grantedRefund(state, amount) === undefined) {
@@ -33,9 +33,9 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
     // A used key gets its first answer again, also when nothing is left to refund.
     return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
   }
-  const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim }
-  const claimed = await handle(ledger, refundEntity, id, { command, context, isNew: true })
-  if (!claimed.ok) {
+  const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim: idempotencyRecord }
+  const initiated = await handle(ledger, refundEntity, id, { command, context, isNew: true })
+  if (!initiated.ok) {
     const replayed = await replayOrResume(ledger, asked, context)
     return replayed ?? { kind: 'refused', rejection: reject('concurrent_modification') }
   }
@@ -53,7 +53,7 @@ export const finishRefund = async (
   const command = { type: 'RefundPayment' as const, refund_id, amount, reason }
   const decided = await handle(ledger, paymentEntity, payment_id, { command, context })
   if (!decided.ok || decided.state.status !== 'succeeded')
-    throw new Error(`The payment of ${refund_id} could not be asked, though it was there before the claim.`)
+    throw new Error(`The payment of ${refund_id} could not be asked, though it was there before the initiation.`)
   const granted = decided.state.refunds.get(refund_id) ?? null
   if (granted !== null)
     await applyRefund(ledger, decided.state.terms.invoice_id, { payment_id, refund_id, amount: granted }, context)
@@ -77,7 +77,7 @@ const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context
   const history = await ledger.aggregates.history(refundEntity, asked.id)
   const first = history[0]
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, asked.payment_id, asked.claim, idempotencyRecordIn(history))
+  const conflict = keyConflict(ledger, asked.payment_id, asked.idempotencyRecord, idempotencyRecordIn(history))
   if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)
@@ -92,7 +92,7 @@ const outcomeOf = async ({ aggregates }: Ledger, id: RefundId, paymentId: Paymen
     const { event, position, metadata } = recorded
     if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'created', row, position }
     if (event.type === 'RefundRefused' && event.data.refund_id === id)
-      return { kind: 'refused', rejection: reject(event.data.code), recordedFor: metadata.correlationId }
+      return { kind: 'refused', rejection: reject(event.data.code), firstCorrelationId: metadata.correlationId }
   }
   throw new Error(`The refund ${id} was driven to its end and has none.`)
 }

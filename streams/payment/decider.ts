@@ -73,8 +73,8 @@ const SHOWN = {
 const conflict = ({ status }: PaymentState): Rejection<PaymentCode> =>
   reject('payment_state_conflict', { state: SHOWN[status] })
 
-const initiate = ({ type: _, ...claimed }: InitiatePayment, payment: PaymentState): Decision =>
-  payment.status === 'none' ? [{ type: 'PaymentInitiated', data: claimed }] : reject('concurrent_modification')
+const initiate = ({ type: _, ...terms }: InitiatePayment, payment: PaymentState): Decision =>
+  payment.status === 'none' ? [{ type: 'PaymentInitiated', data: terms }] : reject('concurrent_modification')
 
 const confirm = (payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')

@@ -20,12 +20,12 @@ const EXPIRES = '2026-02-01T00:00:00.000Z'
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'any' }
 const keyed = { scope, key: 'k', secret: Buffer.alloc(32, 1) }
 
-const invoiceOf = (claimed: boolean) => ({
+const invoiceOf = (isKeyed: boolean) => ({
   id: idOfKey('inv', keyed),
   order_id: id('ord'),
   due_date: '2026-03-01',
   metadata: {},
-  claim: claimed ? newIdempotencyRecord(keyed, { order_id: id('ord') }, EXPIRES) : null,
+  idempotencyRecord: isKeyed ? newIdempotencyRecord(keyed, { order_id: id('ord') }, EXPIRES) : null,
 })
 
 const deferred = newPayment('p', { settlement: 'deferred', reference: 'R' })
@@ -35,7 +35,7 @@ const refundOf = {
   payment_id: immediate.id,
   amount: 400n,
   reason: 'broken',
-  claim: newIdempotencyRecord(keyed, { payment_id: immediate.id, amount: 400 }, EXPIRES),
+  idempotencyRecord: newIdempotencyRecord(keyed, { payment_id: immediate.id, amount: 400 }, EXPIRES),
 }
 
 type Case = {

@@ -27,7 +27,10 @@ const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'cr
 const secret = Buffer.alloc(32, 1)
 
 /** A payment of the invoice below with its own key, and a wait without a limit. */
-export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'claim'>> = {}): NewPayment => {
+export const newPayment = (
+  key: string,
+  more: Partial<Omit<NewPayment, 'id' | 'idempotencyRecord'>> = {},
+): NewPayment => {
   const terms = {
     invoice_id: id('inv'),
     amount: 1000n,
@@ -42,7 +45,7 @@ export const newPayment = (key: string, more: Partial<Omit<NewPayment, 'id' | 'c
     waitMs: 60_000,
     ...terms,
     id: idOfKey('pay', { scope, key, secret }),
-    claim: newIdempotencyRecord({ scope, key }, request, '2026-02-01T00:00:00.000Z'),
+    idempotencyRecord: newIdempotencyRecord({ scope, key }, request, '2026-02-01T00:00:00.000Z'),
   }
 }
 

@@ -56,7 +56,7 @@ const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): 
   const state = await stateOf(ledger, payment)
   if (answer.kind === 'created' || answer.kind === 'replayed')
     expect(state.status).to.equal(answer.row.state === 'pending' ? 'accepted' : answer.row.state)
-  else if (answer.kind === 'refused' && answer.recordedFor !== undefined)
+  else if (answer.kind === 'refused' && answer.firstCorrelationId !== undefined)
     expect(state).to.include({ status: 'refused', code: answer.rejection.rejected })
   else if (answer.kind === 'refused')
     // A refusal before the idempotency record is not recorded. Another driver of the payment may have succeeded since,
@@ -145,11 +145,11 @@ describe('a payment whose process crashes', () => {
             () => true,
           )
           deaths += died ? 1 : 0
-          const claimed = typesIn(log.events, `payment-${payment.id}`).length > 0
+          const initiated = typesIn(log.events, `payment-${payment.id}`).length > 0
           const ledger = createLedger(log.open(), createVirtualWorld())
           if (resume === 'settlement') await finishPayment(ledger, payment.id, context())
-          else expect((await pay(ledger, payment, context())).kind).to.equal(claimed ? 'replayed' : 'created')
-          const wanted = claimed || resume !== 'settlement' ? ['PaymentInitiated', outcome] : []
+          else expect((await pay(ledger, payment, context())).kind).to.equal(initiated ? 'replayed' : 'created')
+          const wanted = initiated || resume !== 'settlement' ? ['PaymentInitiated', outcome] : []
           expect(typesIn(log.events, `payment-${payment.id}`), `died at step ${steps}`).to.deep.equal(wanted)
           await expectOneStory(log, ledger, [payment])
         }

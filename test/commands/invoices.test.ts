@@ -23,7 +23,11 @@ const newInvoice = (key: string, order: number): NewInvoice => ({
   order_id: id('ord', order),
   due_date: '2026-03-01',
   metadata: {},
-  claim: newIdempotencyRecord({ scope, key }, { order_id: id('ord', order), metadata: {} }, '2026-02-01T00:00:00.000Z'),
+  idempotencyRecord: newIdempotencyRecord(
+    { scope, key },
+    { order_id: id('ord', order), metadata: {} },
+    '2026-02-01T00:00:00.000Z',
+  ),
 })
 
 const INVOICE = newInvoice('k', 1).id
@@ -141,7 +145,11 @@ describe('invoices that are raised under one key', function () {
     const reopen = { type: 'ReopenOrder' as const, invoice_id: id('inv', 7) }
     await handle(ledger, orderEntity, id('ord', 1), by(reopen))
     const again = await raise(ledger, bound, { ...context(), correlationId: 'second-request' })
-    const refused = { kind: 'refused', rejection: { rejected: 'order_has_invoices' }, recordedFor: 'first-request' }
+    const refused = {
+      kind: 'refused',
+      rejection: { rejected: 'order_has_invoices' },
+      firstCorrelationId: 'first-request',
+    }
     expect(first).to.deep.equal(refused)
     expect(again).to.deep.equal({ ...refused, replayed: true })
     const { status, ...found } = await outcomeOfKey(ledger, 'raise_invoice', { scope, key: 'k', secret })
@@ -152,7 +160,11 @@ describe('invoices that are raised under one key', function () {
     const log = await twoOrders()
     const ledger = createLedger(log.open(), createVirtualWorld())
     const bound = newInvoice('k', 1)
-    const key = { idFromKey: bound.id, resourceId: bound.id, claim: bound.claim ?? expect.fail('no claim') }
+    const key = {
+      idFromKey: bound.id,
+      resourceId: bound.id,
+      idempotencyRecord: bound.idempotencyRecord ?? expect.fail('no idempotency record'),
+    }
     await bindKey(ledger, key, context())
     const by = (command: OrderCommand) => ({ command, context: context() })
     await handle(ledger, orderEntity, id('ord', 1), by(invoiceOrder(7)))
@@ -170,7 +182,7 @@ describe('invoices that are raised under one key', function () {
   const voidedMeanwhile = {
     'with a key, and the order is open again': [newInvoice('k', 1), undefined],
     'with a key, and the order has another invoice': [newInvoice('k', 1), 7],
-    'without a key': [{ ...newInvoice('k', 1), claim: null }, undefined],
+    'without a key': [{ ...newInvoice('k', 1), idempotencyRecord: null }, undefined],
   } as const
   for (const [name, [invoice, next]] of Object.entries(voidedMeanwhile))
     it(`answer as the first time when the invoice was voided between look and decision: ${name}`, async () => {

@@ -90,7 +90,7 @@ describe('paying', () => {
         const before = log.events.length
         const answer = await payNow(payment)
         expect(answer.kind === 'refused' && answer.rejection.rejected).to.equal(code)
-        expect(answer).to.not.have.property('recordedFor')
+        expect(answer).to.not.have.property('firstCorrelationId')
         expect(log.events).to.have.length(before)
       })
 

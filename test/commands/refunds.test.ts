@@ -14,8 +14,8 @@ describe('a refund that loses a race', () => {
     const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'refund_payment' }
     const scoped = { scope, key, secret: Buffer.alloc(32, 1) }
     const request = { payment_id: payment.id, amount: Number(amount) }
-    const claim = newIdempotencyRecord(scoped, request, '2026-02-01T00:00:00.000Z')
-    return { id: idOfKey('rfd', scoped), payment_id: payment.id, amount, reason: 'broken', claim }
+    const idempotencyRecord = newIdempotencyRecord(scoped, request, '2026-02-01T00:00:00.000Z')
+    return { id: idOfKey('rfd', scoped), payment_id: payment.id, amount, reason: 'broken', idempotencyRecord }
   }
 
   it('is refused, and a repetition of its key is marked as a replay of that refusal', async () => {
@@ -31,7 +31,7 @@ describe('a refund that loses a race', () => {
     if (loser === undefined) throw new Error('No refund was asked for.')
     const first = outcomes.find(({ kind }) => kind === 'refused')
     expect(first)
-      .to.include({ recordedFor: `first with ${loser.id}` })
+      .to.include({ firstCorrelationId: `first with ${loser.id}` })
       .and.not.have.property('replayed')
     const again = await refund(ledger, loser, context({ correlationId: 'another' }))
     expect(again).to.deep.equal({ ...first, replayed: true })

@@ -27,9 +27,9 @@ describe('a log without its secret of ids', function () {
 
   it('is not served: the service names the missing stream, and appends nothing', async () => {
     const store = openEventStore({ connectionString: node.address })
-    const [claimed] = recordedAs<PaymentEvent>(id('pay'), [paymentInitiated('immediate')])
-    if (claimed === undefined) throw new Error('There is one.')
-    await store.append(`payment-${id('pay')}`, [newEventOf(paymentEntity.aggregate.codec, claimed)], 'no_stream')
+    const [initiated] = recordedAs<PaymentEvent>(id('pay'), [paymentInitiated('immediate')])
+    if (initiated === undefined) throw new Error('There is one.')
+    await store.append(`payment-${id('pay')}`, [newEventOf(paymentEntity.aggregate.codec, initiated)], 'no_stream')
     const head = await store.head()
     const settings = {
       PORT: '0',

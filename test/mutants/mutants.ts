@@ -118,8 +118,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the fingerprint of a key is ignored',
     file: 'src/commands/idempotency.ts',
-    find: `recorded.fingerprint !== claim.fingerprint`,
-    replace: `recorded.fingerprint === ''`,
+    find: `first.fingerprint !== record.fingerprint`,
+    replace: `first.fingerprint === ''`,
   },
   {
     name: 'If-Match takes any tag',

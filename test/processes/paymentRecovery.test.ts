@@ -19,9 +19,15 @@ describe('payment recovery', function () {
   const typesOf = ({ id: paymentId }: NewPayment) => typesIn(harness.log.events, `payment-${paymentId}`)
   const checkpoint = () => harness.checkpoint('settlement')
   /** The state after a request that ended right after its idempotency record. */
-  const claimOnly = async (payment: NewPayment): Promise<void> => {
-    const { id: paymentId, claim, metadata, waitMs: _, ...terms } = payment
-    const command = { type: 'InitiatePayment' as const, ...terms, order_id: id('ord'), metadata, claim }
+  const initiateOnly = async (payment: NewPayment): Promise<void> => {
+    const { id: paymentId, idempotencyRecord, metadata, waitMs: _, ...terms } = payment
+    const command = {
+      type: 'InitiatePayment' as const,
+      ...terms,
+      order_id: id('ord'),
+      metadata,
+      claim: idempotencyRecord,
+    }
     await handle(harness.ledger, paymentEntity, paymentId, { command, context: context(), isNew: true })
   }
   const start = async (epoch?: bigint): Promise<void> => {
@@ -37,7 +43,7 @@ describe('payment recovery', function () {
 
   it('finishes a payment whose request ended early, and leaves a recent one to its request', async () => {
     const payment = newPayment('k', { reference: 'R' })
-    await claimOnly(payment)
+    await initiateOnly(payment)
     await process.processNew()
     await harness.world.pass(GRACE_MS - 1)
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated'])
@@ -47,16 +53,16 @@ describe('payment recovery', function () {
 
   it('records the caller in whose name it acts, and its own authority', async () => {
     const payment = newPayment('k')
-    await claimOnly(payment)
+    await initiateOnly(payment)
     await process.processNew()
     await harness.world.pass(GRACE_MS)
-    const [claimed, outcome] = harness.log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
+    const [initiated, outcome] = harness.log.events.filter(({ stream }) => stream === `payment-${payment.id}`)
     expect(outcome?.metadata).to.deep.include({
       subject: 'clerk',
       tenant: 'acme',
       authority: 'settlement',
-      $correlationId: claimed?.metadata['$correlationId'],
-      $causationId: claimed?.id,
+      $correlationId: initiated?.metadata['$correlationId'],
+      $causationId: initiated?.id,
     })
   })
 
@@ -71,7 +77,7 @@ describe('payment recovery', function () {
 
   it('finishes a refused payment with its refusal', async () => {
     const payment = newPayment('k', { amount: 2000n })
-    await claimOnly(payment)
+    await initiateOnly(payment)
     await pay(harness.ledger, newPayment('other', { amount: 1000n }), context())
     await process.processNew()
     await harness.world.pass(GRACE_MS)
@@ -104,18 +110,18 @@ describe('payment recovery', function () {
   describe('keeps its checkpoint', () => {
     it('at the last event before the oldest open payment, while other events come', async () => {
       const before = harness.log.events.findLast(({ stream }) => /^(invoice|payment|refund)-/.test(stream))?.position
-      await claimOnly(newPayment('a'))
+      await initiateOnly(newPayment('a'))
       await pay(harness.ledger, newPayment('b'), context())
       await process.processNew()
       expect(await checkpoint()).to.equal(before)
-      await claimOnly(newPayment('c', { amount: 10n }))
+      await initiateOnly(newPayment('c', { amount: 10n }))
       await process.processNew()
       expect(await checkpoint()).to.equal(before)
     })
 
     it('so that the next process finds what this one had not finished', async () => {
       const payment = newPayment('k')
-      await claimOnly(payment)
+      await initiateOnly(payment)
       await process.processNew()
       await process.stop()
       await start(2n)
@@ -128,7 +134,7 @@ describe('payment recovery', function () {
   })
 
   it('in an old epoch does not move the checkpoint', async () => {
-    await claimOnly(newPayment('k'))
+    await initiateOnly(newPayment('k'))
     const old = process
     await start(2n)
     const failure = await old.processNew().catch((error: unknown) => error)
@@ -139,7 +145,7 @@ describe('payment recovery', function () {
 
   it('finishes each of many payments, once also when two processes run', async () => {
     const payments = Array.from({ length: 40 }, (_, n) => newPayment(`k${n}`, { amount: 50n, reference: `R${n}` }))
-    for (const payment of payments) await claimOnly(payment)
+    for (const payment of payments) await initiateOnly(payment)
     await process.processNew()
     const first = process
     await start(2n)

@@ -53,12 +53,12 @@ describe('an API key', () => {
     it('once per Idempotency-Key, whatever has happened since', () => {
       const command = { ...rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0), claim }
       const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')
-      const claimed: typeof first = { ...first, data: { ...first.data, claim } }
-      given(apiKeyIssued).when(command).expectOnce(claimed)
+      const keyed: typeof first = { ...first, data: { ...first.data, claim } }
+      given(apiKeyIssued).when(command).expectOnce(keyed)
       const again = { ...rotateApiKey(7, '2026-01-12T00:00:00.000Z'), claim }
       const second = apiKeyRotated(3, '2026-02-10T00:00:00.000Z', '2026-01-18T00:00:00.000Z')
       for (const since of [[], [second], [second, apiKeyRevoked]])
-        given(apiKeyIssued, claimed, ...since)
+        given(apiKeyIssued, keyed, ...since)
           .when(again)
           .expectNothing()
     })

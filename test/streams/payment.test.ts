@@ -94,9 +94,9 @@ describe('a payment', () => {
   describe('fails', () => {
     it('when the settler says so', () =>
       given(deferred, accepted).when(fail('card_declined')).expectOnce(paymentFailed('deferred', 'card_declined')))
-    for (const [name, claimed] of Object.entries({ immediate, deferred }))
+    for (const [name, initiated] of Object.entries({ immediate, deferred }))
       it(`not between its idempotency record and its outcome: ${name}`, () =>
-        given(claimed).when(fail('card_declined')).expectRejected('payment_state_conflict', { state: 'pending' }))
+        given(initiated).when(fail('card_declined')).expectRejected('payment_state_conflict', { state: 'pending' }))
     it('for one reason', () =>
       given(deferred, accepted, paymentFailed('deferred', 'insufficient_funds'))
         .when(fail('card_declined'))

@@ -71,7 +71,7 @@ export const bindKeyOf = async (
   if (idempotency === undefined || record === null) return
   const conflict = await bindKey(
     ledger,
-    { idFromKey: idOfKey('bnd', idempotency), resourceId: about, claim: record },
+    { idFromKey: idOfKey('bnd', idempotency), resourceId: about, idempotencyRecord: record },
     context,
   )
   if (conflict) throw problemOfKeyConflict(conflict, path)

@@ -125,7 +125,7 @@ export const replyToCreation = <R extends ResourceRow>(
     case 'key_reused':
     case 'key_expired':
       throw problemOfKeyConflict(created, path)
-    case 'claiming':
+    case 'concurrent_request':
     case 'in_progress':
       throw new Problem('idempotency_in_progress')
   }

@@ -71,10 +71,23 @@ const createExport = route({
     const filters = definedOnly(call.body.filters ?? {})
     if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
       throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
-    const claim = idempotencyRecordIfKeyed(call, { resource, format, filters, metadata } satisfies JsonObject)
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, {
+      resource,
+      format,
+      filters,
+      metadata,
+    } satisfies JsonObject)
     const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
-    const command = { type: 'RequestExport' as const, resource, format, filters, metadata, expires_at, claim }
-    const created = await create(ledger, operationEntity, id, { command, context, claim })
+    const command = {
+      type: 'RequestExport' as const,
+      resource,
+      format,
+      filters,
+      metadata,
+      expires_at,
+      claim: idempotencyRecord,
+    }
+    const created = await create(ledger, operationEntity, id, { command, context, idempotencyRecord })
     return { ...replyToCreation(call, created, '/operations', renderOperation), status: 202 }
   },
 })

@@ -91,11 +91,11 @@ const raiseInvoice = route({
   handle: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
-    const claim = idempotencyRecordIfKeyed(call, body as JsonObject)
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, body as JsonObject)
     const due_date = body.due_date ?? new Date(ledger.world.now() + TERM_DAYS * DAY_MS).toISOString().slice(0, 10)
     const raised = await raise(
       ledger,
-      { id, claim, due_date, order_id: body.order_id, metadata: body.metadata },
+      { id, idempotencyRecord, due_date, order_id: body.order_id, metadata: body.metadata },
       context,
     )
     return replyToCreation(call, raised, PATH, render)

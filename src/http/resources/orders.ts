@@ -112,9 +112,9 @@ const createOrder = route({
   handle: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
-    const claim = idempotencyRecordIfKeyed(call, body)
-    const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim }
-    const created = await create(ledger, orderEntity, id, { command, context, claim })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, body)
+    const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim: idempotencyRecord }
+    const created = await create(ledger, orderEntity, id, { command, context, idempotencyRecord })
     return replyToCreation(call, created, PATH, render)
   },
 })

@@ -76,8 +76,8 @@ const refundPayment = route({
   handle: async call => {
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount ?? null
-    const claim = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
-    const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, claim }
+    const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
+    const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, idempotencyRecord }
     const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
     const { status: _, headers, ...rest } = replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}

@@ -112,11 +112,11 @@ const createPayment = route({
   ],
   handle: async call => {
     const { body, ledger, context, idempotency } = call
-    const claim = idempotencyRecordOf(idempotency, call, body)
+    const idempotencyRecord = idempotencyRecordOf(idempotency, call, body)
     const id = idOfKey('pay', idempotency)
     const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
     const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
-    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, claim, waitMs }, context)
+    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, idempotencyRecord, waitMs }, context)
     ledger.world.crashPoint('mid_response')
     if (paid.kind !== 'in_progress') return replyToCreation(call, paid, PATH, renderPayment)
     const headers = {

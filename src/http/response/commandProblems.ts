@@ -4,14 +4,14 @@ import { isErrorCode, Problem } from './problemCatalogue.ts'
 
 /** The problems of refused commands, with their details: rejections, and conflicts of idempotency keys. */
 
-type Recorded = { readonly recordedFor?: string; readonly replayed?: true }
+type Recorded = { readonly firstCorrelationId?: string; readonly replayed?: true }
 
-export const problemOfRejection = (rejection: Rejection, { recordedFor, replayed }: Recorded = {}): Problem => {
+export const problemOfRejection = (rejection: Rejection, { firstCorrelationId, replayed }: Recorded = {}): Problem => {
   if (!isErrorCode(rejection.rejected)) throw new Error(`No problem is called ${rejection.rejected}.`)
   const params = Object.entries(rejection.params ?? {}).map(([name, value]) => `${name}: ${value}`)
   return new Problem(rejection.rejected, {
     ...(params.length > 0 ? { detail: `See ${params.join(', ')}.` } : {}),
-    ...(recordedFor === undefined ? {} : { correlationId: recordedFor }),
+    ...(firstCorrelationId === undefined ? {} : { correlationId: firstCorrelationId }),
     ...(replayed ? { headers: { 'Idempotent-Replayed': 'true' } } : {}),
   })
 }

@@ -80,11 +80,18 @@ const issueApiKey = route({
     const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
     const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
     await takeSlot(call, id, false)
-    const claim = idempotencyRecordIfKeyed(call, { ...terms, scopes, expires_in_days: lifetime_days })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, { ...terms, scopes, expires_in_days: lifetime_days })
     const nonce = newNonce(call)
     const newSecret = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
-    const command = { type: 'IssueApiKey' as const, ...terms, scopes, lifetime_days, ...newSecret, claim }
-    const created = await create(ledger, apiKeyEntity, id, { command, context, claim })
+    const command = {
+      type: 'IssueApiKey' as const,
+      ...terms,
+      scopes,
+      lifetime_days,
+      ...newSecret,
+      claim: idempotencyRecord,
+    }
+    const created = await create(ledger, apiKeyEntity, id, { command, context, idempotencyRecord })
     // The state at creation, so that a replay has the same response after later changes.
     const reply = replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
     const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
@@ -151,14 +158,14 @@ const rotateApiKey = route({
     const { state, row } = await ledger.aggregates.load(apiKeyEntity, params.id)
     permitGrant(principal, visible(call, row).scopes)
     if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
-    const claim = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
-    await bindKeyOf(call, claim, { about: params.id, path: PATH })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
+    await bindKeyOf(call, idempotencyRecord, { about: params.id, path: PATH })
     const nonce = newNonce(call)
     const newSecret = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
-    const command = { type: 'RotateApiKey' as const, ...newSecret, ...body, claim }
+    const command = { type: 'RotateApiKey' as const, ...newSecret, ...body, claim: idempotencyRecord }
     const handled = await handle(ledger, apiKeyEntity, params.id, { command, context })
     const isReplay = handled.ok && handled.state.status !== 'none' && !isCurrent(handled.state, nonce)
-    if (isReplay && claim) return replyOfFirstRotation(call, params.id, claim)
+    if (isReplay && idempotencyRecord) return replyOfFirstRotation(call, params.id, idempotencyRecord)
     const secret = secrets.keyOf(params.id, nonce)
     return replyToCommand(call, handled, row => ({ ...apiKeyView(secrets, row, context.at), secret }))
   },
@@ -170,14 +177,18 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  * The response of the first request with this key. If a repeated request rotated again, a secret that no caller received would
  * become the newer one, and the secret in use would end.
  */
-const replyOfFirstRotation = async (call: AnyCall, id: ApiKeyId, claim: IdempotencyRecord): Promise<Reply> => {
+const replyOfFirstRotation = async (
+  call: AnyCall,
+  id: ApiKeyId,
+  idempotencyRecord: IdempotencyRecord,
+): Promise<Reply> => {
   const { ledger } = call
   const history = await ledger.aggregates.history(apiKeyEntity, id)
-  const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === claim.key_hash)
+  const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === idempotencyRecord.key_hash)
   if (first?.last.event.type !== 'ApiKeyRotated') throw new Error(`${id} was never rotated by this request.`)
   const { row, last } = first
   const { nonce, claim: recorded } = first.last.event.data
-  const conflict = keyConflict(ledger, id, claim, recorded ?? undefined)
+  const conflict = keyConflict(ledger, id, idempotencyRecord, recorded ?? undefined)
   const secrets = secretsOf(call)
   const outcome = conflict ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)

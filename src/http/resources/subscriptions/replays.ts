@@ -20,12 +20,15 @@ import { newReplay } from './subscriptionSchemas.ts'
 type ById = Call<{ id: SubscriptionId }, unknown, unknown>
 
 /** The replay that this call created, or that the first request with its key created. */
-const replayedBy = async ({ ledger, params, context }: ById, claim: IdempotencyRecord | null): Promise<Replayed> => {
+const replayedBy = async (
+  { ledger, params, context }: ById,
+  idempotencyRecord: IdempotencyRecord | null,
+): Promise<Replayed> => {
   const history = await ledger.aggregates.history(subscriptionEntity, params.id)
   const found = history.find((recorded): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
-    if (claim === null) return recorded.metadata.causationId === context.commandId
-    return recorded.event.data.claim?.key_hash === claim.key_hash
+    if (idempotencyRecord === null) return recorded.metadata.causationId === context.commandId
+    return recorded.event.data.claim?.key_hash === idempotencyRecord.key_hash
   })
   if (found === undefined) throw new Error('A replay was accepted and is not in the stream.')
   return found
@@ -53,18 +56,21 @@ const replaySubscription = route({
   errors: [],
   handle: async (call): Promise<Reply> => {
     const { params, body, context, ledger, database, apiVersion } = call
-    const claim = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
     const deliveryStart = await deliveryStartOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
-    const command = { type: 'ReplaySubscription' as const, ...deliveryStart, to_position, claim }
+    const command = { type: 'ReplaySubscription' as const, ...deliveryStart, to_position, claim: idempotencyRecord }
     const { position } = await executeCommand(call, command, async (_, row) => {
       await permitDelivery(call, row)
-      await bindKeyOf(call, claim, { about: params.id, path: '/subscriptions' })
+      await bindKeyOf(call, idempotencyRecord, { about: params.id, path: '/subscriptions' })
     })
-    const started = await afterAppend(() => replayedBy(call, claim))
+    const started = await afterAppend(() => replayedBy(call, idempotencyRecord))
     const { replay, claim: recorded } = started.event.data
     const isRepeated = started.metadata.causationId !== context.commandId
-    const conflict = claim && isRepeated ? keyConflict(ledger, params.id, claim, recorded ?? undefined) : undefined
+    const conflict =
+      idempotencyRecord && isRepeated
+        ? keyConflict(ledger, params.id, idempotencyRecord, recorded ?? undefined)
+        : undefined
     if (conflict) throw problemOfKeyConflict(conflict, '/subscriptions')
     return {
       status: 202,

@@ -90,10 +90,18 @@ const createSubscription = route({
     await permitTypes(call, scopes)
     const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
     await takeSlot(call, id)
-    const claim = idempotencyRecordIfKeyed(call, { types, start, principal, metadata })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, { types, start, principal, metadata })
     const deliveryStart = await deliveryStartOf(call, start)
-    const command = { type: 'CreateSubscription' as const, types, ...deliveryStart, principal, scopes, metadata, claim }
-    const created = await create(ledger, subscriptionEntity, id, { command, context, claim })
+    const command = {
+      type: 'CreateSubscription' as const,
+      types,
+      ...deliveryStart,
+      principal,
+      scopes,
+      metadata,
+      claim: idempotencyRecord,
+    }
+    const created = await create(ledger, subscriptionEntity, id, { command, context, idempotencyRecord })
     if (created.kind === 'created') await keepSubscriptionSlot(call.database, call.principal.tenant, id)
     if (created.kind === 'created') await waitForTopic(call, id)
     return replyToCreation(call, created, PATH, row => subscriptionView(row))
