@@ -2,57 +2,57 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { importsOf } from '../architecture/source.ts'
 
-/** Which tests load a file, by the imports in the sources: a test that does not load it cannot notice a bug in it. */
+/** The tests that load a file, found by the imports in the sources: no other test can notice a bug in the file. */
 
-/** How many imports lie between a file and each file that it loads. */
+/** The number of imports between a file and each file that it loads. */
 export type Distances = ReadonlyMap<string, number>
 
-/** A program that a test starts as a process of its own is named by its path, and imported nowhere. */
-const PROGRAM = /'(?<path>\.{1,2}\/[\w./]+\.ts)'/g
+/** Any quoted relative path counts: a program that a test starts as a process is named by its path and not imported. */
+const QUOTED_PATH = /'(?<path>\.{1,2}\/[\w./]+\.ts)'/g
 
-const neighboursOf = (folder: string, path: string): readonly string[] => {
+const loadedFilesOf = (folder: string, path: string): readonly string[] => {
   const text = readFileSync(join(folder, path), 'utf8')
   const imports = importsOf({ path, text })
   const isErased = (named: string): boolean =>
     imports.some(({ specifier }) => specifier === named) &&
     imports.every(({ specifier, typeOnly }) => specifier !== named || typeOnly)
-  return [...text.matchAll(PROGRAM)]
+  return [...text.matchAll(QUOTED_PATH)]
     .map(({ groups }) => groups?.['path'] ?? '')
     .filter(specifier => !isErased(specifier))
     .map(specifier => posix.join(posix.dirname(path), specifier))
 }
 
-/** Reads each source of the folder once, however many tests load it. */
+/** The distances from any file of the folder. Each source is read once, however many tests load it. */
 export const createDistances = (folder: string): ((from: string) => Distances) => {
   const isSource = new Set(globSync('{src,streams,projections,scripts,test}/**/*.ts', { cwd: folder }))
-  const neighbours = new Map<string, readonly string[]>()
-  const next = (path: string): readonly string[] => {
-    const known = neighbours.get(path) ?? neighboursOf(folder, path).filter(found => isSource.has(found))
-    neighbours.set(path, known)
+  const loadedFiles = new Map<string, readonly string[]>()
+  const loadedBy = (path: string): readonly string[] => {
+    const known = loadedFiles.get(path) ?? loadedFilesOf(folder, path).filter(found => isSource.has(found))
+    loadedFiles.set(path, known)
     return known
   }
   return from => {
     const distances = new Map([[from, 0]])
     for (const [path, distance] of distances)
-      for (const found of next(path)) if (!distances.has(found)) distances.set(found, distance + 1)
+      for (const found of loadedBy(path)) if (!distances.has(found)) distances.set(found, distance + 1)
     return distances
   }
 }
 
-/** A test that loads this starts processes, such as a Postgres of its own, and takes seconds to begin. */
+/** Tests that load this file start processes, such as a Postgres server, which takes seconds. */
 const STARTS_PROCESSES = 'src/embedded/childSupervisor.ts'
 
 export type TestFile = { readonly path: string; readonly loads: Distances }
 
 export const startsProcesses = ({ loads }: TestFile): boolean => loads.has(STARTS_PROCESSES)
 
-/** `test/feeds/poison.test.ts` and `src/feeds/checkpoints.ts` are both in `feeds`: tests mirror the tree. */
+/** Tests mirror the tree: `test/feeds/parking.test.ts` and `src/feeds/checkpoints.ts` are both of the layer `feeds`. */
 const layerOf = (path: string): string | undefined => path.replace(/^(?:test|src)\//, '').split('/')[0]
 
 export const isOfLayer = (test: TestFile, file: string): boolean => layerOf(test.path) === layerOf(file)
 
-/** Those of the tests that load the file, the nearest first. */
-export const affectedBy = (file: string, tests: readonly TestFile[]): readonly string[] =>
+/** The tests that load the file, with the shortest import path first. */
+export const testsAffectedBy = (file: string, tests: readonly TestFile[]): readonly string[] =>
   tests
     .filter(({ loads }) => loads.has(file))
     .toSorted((a, b) => (a.loads.get(file) ?? 0) - (b.loads.get(file) ?? 0))

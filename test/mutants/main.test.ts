@@ -16,27 +16,27 @@ const START_MAX_MS = 50_000
 describe('npm run mutants', () => {
   const [, units, contracts] = createStages({ folder: ROOT, scratch: tmpdir() }, 1)
 
-  it('knows which tests load a file, the nearest first, and not those that name it for its types', () => {
+  it('finds the tests that load a file and ignores imports of types', () => {
     const from = createDistances(ROOT)
     expect(from('test/streams/invoice.test.ts').get('streams/invoice/decider.ts')).to.be.within(1, 2)
     expect(from('test/streams/money.test.ts').has('streams/invoice/decider.ts')).to.equal(false)
     expect(from('test/streams/money.test.ts').get('test/streams/money.test.ts')).to.equal(0)
   })
 
-  it('follows a program that a test starts by its path', () => {
+  it('finds the tests that start a program by its path', () => {
     expect(
       createDistances(ROOT)('test/adapters/eventstoredb.test.ts').has('src/embedded/eventstore/appendDecision.ts'),
     ).to.equal(true)
   })
 
-  it('counts tests on a Postgres among the unit tests of their layer', () => {
+  it('runs tests on Postgres as unit tests for bugs in their layer', () => {
     const files = mutants
       .filter(({ file }) => file === 'src/feeds/deliveryWithParking.ts')
       .map(bug => units?.commandsFor(bug).flat())
     for (const command of files) expect(command).to.include('test/feeds/parking.test.ts')
   })
 
-  it('names suites over HTTP that are there', () => {
+  it('names existing HTTP suites only', () => {
     expect(HTTP_SUITES.filter(path => !existsSync(join(ROOT, path)))).to.deep.equal([])
   })
 
@@ -45,7 +45,7 @@ describe('npm run mutants', () => {
       expect([...(units?.commandsFor(bug) ?? []), ...(contracts?.commandsFor(bug) ?? [])]).not.to.deep.equal([])
     })
 
-  it('reads the failed test from a report, with its file, its title and its message', () => {
+  it('reads the file, title and message of the failed test from a report', () => {
     const passed = '<testcase classname="a" name="b" file="/x/b.test.ts" time="0.1"/>'
     const failed = `<testcase classname="a list" name="says &quot;no&quot;" file="/x/c.test.ts" time="0"><failure>1 &#x3C; 2
 AssertionError: at</failure></testcase>`
@@ -57,10 +57,16 @@ AssertionError: at</failure></testcase>`
     expect(failedTestIn(passed)).to.equal(undefined)
   })
 
-  it('leaves no process and no file behind when it is interrupted', async function () {
+  it('leaves no process and no file behind when interrupted', async function () {
     this.timeout(2 * START_MAX_MS)
     const folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))
-    const args = [join(ROOT, 'test/mutants/main.ts'), '--only', '^a checkpoint goes back$', '--stages', 'unit tests']
+    const args = [
+      join(ROOT, 'test/mutants/main.ts'),
+      '--only',
+      '^a checkpoint can move backwards$',
+      '--stages',
+      'unit tests',
+    ]
     const child = spawn(process.execPath, args, { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' })
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
     await until(async () => (await pidsOf(folder)).length > 0, START_MAX_MS)

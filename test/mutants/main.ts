@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { copyTree } from './treeCopy.ts'
 import { type Mutant, mutants } from './mutants.ts'
-import { limitOf, type Place, runStage, type Result, type Session } from './runStage.ts'
+import { timeLimitOf, type PreparedStage, runStage, type Result, type Session } from './runStage.ts'
 import { createStages, STAGES } from './stages.ts'
-import { headOf, isCaught, isRunLost, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
+import { headerOf, isCaught, hasOutdatedRun, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'
 
-/** `npm run mutants`: plants each bug in a copy of the tree, and shows which tests notice and how soon. */
+/** The command `npm run mutants`: plants known bugs in a copy of the code, one at a time, and shows which tests find each. */
 
-type Asked = {
+type CommandOptions = {
   readonly seeds: number
   readonly only?: RegExp
   readonly without?: RegExp
@@ -17,86 +17,86 @@ type Asked = {
   readonly json?: true
 }
 
-const MISSED = 1
-const FAILED = 2
-const INTERRUPTED = 130
+const EXIT_MISSED = 1
+const EXIT_FAILED = 2
+const EXIT_INTERRUPTED = 130
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const bugsOf = ({ only, without }: Asked): readonly Mutant[] =>
+const bugsOf = ({ only, without }: CommandOptions): readonly Mutant[] =>
   mutants.filter(bug => (only?.test(titleOf(bug)) ?? true) && !(without?.test(titleOf(bug)) ?? false))
 
-const showAll = async (asked: Asked, session: Session): Promise<readonly Row[]> => {
-  const say = asked.json ? () => undefined : print
-  const stages = createStages(session.copy, asked.seeds).filter(({ name }) => asked.stages?.includes(name) ?? true)
+const runAll = async (options: CommandOptions, session: Session): Promise<readonly Row[]> => {
+  const printLine = options.json ? () => undefined : print
+  const stages = createStages(session.copy, options.seeds).filter(({ name }) => options.stages?.includes(name) ?? true)
   const names = stages.map(({ name }) => name)
-  const places: Place[] = []
+  const prepared: PreparedStage[] = []
   for (const stage of stages)
-    places.push({ stage, limitMs: await limitOf(stage, session), clean: new Map<string, boolean>() })
+    prepared.push({ stage, limitMs: await timeLimitOf(stage, session), cleanResults: new Map<string, boolean>() })
 
-  const play = async (bug: Mutant): Promise<Row> => {
+  const runBug = async (bug: Mutant): Promise<Row> => {
     const results: Result[] = []
-    for (const place of places)
+    for (const one of prepared)
       results.push(
-        asked.first && isCaught({ results })
-          ? { stage: place.stage.name, verdict: 'skipped', seconds: 0 }
-          : await runStage(bug, place, session),
+        options.first && isCaught({ results })
+          ? { stage: one.stage.name, verdict: 'skipped', seconds: 0 }
+          : await runStage(bug, one, session),
       )
     return { bug, results }
   }
 
-  say(headOf(names))
+  printLine(headerOf(names))
   const rows: Row[] = []
-  for (const bug of bugsOf(asked)) {
-    const row = await play(bug)
+  for (const bug of bugsOf(options)) {
+    const row = await runBug(bug)
     rows.push(row)
-    say(rowOf(row))
-    if (asked.why) for (const line of reasonsOf(row)) say(line)
+    printLine(rowOf(row))
+    if (options.why) for (const line of reasonsOf(row)) printLine(line)
   }
-  for (const line of totalsOf(names, rows)) say(line)
+  for (const line of totalsOf(names, rows)) printLine(line)
   return rows
 }
 
-/** Interrupted at any time, it ends what it started, removes its copy and tells by its exit code that it is not whole. */
-const main = async (asked: Asked): Promise<void> => {
+/** An interrupted run ends the processes that it started, removes its copy and exits with a code of its own. */
+const main = async (options: CommandOptions): Promise<void> => {
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort())
   const copy = await copyTree()
   try {
-    const rows = await showAll(asked, { copy, signal: stopping.signal })
-    if (asked.json) print(jsonOf(rows))
-    process.exitCode = rows.every(row => isCaught(row) && !isRunLost(row)) ? 0 : MISSED
+    const rows = await runAll(options, { copy, signal: stopping.signal })
+    if (options.json) print(jsonOf(rows))
+    process.exitCode = rows.every(row => isCaught(row) && !hasOutdatedRun(row)) ? 0 : EXIT_MISSED
   } catch (error) {
-    process.exitCode = stopping.signal.aborted ? INTERRUPTED : FAILED
+    process.exitCode = stopping.signal.aborted ? EXIT_INTERRUPTED : EXIT_FAILED
     if (!stopping.signal.aborted) process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
   } finally {
     await copy.remove()
   }
 }
 
-const number = (text: string): number => {
+const positiveNumber = (text: string): number => {
   const value = Number(text)
-  if (!(value > 0)) throw new InvalidArgumentError('A number above zero is needed.')
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above zero.')
   return value
 }
 
 const stageNames = (text: string): readonly string[] => {
   const names = text.split(',')
   const unknown = names.filter(name => !STAGES.includes(name))
-  if (unknown.length > 0) throw new InvalidArgumentError(`There is no stage ${unknown.join(', ')}.`)
+  if (unknown.length > 0) throw new InvalidArgumentError(`No stage is called ${unknown.join(', ')}.`)
   return names
 }
 
 const pattern = (text: string): RegExp => new RegExp(text)
 
-await new Command('mutants')
-  .description('Plants bugs one at a time in a copy of the tree and shows which tests notice.')
-  .option('--seeds <count>', 'how many seeds the simulation runs for each', number, 200)
-  .option('--only <pattern>', 'only bugs whose issue and name match', pattern)
-  .option('--without <pattern>', 'only bugs whose issue and name do not match', pattern)
-  .option('--stages <names>', `of ${STAGES.join(',')}: those to run`, stageNames)
-  .option('--first', 'go on to the next bug as soon as a stage has caught one')
-  .option('--why', 'show which test or seed failed, and how')
-  .option('--json', 'the result as JSON')
+await new Command('npm run mutants --')
+  .description('Plants known bugs in a copy of the code, one at a time, and shows which tests find each bug.')
+  .option('--seeds <count>', 'number of simulation seeds to run for each bug', positiveNumber, 200)
+  .option('--only <pattern>', 'run only bugs whose title (issue and name) matches this regular expression', pattern)
+  .option('--without <pattern>', 'leave out bugs whose title (issue and name) matches this regular expression', pattern)
+  .option('--stages <names>', `run only these kinds of tests, separated by commas, of: ${STAGES.join(',')}`, stageNames)
+  .option('--first', 'continue with the next bug as soon as one stage has caught a bug')
+  .option('--why', 'show for each stage the test or seed that failed, and its message')
+  .option('--json', 'print the result as JSON')
   .action(main)
   .parseAsync()

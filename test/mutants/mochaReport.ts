@@ -1,4 +1,4 @@
-/** Reads the first failure from a report of Mocha's `xunit` reporter. Its `json` reporter loses a failure with a bigint. */
+/** A parser for the first failure in a report of mocha's `xunit` reporter. The `json` reporter loses failures with bigints. */
 
 export type FailedTest = { readonly file: string; readonly title: string; readonly message: string }
 

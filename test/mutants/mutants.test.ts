@@ -3,23 +3,23 @@ import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { found } from '../simulation/found.ts'
-import { planted, ROOT } from './treeCopy.ts'
+import { withBug, ROOT } from './treeCopy.ts'
 import { mutants } from './mutants.ts'
 
-describe('the bugs to plant', () => {
-  it('are at least 40, each with a name of its own', () => {
+describe('the list of bugs to plant', () => {
+  it('has at least 40 bugs with unique names', () => {
     expect(mutants.length).to.be.at.least(40)
     expect(new Set(mutants.map(({ name }) => name)).size).to.equal(mutants.length)
   })
 
-  it('have one for each defect that the simulation has found', () => {
+  it('has a bug for each defect that the simulation has found', () => {
     expect(mutants.map(({ name }) => name)).to.include.members(found.map(({ bug }) => bug))
   })
 
   for (const mutant of mutants)
-    it(`has a place for: ${mutant.name}`, async () => {
+    it(`has a bug whose text is found once in its file: ${mutant.name}`, async () => {
       const right = await readFile(join(ROOT, mutant.file), 'utf8')
-      const wrong = planted(right, mutant)
+      const wrong = withBug(right, mutant)
       expect(wrong).not.to.equal(right)
       expect(() => stripTypeScriptTypes(wrong)).not.to.throw()
     })

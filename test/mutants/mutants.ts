@@ -1,6 +1,6 @@
 /**
- * Bugs to plant, one at a time: a text of a file and what stands in its place. Each is one that somebody could write, or
- * that the code once had (`issue` names its point of the review that found it).
+ * Mutants: bugs to plant one at a time, to see which tests find them. `replace` takes the place of the text `find` in the file.
+ * Each bug is plausible, or was once in the code; then `issue` is its number in the review that found it.
  */
 export type Mutant = {
   readonly name: string
@@ -12,7 +12,7 @@ export type Mutant = {
 
 export const mutants: readonly Mutant[] = [
   {
-    name: 'a settler fails a payment that is claimed and not yet accepted',
+    name: 'a payment that is initiated and not yet accepted can be failed',
     issue: 'A1',
     file: 'streams/payment/decider.ts',
     find: `  if (payment.status !== 'accepted') return conflict(payment)
@@ -21,21 +21,21 @@ export const mutants: readonly Mutant[] = [
   return [{ type: 'PaymentFailed'`,
   },
   {
-    name: 'a checkpoint is a computed position',
+    name: 'a checkpoint is a computed position instead of that of an event',
     issue: 'A2',
     file: 'src/processes/openTasks.ts',
     find: `if ('after' in origin) return origin.after`,
     replace: `if ('after' in origin) return origin.after === 'start' ? origin.after : origin.after - 1n`,
   },
   {
-    name: 'the key of an invoice is bound by its order alone',
+    name: 'raising an invoice does not bind its idempotency key',
     issue: 'A3',
     file: 'src/commands/invoices.ts',
     find: `(refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context))`,
     replace: `boundKeyConflict(ledger, key)`,
   },
   {
-    name: 'a run goes on when its other half has ended',
+    name: 'a feed run continues after its background work has ended',
     issue: 'A4',
     file: 'src/feeds/subscriptionLoop.ts',
     find: `        progress.hasWork()
@@ -43,7 +43,7 @@ export const mutants: readonly Mutant[] = [
     replace: `        progress.hasWork()`,
   },
   {
-    name: 'an event that cannot be read stops its process',
+    name: 'an unreadable event stops its process manager',
     issue: 'A5',
     file: 'src/processes/eventIntake.ts',
     find: `    parking.countAsParked(rows)
@@ -51,14 +51,14 @@ export const mutants: readonly Mutant[] = [
     replace: `    throw error`,
   },
   {
-    name: 'a fact that came late stands at its position',
+    name: 'GET /events also lists a late fact at its original position',
     issue: 'A6',
     file: 'projections/facts/queries.ts',
     find: `      exists (select from late_facts l where l.position = f.position) as is_elsewhere`,
     replace: `      false as is_elsewhere`,
   },
   {
-    name: 'a store that is gone after a durable event is told as no effect',
+    name: 'an outage after a durable event is reported as no effect',
     issue: 'A7',
     file: 'src/commands/commandHandler.ts',
     find: `  if (!appended.ok) return undefined
@@ -66,28 +66,28 @@ export const mutants: readonly Mutant[] = [
     replace: `  if (!appended.ok) return undefined`,
   },
   {
-    name: 'a fact that comes late is not noted as late',
+    name: 'a late fact is not recorded as late',
     issue: 'A6',
     file: 'src/feeds/arrivalOrder.ts',
     find: `      await sql(ARRIVE_LATE, [event.position])`,
     replace: ``,
   },
   {
-    name: 'a manifest is sealed over what is parked as if it were all',
+    name: 'a manifest does not name parked facts as missing',
     issue: 'A11',
     file: 'src/commands/factCounts.ts',
     find: `missing: (after[index] ?? []).slice(0, MISSING_MAX)`,
     replace: `missing: []`,
   },
   {
-    name: 'the parked keys are read before the checkpoint is taken over',
+    name: 'a feed run begins without the parked keys',
     issue: 'A12',
     file: 'src/feeds/parking.ts',
     find: `  const parkedKeys = await firstParkedPositions(database.sql, name)`,
     replace: `  const parkedKeys = new Map<string, bigint>()`,
   },
   {
-    name: 'a batch with poison is written without its epoch',
+    name: 'a batch with an unreadable event is written without a check of its epoch',
     issue: 'A13',
     file: 'src/feeds/readModelWriter.ts',
     find: `  await parking.parkInTransaction(async sql => {
@@ -95,40 +95,40 @@ export const mutants: readonly Mutant[] = [
     replace: `  await parking.parkInTransaction(async sql => {`,
   },
   {
-    name: 'tables of another log are served',
+    name: 'the service starts on the tables of another log',
     issue: 'A17',
     file: 'src/commands/logIdentity.ts',
     find: `  if (of !== undefined && of !== log)`,
     replace: `  if (of === undefined && of !== log)`,
   },
   {
-    name: 'tables of a later state of the log are served',
+    name: 'the service starts on tables of a later state of its log',
     issue: 'A17',
     file: 'src/commands/logIdentity.ts',
     find: `    if (one && !(await isIn(store, one)))`,
     replace: `    if (one && one.id === '' && !(await isIn(store, one)))`,
   },
   {
-    name: 'a lost race counts as success',
+    name: 'a command that lost every race for its stream counts as successful',
     issue: 'A21',
     file: 'src/commands/commandHandler.ts',
     find: `      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)`,
     replace: `      if (attempt === ATTEMPTS_MAX) return { ok: true, ...before }`,
   },
   {
-    name: 'the fingerprint of a key is ignored',
+    name: 'the request fingerprint of an idempotency key is ignored',
     file: 'src/commands/idempotency.ts',
     find: `first.fingerprint !== record.fingerprint`,
     replace: `first.fingerprint === ''`,
   },
   {
-    name: 'If-Match takes any tag',
+    name: 'If-Match accepts any ETag',
     file: 'src/http/request/conditional.ts',
     find: `tags.some(tag => !tag.weak && tag.opaque === etag))`,
     replace: `tags.length > 0)`,
   },
   {
-    name: 'If-Match compares weakly',
+    name: 'If-Match accepts weak ETags',
     file: 'src/http/request/conditional.ts',
     find: `tag => !tag.weak && tag.opaque === etag`,
     replace: `tag => tag.opaque === etag`,
@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
         const rows = await sendAll(dependencies, attempt, parking, facts)`,
   },
   {
-    name: 'an append that lost its race is taken for one that won',
+    name: 'an append that lost its race counts as successful',
     file: 'src/commands/commandHandler.ts',
     find: `  if (!appended.ok) return undefined
   noteEffect()`,
@@ -162,13 +162,13 @@ export const mutants: readonly Mutant[] = [
     replace: ``,
   },
   {
-    name: 'a checkpoint is moved in an old epoch',
+    name: 'a feed of an old epoch can move the checkpoint',
     file: 'src/feeds/checkpoints.ts',
     find: `where name = any($1::text[]) and epoch = $3 returning name`,
     replace: `where name = any($1::text[]) and $3::bigint is not null returning name`,
   },
   {
-    name: 'a checkpoint goes back',
+    name: 'a checkpoint can move backwards',
     file: 'src/feeds/checkpoints.ts',
     find: `set position = greatest(position, $2)`,
     replace: `set position = $2`,
@@ -180,13 +180,13 @@ export const mutants: readonly Mutant[] = [
     replace: 'commandId: `${manager}/${recorded.eventId}/${world.now()}`',
   },
   {
-    name: 'recovery does not wait for the request',
+    name: 'payment recovery does not wait for the deadline of the request',
     file: 'src/commands/timeBudgets.ts',
     find: `export const PAYMENT_GRACE_MS = PAYMENT_DEADLINE_MS`,
     replace: `export const PAYMENT_GRACE_MS = -PAYMENT_DEADLINE_MS`,
   },
   {
-    name: 'recovery never comes',
+    name: 'recovery starts an hour late',
     file: 'src/processes/openTasks.ts',
     find: `dueAtMs <= world.monotonicMs()`,
     replace: `dueAtMs <= world.monotonicMs() - 3_600_000`,
@@ -216,25 +216,25 @@ export const mutants: readonly Mutant[] = [
     replace: `  return pay.amount > invoice.due ? 'payment_exceeds_due' : undefined`,
   },
   {
-    name: 'what is pending is not reserved',
+    name: 'pending payments are not deducted from the amount that is still due',
     file: 'streams/invoice/decider.ts',
     find: `  invoice.due - invoice.paid - invoice.pending`,
     replace: `  invoice.due - invoice.paid`,
   },
   {
-    name: 'an invoice takes a payment twice',
+    name: 'an invoice reserves the same payment twice',
     file: 'streams/invoice/decider.ts',
     find: `  if (invoice.payments.has(payment_id)) return []`,
     replace: ``,
   },
   {
-    name: 'a refused payment is no event',
+    name: 'an invoice does not record a refused payment',
     file: 'streams/invoice/decider.ts',
     find: `  if (code) return [{ type: 'PaymentRefused', data: { payment_id, amount, code } }]`,
     replace: `  if (code) return []`,
   },
   {
-    name: 'an invoice is paid when nothing is pending',
+    name: 'an invoice counts pending amounts as paid',
     file: 'streams/invoice/decider.ts',
     find: `  const paidInFull = amount_paid === invoice.due`,
     replace: `  const paidInFull = amount_paid + invoice.pending === invoice.due`,
@@ -246,27 +246,27 @@ export const mutants: readonly Mutant[] = [
     replace: `  if (invoice.paid > 0n)`,
   },
   {
-    name: 'an answer without effect is given from the cache',
+    name: 'a command without effect is answered from an outdated cached state',
     file: 'src/commands/commandHandler.ts',
     find: `        if (isCached) continue
 `,
     replace: ``,
   },
   {
-    name: 'a GET by id answers from the cache',
+    name: 'a GET by id answers from an outdated cached state',
     file: 'src/http/resources/commonReplies.ts',
     find: `(await aggregates.load(entity, id)).row`,
     replace: `(aggregates.cached(entity, id) ?? (await aggregates.load(entity, id))).row`,
   },
   {
-    name: 'a 412 names a version that may be the one that was sent',
+    name: 'a 412 may name the version that the client sent',
     issue: 'A19',
     file: 'src/commands/commandHandler.ts',
     find: `    if (loaded.revision !== before.revision) return loaded`,
     replace: `    return loaded`,
   },
   {
-    name: 'the reference of a refused payment is kept',
+    name: 'the reference of a refused payment is not released',
     file: 'src/commands/payments.ts',
     find: `  if (terms.reference !== null) {
     const command = { type: 'ReleaseReference'`,
@@ -274,32 +274,32 @@ export const mutants: readonly Mutant[] = [
     const command = { type: 'ReleaseReference'`,
   },
   {
-    name: 'a reference that another payment holds is taken',
+    name: 'a payment is accepted with a reference that another payment holds',
     file: 'src/commands/payments.ts',
     find: `  return held_by && { code: 'payment_reference_conflict', held_by }`,
     replace: `  return undefined`,
   },
   {
-    name: 'the outcome of another driver is told as the first answer',
+    name: 'a later state of a payment is returned as its outcome',
     file: 'src/commands/payments.ts',
     find: `  if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined`,
     replace: `  if (!confirmed.ok || confirmed.row === undefined) return undefined`,
   },
   {
-    name: 'a fact overtakes one of its key that is parked',
+    name: 'a fact overtakes a parked fact of its key',
     file: 'src/feeds/parking.ts',
     find: `    countAsParked(rows)
   }`,
     replace: `  }`,
   },
   {
-    name: 'what waits behind a parked fact is dropped',
+    name: 'facts that wait behind a parked fact are dropped',
     file: 'src/feeds/deliveryWithParking.ts',
     find: `  const rows = parking.rowsOf(referencesOf(waiting))`,
     replace: `  const rows = parking.rowsOf([])`,
   },
   {
-    name: 'a replay of what is parked ends at a failure as if it were done',
+    name: 'a failed replay of a parked event counts as done',
     file: 'src/feeds/parking.ts',
     find: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
   return failure === undefined`,
@@ -307,13 +307,13 @@ export const mutants: readonly Mutant[] = [
   return true`,
   },
   {
-    name: 'a read model counts an event twice as new',
+    name: 'a read model applies an earlier event again',
     file: 'src/feeds/readModelWriter.ts',
     find: `event => event.position > position && model`,
     replace: `event => event.position !== position && model`,
   },
   {
-    name: 'a read model and its checkpoint part',
+    name: 'a read model and its checkpoint are written in different transactions',
     file: 'src/feeds/readModelWriter.ts',
     find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
     for (const readModel of lagging) {`,
@@ -321,7 +321,7 @@ export const mutants: readonly Mutant[] = [
     for (const readModel of lagging) {`,
   },
   {
-    name: 'an export does not wait for what was written before it',
+    name: 'an export does not wait for its read model',
     file: 'src/processes/exports/writeFile.ts',
     find: `  while ((await positionOf(database.sql, name)) < position) {`,
     replace: `  while (position < 0n) {`,
@@ -341,40 +341,40 @@ export const mutants: readonly Mutant[] = [
   throw new Problem('projection_behind'`,
   },
   {
-    name: 'the API keys of a tenant have a quota each',
+    name: 'each API key of a tenant has a quota of its own',
     issue: 'B13',
     file: 'src/http/access/rateLimits.ts',
     find: `usage(local, tenant, 'api_keys', settings.api_keys)`,
     replace: `usage(local, key, 'api_keys', settings.api_keys)`,
   },
   {
-    name: 'exports are begun in the order in which they were asked for, whoever asked',
+    name: 'exports start in the order of their requests instead of fairly by tenant',
     issue: 'B14',
     file: 'src/processes/exports/exports.ts',
     find: `const next = scheduler.next(due, [...running.keys()])`,
     replace: `const [next] = due`,
   },
   {
-    name: 'the scheduler of exports does not count those under way',
+    name: 'the export scheduler does not count running exports',
     issue: 'B14',
     file: 'src/processes/fairScheduling.ts',
     find: `busy.get(tenantOf(job))?.length ?? 0`,
     replace: `0`,
   },
   {
-    name: 'an append is sent for any revision',
+    name: 'an append is sent without an expected revision',
     file: 'src/adapters/eventstoredb/batchAppend.ts',
     find: `  else options.setStreamPosition(expected.toString())`,
     replace: `  else options.setAny(new empty.Empty())`,
   },
   {
-    name: 'an append that the store has twice is told as a conflict',
+    name: 'an idempotent resend of an append is answered with a conflict',
     file: 'src/embedded/eventstore/appendDecision.ts',
     find: `  return decideStale(revision, ids, stream)`,
     replace: `  return { kind: 'wrong_version', actual: stream.head }`,
   },
   {
-    name: 'work that fails in a transaction is committed',
+    name: 'a transaction that fails is committed',
     file: 'src/adapters/postgres/database.ts',
     find: `    await rollback(client, error)
     throw error
@@ -390,55 +390,55 @@ const snapshotOf`,
 const snapshotOf`,
   },
   {
-    name: 'a new holder of a lease has the epoch of the one before',
+    name: 'a new holder of a lease gets the epoch of the previous one',
     file: 'src/adapters/postgres/lease.ts',
     find: `set epoch = lease.epoch + 1,`,
     replace: `set epoch = lease.epoch,`,
   },
   {
-    name: 'a spreadsheet calculates the texts of an export',
+    name: 'formulas are not escaped in CSV exports',
     file: 'src/adapters/files/csv.ts',
     find: `(ESCAPED.test(text) ?`,
     replace: `(text.startsWith("'") ?`,
   },
   {
-    name: 'a request has its whole deadline before others take up its work',
+    name: 'recovery waits for the whole deadline of a request',
     file: 'src/commands/timeBudgets.ts',
     find: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2`,
     replace: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS`,
   },
   {
-    name: 'a task that lost its races is tried again as late as one that failed',
+    name: 'a task that lost its races is retried as late as a failed one',
     file: 'src/processes/processManager.ts',
     find: `error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS`,
     replace: `error instanceof Contended ? FAILED_RETRY_MS : FAILED_RETRY_MS`,
   },
   {
-    name: 'readers lose their places when the tables are made anew',
+    name: 'readers lose their positions when the tables are rebuilt',
     file: 'src/commands/logIdentity.ts',
     find: `  await keepReaderPositions(sql)`,
     replace: `  await sql('truncate late_facts, facts_head')`,
   },
   {
-    name: 'a fact that is parked at a reset comes late before its own position',
+    name: 'a fact that is parked at a reset arrives before its own position',
     file: 'src/commands/readerPositions.ts',
     find: `greatest(max(p.position) over (), h.position,`,
     replace: `greatest(h.position,`,
   },
   {
-    name: 'a fact that is parked at a second reset keeps its former arrival',
+    name: 'a fact that is parked at a second reset keeps its earlier arrival',
     file: 'src/commands/readerPositions.ts',
     find: `  on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq\``,
     replace: `  on conflict (position) do nothing\``,
   },
   {
-    name: 'an order takes a voided invoice back',
+    name: 'an order accepts its voided invoice again',
     file: 'streams/order/decider.ts',
     find: ` || state.voided.has(invoice_id)) return []`,
     replace: `) return []`,
   },
   {
-    name: 'an attempt at an export that was superseded counts as its end',
+    name: 'a superseded attempt at an export counts as the end of the export',
     file: 'src/processes/exports/exports.ts',
     find: `      if (await attemptOnce(dependencies, job.work, AbortSignal.any([stop, job.ended]))) tasks.end(job.key)
       else tasks.postpone(job.key, RETRY_MS)`,
@@ -446,32 +446,32 @@ const snapshotOf`,
       tasks.end(job.key)`,
   },
   {
-    name: 'an order does not record that it refused an invoice under a key',
+    name: 'an order does not record that it refused an invoice under an idempotency key',
     file: 'streams/order/decider.ts',
     find: `  if (claim === null) return refusal`,
     replace: `  if (claim === null || claim !== undefined) return refusal`,
   },
   {
-    name: 'a log that was restored and has grown since is served',
+    name: 'a restored log that has grown since is accepted',
     issue: 'A17',
     file: 'src/commands/logIdentity.ts',
     find: `  for (const one of [seen, fact?.event])`,
     replace: `  for (const one of [seen && fact?.event, fact?.event])`,
   },
   {
-    name: 'the events of a command that is repeated are folded as they were sent',
+    name: 'the events of a repeated command are folded as sent and not as stored',
     file: 'src/commands/commandHandler.ts',
     find: `context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent`,
     replace: `sent`,
   },
   {
-    name: 'an event is parked again by the run that has discarded it',
+    name: 'an event is parked again by the feed run that discarded it',
     file: 'src/processes/eventIntake.ts',
     find: `      discarded.add(event.position)`,
     replace: ``,
   },
   {
-    name: 'a replay that fails takes back the request to discard',
+    name: 'a failed replay cancels a request to discard',
     file: 'src/feeds/parkedEvents.ts',
     find: ` and requested = 'replay'`,
     replace: ``,

@@ -2,34 +2,34 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pidsOf } from '../embedded/childProcesses.ts'
 
-/** Runs a command in a copy of the tree and ends every process that it started. */
+/** A runner of commands in a copy of the tree, which ends every process that a command started. */
 
-export type Ran = {
+export type CommandResult = {
   readonly code: number | null
   readonly isLate: boolean
   readonly output: string
   readonly seconds: number
 }
 
-export type Where = {
+export type CommandContext = {
   /** The working directory. */
   readonly folder: string
-  /** For temporary files: what the command started is known by this path among its arguments. */
+  /** The folder for temporary files. Processes that the command started are found by this path among their arguments. */
   readonly scratch: string
   readonly limitMs: number
   readonly signal: AbortSignal
 }
 
 const MS_PER_SECOND = 1_000
-/** The child processes of a service notice that their parent has gone, and end in good order. */
-const CHILDREN_END_MAX_MS = 10_000
+/** The embedded services notice that their parent has ended, and end in order within this time; then they are killed. */
+const REMAINING_END_MAX_MS = 10_000
 const POLL_MS = 50
 
 const killGroup = ({ pid }: ChildProcess): void => {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL')
   } catch {
-    // The group has ended by itself.
+    // The group has already ended.
   }
 }
 
@@ -37,17 +37,17 @@ const killPid = (pid: number): void => {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
-const leftIn = (scratch: string): Promise<readonly number[]> => pidsOf(scratch).catch(() => [])
+const remainingPids = (scratch: string): Promise<readonly number[]> => pidsOf(scratch).catch(() => [])
 
-/** The embedded services have process groups of their own, and so are not reached by killing the group of their parent. */
-const endChildren = async (scratch: string): Promise<void> => {
-  const deadlineMs = performance.now() + CHILDREN_END_MAX_MS
-  while ((await leftIn(scratch)).length > 0 && performance.now() < deadlineMs) await sleep(POLL_MS)
-  for (const pid of await leftIn(scratch)) killPid(pid)
+/** The embedded services have process groups of their own, so the end of their parent's group does not end them. */
+const endRemainingProcesses = async (scratch: string): Promise<void> => {
+  const deadlineMs = performance.now() + REMAINING_END_MAX_MS
+  while ((await remainingPids(scratch)).length > 0 && performance.now() < deadlineMs) await sleep(POLL_MS)
+  for (const pid of await remainingPids(scratch)) killPid(pid)
 }
 
 const environment = (folder: string, scratch: string): NodeJS.ProcessEnv => ({
@@ -56,8 +56,8 @@ const environment = (folder: string, scratch: string): NodeJS.ProcessEnv => ({
   PATH: `${folder}/node_modules/.bin:${process.env['PATH'] ?? ''}`,
 })
 
-/** A group of its own, so that Ctrl-C at the terminal reaches this process alone, which then ends the group. */
-const start = ([program = '', ...args]: readonly string[], { folder, scratch }: Where): ChildProcess =>
+/** The command has a process group of its own, so that Ctrl-C reaches only this process, which then ends the group. */
+const start = ([program = '', ...args]: readonly string[], { folder, scratch }: CommandContext): ChildProcess =>
   spawn(program, args, {
     cwd: folder,
     env: environment(folder, scratch),
@@ -79,7 +79,7 @@ const collect = (child: ChildProcess): (() => string) => {
 }
 
 /** Resolves when the command and every process that it started have ended. Throws when the signal is aborted. */
-export const run = async (command: readonly string[], where: Where): Promise<Ran> => {
+export const runCommand = async (command: readonly string[], where: CommandContext): Promise<CommandResult> => {
   where.signal.throwIfAborted()
   const beganMs = performance.now()
   const child = start(command, where)
@@ -96,7 +96,7 @@ export const run = async (command: readonly string[], where: Where): Promise<Ran
   const seconds = (performance.now() - beganMs) / MS_PER_SECOND
   clearTimeout(late)
   where.signal.removeEventListener('abort', abort)
-  await endChildren(where.scratch)
+  await endRemainingProcesses(where.scratch)
   await closed
   where.signal.throwIfAborted()
   return { code, isLate, output: output(), seconds }

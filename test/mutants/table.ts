@@ -1,37 +1,39 @@
 import type { Mutant } from './mutants.ts'
 import type { Result, Verdict } from './runStage.ts'
-import { NAMED_RUNS } from './stages.ts'
+import { RECORDED_RUNS } from './stages.ts'
 
-/** Results of planted bugs as lines that a person reads. */
+/** The results of planted bugs, as a table and as JSON. */
 
 export type Row = { readonly bug: Mutant; readonly results: readonly Result[] }
 
 const NAME_COLUMN = 78
 const STAGE_COLUMN = 15
 
-const NOT_PLAYED: Partial<Record<Verdict, string>> = { untouched: '-', skipped: '.' }
+const SYMBOLS_OF_NOT_RUN: Partial<Record<Verdict, string>> = { 'not loaded': '-', skipped: '.' }
 
-const isCatch = ({ verdict }: Result): boolean => verdict === 'caught' || verdict === 'hung'
+const isCaughtBy = ({ verdict }: Result): boolean => verdict === 'caught' || verdict === 'hung'
 
-export const isCaught = ({ results }: Pick<Row, 'results'>): boolean => results.some(isCatch)
+export const isCaught = ({ results }: Pick<Row, 'results'>): boolean => results.some(isCaughtBy)
 
-/** A run that is kept for this bug does not show it any more: another one is to be looked for. */
-export const isRunLost = ({ results }: Pick<Row, 'results'>): boolean =>
+/** The runs that are recorded for this bug (found.ts) pass with it: other runs must be found. */
+export const hasOutdatedRun = ({ results }: Pick<Row, 'results'>): boolean =>
   results.some(
-    ({ stage, verdict }) => stage === NAMED_RUNS && verdict !== 'caught' && NOT_PLAYED[verdict] === undefined,
+    ({ stage, verdict }) =>
+      stage === RECORDED_RUNS && verdict !== 'caught' && SYMBOLS_OF_NOT_RUN[verdict] === undefined,
   )
 
 const warningOf = (row: Row): string =>
-  isCaught(row) ? (isRunLost(row) ? '  ITS NAMED RUN IS LOST' : '') : '  NOT CAUGHT'
+  isCaught(row) ? (hasOutdatedRun(row) ? '  ITS RECORDED RUNS NO LONGER FAIL' : '') : '  NOT CAUGHT'
 
-const cellOf = ({ verdict, seconds }: Result): string => NOT_PLAYED[verdict] ?? `${verdict} ${seconds.toFixed(0)} s`
+const cellOf = ({ verdict, seconds }: Result): string =>
+  SYMBOLS_OF_NOT_RUN[verdict] ?? `${verdict} ${seconds.toFixed(0)} s`
 
 const lineOf = (name: string, cells: readonly string[]): string =>
   [name.padEnd(NAME_COLUMN), ...cells.map(cell => cell.padEnd(STAGE_COLUMN))].join('').trimEnd()
 
 export const titleOf = ({ issue, name }: Mutant): string => [issue, name].filter(Boolean).join(' ')
 
-export const headOf = (stages: readonly string[]): string => lineOf('bug', stages)
+export const headerOf = (stages: readonly string[]): string => lineOf('bug', stages)
 
 export const rowOf = (row: Row): string => `${lineOf(titleOf(row.bug), row.results.map(cellOf))}${warningOf(row)}`
 
@@ -43,11 +45,13 @@ const median = (numbers: readonly number[]): number =>
 
 const totalOf = (stage: string, rows: readonly Row[]): string => {
   const results = rows.flatMap(row => row.results.filter(result => result.stage === stage))
-  const played = results.filter(({ verdict }) => NOT_PLAYED[verdict] === undefined)
-  const catches = played.filter(isCatch)
-  const alone = rows.filter(row => isCaught(row) && row.results.filter(isCatch).every(result => result.stage === stage))
+  const executed = results.filter(({ verdict }) => SYMBOLS_OF_NOT_RUN[verdict] === undefined)
+  const catches = executed.filter(isCaughtBy)
+  const alone = rows.filter(
+    row => isCaught(row) && row.results.filter(isCaughtBy).every(result => result.stage === stage),
+  )
   const middle = median(catches.map(({ seconds }) => seconds)).toFixed(0)
-  return `${stage.padEnd(STAGE_COLUMN)}caught ${catches.length} of ${played.length} (${alone.length} alone), median ${middle} s`
+  return `${stage.padEnd(STAGE_COLUMN)}caught ${catches.length} of ${executed.length} (${alone.length} by no other stage), median ${middle} s`
 }
 
 export const totalsOf = (stages: readonly string[], rows: readonly Row[]): readonly string[] => {
@@ -55,8 +59,8 @@ export const totalsOf = (stages: readonly string[], rows: readonly Row[]): reado
   return [
     '',
     ...stages.map(stage => totalOf(stage, rows)),
-    `${rows.length} bugs, ${caught} caught, ${rows.length - caught} missed, ${rows.filter(isRunLost).length} named runs lost`,
-    '(-: nothing of the stage is about the code; .: an earlier stage had caught it)',
+    `${rows.length} bugs: ${caught} caught, ${rows.length - caught} missed, ${rows.filter(hasOutdatedRun).length} with recorded runs that no longer fail`,
+    '(-: the stage has no test of this code; .: skipped, because an earlier stage caught the bug)',
   ]
 }
 

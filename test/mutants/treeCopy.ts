@@ -8,26 +8,26 @@ import type { Mutant } from './mutants.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A copy of the working tree, in which bugs are planted: the tree itself is never touched. */
+/** A copy of the working tree, in which bugs are planted, so that the tree itself is never changed. */
 export type TreeCopy = {
   readonly folder: string
-  /** An empty folder for the temporary files of what runs in the copy; it goes with the copy. */
+  /** An empty folder for temporary files, removed with the copy. */
   readonly scratch: string
-  /** Plants the bug; resolves with what takes it out again. Throws when its place is not there, or more than once. */
+  /** Plants the bug. Resolves with a function that removes it again. Throws when the text is not found exactly once. */
   readonly plant: (mutant: Mutant) => Promise<() => Promise<void>>
   readonly remove: () => Promise<void>
 }
 
-/** The file with the bug in it. */
-export const planted = (text: string, { name, file, find, replace }: Mutant): string => {
+/** The text of the file with the bug in it. */
+export const withBug = (text: string, { name, file, find, replace }: Mutant): string => {
   const places = text.split(find).length - 1
-  if (places !== 1) throw new Error(`The place of "${name}" is ${places} times in ${file}.`)
+  if (places !== 1) throw new Error(`The text that the bug "${name}" replaces occurs ${places} times in ${file}.`)
   return text.replace(find, () => replace)
 }
 
 const REMOVE_RETRIES_MAX = 10
 
-const listed = (): readonly string[] =>
+const filesOfTree = (): readonly string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
     .toString()
     .trim()
@@ -35,7 +35,7 @@ const listed = (): readonly string[] =>
     .filter(path => existsSync(join(ROOT, path)))
 
 const fill = async (folder: string): Promise<void> => {
-  for (const path of listed()) {
+  for (const path of filesOfTree()) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await cp(join(ROOT, path), join(folder, path))
   }
@@ -59,7 +59,7 @@ export const copyTree = async (): Promise<TreeCopy> => {
     plant: async mutant => {
       const path = join(folder, mutant.file)
       const right = await readFile(path, 'utf8')
-      await writeFile(path, planted(right, mutant))
+      await writeFile(path, withBug(right, mutant))
       return () => writeFile(path, right)
     },
     remove,

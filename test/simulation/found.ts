@@ -18,7 +18,7 @@ export type Found = { readonly bug: string; readonly seeds: readonly number[]; r
 export const found: readonly Found[] = [
   {
     // A settlement or an invoice is cut off between two appends just before everything works again.
-    bug: 'a request has its whole deadline before others take up its work',
+    bug: 'recovery waits for the whole deadline of a request',
     seeds: [121, 197, 238],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -33,7 +33,7 @@ export const found: readonly Found[] = [
   },
   {
     // A fact is parked when the tables are made anew, and readers have passed its position.
-    bug: 'readers lose their places when the tables are made anew',
+    bug: 'readers lose their positions when the tables are rebuilt',
     seeds: [5, 11, 16],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -46,7 +46,7 @@ export const found: readonly Found[] = [
   },
   {
     // The newest fact is parked when the tables are made anew, and readers come back before the table has it.
-    bug: 'a fact that is parked at a reset comes late before its own position',
+    bug: 'a fact that is parked at a reset arrives before its own position',
     seeds: [189, 291],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -58,7 +58,7 @@ export const found: readonly Found[] = [
   },
   {
     // One of two attempts is stopped once it has bound its key; the invoice of the other is voided before it goes on.
-    bug: 'an order takes a voided invoice back',
+    bug: 'an order accepts its voided invoice again',
     seeds: [160, 579, 839],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -69,7 +69,7 @@ export const found: readonly Found[] = [
   },
   {
     // A replaced worker begins an attempt in the midst of that of its successor, and ends before it is complete.
-    bug: 'an attempt at an export that was superseded counts as its end',
+    bug: 'a superseded attempt at an export counts as the end of the export',
     seeds: [2, 6, 7],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -79,7 +79,7 @@ export const found: readonly Found[] = [
   },
   {
     // An open export keeps the checkpoint behind; a successor serves the discard before it reads the event again.
-    bug: 'an event is parked again by the run that has discarded it',
+    bug: 'an event is parked again by the feed run that discarded it',
     seeds: [2548, 2783],
     plan: [
       [1647, 'action', 12, 'audit'],
@@ -97,7 +97,7 @@ export const found: readonly Found[] = [
   },
   {
     // The log has grown beyond its former end before any process looks at it again.
-    bug: 'a log that was restored and has grown since is served',
+    bug: 'a restored log that has grown since is accepted',
     seeds: [72, 87, 122],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -109,7 +109,7 @@ export const found: readonly Found[] = [
   },
   {
     // Fulfilment reopens the order of a voided invoice, has no answer, and does so again some seconds later.
-    bug: 'the events of a command that is repeated are folded as they were sent',
+    bug: 'the events of a repeated command are folded as sent and not as stored',
     seeds: [316, 806],
     plan: [
       [0, 'action', 0, 'create order'],
@@ -122,7 +122,7 @@ export const found: readonly Found[] = [
   },
   {
     // Two requests meet at one order: the one that was refused asks again when the invoice of the other is voided.
-    bug: 'an order does not record that it refused an invoice under a key',
+    bug: 'an order does not record that it refused an invoice under an idempotency key',
     seeds: [223, 329, 388],
     plan: [
       [0, 'action', 0, 'create order'],
