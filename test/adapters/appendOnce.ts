@@ -1,7 +1,4 @@
-/**
- * Appends one event to the store at the given address, with a clock that is shifted as the test asks, and exits with
- * code 0.
- */
+/** Appends two events to the store at the given address, with a shifted clock, and exits with code 0 on success. */
 
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { event, newStream } from '../contracts/eventStoreFixtures.ts'

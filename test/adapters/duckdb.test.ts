@@ -12,8 +12,8 @@ import { parquet } from '../../src/adapters/files/parquet.ts'
 import type { FileFormat } from '../../src/ports.ts'
 import { removeFolder } from '../support/folders.ts'
 
-/** The types that DuckDB would need for the columns of the csv file. */
-const ANALYSTS_TYPES: Readonly<Record<ColumnType, string>> = {
+/** The types of DuckDB for the columns of a file. */
+const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
   text: 'VARCHAR',
   bigint: 'BIGINT',
   integer: 'INTEGER',
@@ -62,14 +62,14 @@ describe('DuckDB', function () {
     await writeFile(path, Buffer.concat([writer.write(rows), writer.end()]))
     return path
   }
-  const ask = async (sql: string) => (await connection.runAndReadAll(sql)).getRowObjectsJson()
+  const query = async (sql: string) => (await connection.runAndReadAll(sql)).getRowObjectsJson()
 
   for (const [resource, columns] of Object.entries(resources)) {
-    it(`gives each column of a parquet file of ${resource} its type, instants with their time zone`, async () => {
+    it(`reads each column of a parquet file of ${resource} with its type, instants with a time zone`, async () => {
       const path = await written(`${resource}.parquet`, parquet, columns, rowsOf(columns, 10))
-      const described = await ask(`describe select * from '${path}'`)
+      const described = await query(`describe select * from '${path}'`)
       const types = Object.fromEntries(described.map(({ column_name, column_type }) => [column_name, column_type]))
-      const wanted = Object.entries(columns).map(([name, type]) => [name, ANALYSTS_TYPES[type]])
+      const wanted = Object.entries(columns).map(([name, type]) => [name, DUCKDB_TYPES[type]])
       expect(types).to.deep.equal(Object.fromEntries(wanted))
     })
 
@@ -77,17 +77,14 @@ describe('DuckDB', function () {
       const rows = rowsOf(columns, 6_000)
       const parquetPath = await written(`${resource}-all.parquet`, parquet, columns, rows)
       const csvPath = await written(`${resource}-all.csv`, csv, columns, rows)
-      const types = JSON.stringify(columns, (_, type) => ANALYSTS_TYPES[type as ColumnType] ?? type).replaceAll(
-        '"',
-        "'",
-      )
+      const types = JSON.stringify(columns, (_, type) => DUCKDB_TYPES[type as ColumnType] ?? type).replaceAll('"', "'")
       const plain = Object.entries(columns).map(([name, type]) =>
         type === 'text' ? `regexp_replace("${name}", '^''', '') as "${name}"` : `"${name}"`,
       )
       const options = `header = true, delim = ',', quote = '"', escape = '"', new_line = '\\r\\n', columns = ${types}`
       const fromCsv = `select ${plain.join(', ')} from read_csv('${csvPath}', ${options}, allow_quoted_nulls = false)`
       const fromParquet = `select * from '${parquetPath}'`
-      const [counted] = await ask(
+      const [counted] = await query(
         `select (select count(*) from (${fromParquet})) as parquet, (select count(*) from (${fromCsv})) as csv,
           (select count(*) from (${fromParquet} except all ${fromCsv})) as parquet_alone,
           (select count(*) from (${fromCsv} except all ${fromParquet})) as csv_alone`,
@@ -96,14 +93,14 @@ describe('DuckDB', function () {
     })
   }
 
-  it('skips the row groups that a condition on an instant rules out', async () => {
+  it('has the minimum of each column and row group, by which it can skip row groups', async () => {
     const columns = { at: 'timestamptz', due: 'date' } as const
     const path = await written('times.parquet', parquet, columns, rowsOf(columns, 12_000))
-    const [found] = await ask(
+    const [found] = await query(
       `select count(*) as count from '${path}' where "at" >= '1969-12-31T23:59:59.999Z' and due <= date '1970-01-05'`,
     )
     expect(found).to.deep.equal({ count: '5' })
-    const stats = await ask(`select path_in_schema, row_group_id, stats_min_value from parquet_metadata('${path}')`)
+    const stats = await query(`select path_in_schema, row_group_id, stats_min_value from parquet_metadata('${path}')`)
     expect(stats).to.have.length(6)
     for (const { stats_min_value } of stats) expect(stats_min_value).to.be.a('string')
   })

@@ -6,7 +6,7 @@ import { endPrograms, runProgram } from '../embedded/childProcesses.ts'
 const APPEND_ONCE = fileURLToPath(new URL('./appendOnce.ts', import.meta.url))
 const HOUR_MS = 3_600_000
 
-describe('EventStoreDB adapter with a clock that differs from that of the store', function () {
+describe('EventStoreDB adapter', function () {
   this.timeout(60_000)
   let node: TestNode
 
@@ -19,13 +19,13 @@ describe('EventStoreDB adapter with a clock that differs from that of the store'
   })
 
   for (const [name, offsetMs, leapMs] of [
-    ['4 s behind', -4_000, 0],
-    ['2 h behind', -2 * HOUR_MS, 0],
-    ['2 h ahead', 2 * HOUR_MS, 0],
-    ['set forward again and again while it appends', 0, HOUR_MS],
-    ['set back again and again while it appends', 0, -HOUR_MS],
+    ['4 s behind that of the store', -4_000, 0],
+    ['2 h behind that of the store', -2 * HOUR_MS, 0],
+    ['2 h ahead of that of the store', 2 * HOUR_MS, 0],
+    ['set forward repeatedly', 0, HOUR_MS],
+    ['set back repeatedly', 0, -HOUR_MS],
   ] as const)
-    it(`appends: ${name}`, async () => {
+    it(`appends while its clock is ${name}`, async () => {
       const program = runProgram([APPEND_ONCE, node.address, String(offsetMs), String(leapMs)])
       expect(await program.exited).to.include({ code: 0 })
     })

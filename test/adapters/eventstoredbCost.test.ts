@@ -21,7 +21,7 @@ const WINDOW_BYTES_MIN = 1024 * 1024
 
 const METADATA = {
   tenant: 'acme',
-  subject: 'somebody',
+  subject: 'clerk',
   client: 'shop',
   authority: 'payments:write',
   at: '2026-11-22T06:20:10.000Z',
@@ -77,7 +77,7 @@ describe('the cost of a long read through the EventStoreDB adapter', function ()
     })
   })
 
-  it('is not dominated by waiting: the window is 1 MiB, for the call and for the connection', async () => {
+  it('is not dominated by waiting, because the windows of call and connection are 1 MiB', async () => {
     const sessions: ServerHttp2Session[] = []
     const server = createServer()
     server.on('session', session => sessions.push(session))

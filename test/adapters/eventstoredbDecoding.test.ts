@@ -8,6 +8,7 @@ import { type Answer, answerOf } from '../../src/adapters/eventstoredb/answers.t
 import { Malformed } from '../../src/adapters/eventstoredb/protobuf.ts'
 import { Unavailable } from '../../src/ports.ts'
 import { all } from '../contracts/eventStoreFixtures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { startScriptedStore } from './eventstoredbWire.ts'
 
 const { ReadEvent, Checkpoint, CaughtUp, FellBehind, StreamNotFound, SubscriptionConfirmation } = streams.ReadResp
@@ -141,7 +142,7 @@ const byTheClient = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** An ordinary event. */
+/** The encoded message of an event. */
 const plain = (): Buffer => {
   const event = new ReadEvent.RecordedEvent()
     .setId(new shared.UUID().setString('ff0102ac-0304-4506-8708-090a0b0c0d0e'))
@@ -201,7 +202,7 @@ describe('EventStoreDB adapter: decoding of answers', () => {
     expect(() => answerOf(Buffer.from([0x0b, 0x0c])), 'a group').to.throw(Malformed)
   })
 
-  it('does not take such an answer for the end of the stream', async () => {
+  it('reports a truncated answer as an outage, and not as the end of the stream', async () => {
     const wire = await startScriptedStore()
     const store = openEventStore({ connectionString: wire.address })
     try {
@@ -211,12 +212,9 @@ describe('EventStoreDB adapter: decoding of answers', () => {
         call.write(short)
         call.end()
       }
-      const failure = await all(store.readStream('invoice-1')).then(
-        () => undefined,
-        (error: unknown) => error,
-      )
+      const failure = await rejectionOf(all(store.readStream('invoice-1')))
       expect(failure).to.be.instanceOf(Unavailable)
-      expect(String((failure as Error).cause)).to.contain('Response message parsing error')
+      expect(String(failure.cause)).to.contain('Response message parsing error')
     } finally {
       await store.close()
       wire.stop()

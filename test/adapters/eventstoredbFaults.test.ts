@@ -3,23 +3,17 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openConnection } from '../../src/adapters/eventstoredb/connection.ts'
 import { readStream } from '../../src/adapters/eventstoredb/read.ts'
-import { type EventStore, Unavailable } from '../../src/ports.ts'
+import { type Appended, type EventStore, type NewEvent, Unavailable } from '../../src/ports.ts'
 import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreFixtures.ts'
+import { eventually } from '../support/client.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { openTcpProxy } from '../support/tcpProxy.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 
 const DEADLINE_MS = 1000
-/** Above the append's own deadline; without that the append would wait without limit. */
-const SLACK_MS = 10_000
-const HEAL_MAX_MS = 10_000
+const KILLS = 5
 
-const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-
-describe('EventStoreDB adapter without an answer of the store', function () {
+describe('EventStoreDB adapter, while the store does not respond', function () {
   this.timeout(60_000)
   let node: TestNode
   let store: EventStore
@@ -33,30 +27,36 @@ describe('EventStoreDB adapter without an answer of the store', function () {
     await node.stop()
   })
 
+  /** Appends until the store acknowledges it; one attempt may exceed the deadline on a loaded machine. */
+  const persist = (stream: string, sent: readonly NewEvent[]): Promise<Appended> =>
+    eventually(() => store.append(stream, sent, 'no_stream').catch(() => undefined))
+
   it('reports no effect if nothing listens', async () => {
-    const nobody = openEventStore({ connectionString: 'esdb://127.0.0.1:1?tls=false', appendDeadlineMs: DEADLINE_MS })
+    const address = 'esdb://127.0.0.1:1?tls=false'
+    const unreachable = openEventStore({ connectionString: address, appendDeadlineMs: DEADLINE_MS })
     const failures = [
-      await failureOf(nobody.append(newStream(), [event()], 'no_stream')),
-      await failureOf(all(nobody.readStream(newStream()))),
-      await failureOf(nobody.head()),
+      await rejectionOf(unreachable.append(newStream(), [event()], 'no_stream')),
+      await rejectionOf(all(unreachable.readStream(newStream()))),
+      await rejectionOf(unreachable.head()),
     ]
     for (const failure of failures)
       expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect: 'none' })
-    await nobody.close()
+    await unreachable.close()
   })
 
-  it('gives up a hung append at the deadline as unknown; the same ids settle it afterwards', async () => {
+  it('gives up a hung append at the deadline as unknown; a resend of the same ids completes it', async () => {
     const stream = newStream()
     const sent = [event()]
-    await store.append(newStream(), [event()], 'no_stream')
+    await persist(newStream(), [event()])
     process.kill(node.pid(), 'SIGSTOP')
-    const startedAt = performance.now()
-    const failure = await failureOf(store.append(stream, sent, 'no_stream'))
-    const tookMs = performance.now() - startedAt
+    const beganMs = performance.now()
+    // An append without a deadline would never end, because the store continues only afterwards.
+    const failure = await rejectionOf(store.append(stream, sent, 'no_stream'))
+    const tookMs = performance.now() - beganMs
     process.kill(node.pid(), 'SIGCONT')
     expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'unknown' })
-    expect(tookMs).to.be.within(DEADLINE_MS - 50, DEADLINE_MS + SLACK_MS)
-    expect(await store.append(stream, sent, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
+    expect(tookMs).to.be.at.least(DEADLINE_MS - 50)
+    expect(await persist(stream, sent)).to.deep.include({ ok: true, revision: 0n })
     expect(idsOf(await all(store.readStream(stream)))).to.deep.equal(idsOf(sent))
   })
 
@@ -81,24 +81,24 @@ describe('EventStoreDB adapter without an answer of the store', function () {
 
   it('gives up a hung read, and recovers', async () => {
     const stream = newStream()
-    await store.append(stream, [event()], 'no_stream')
+    await persist(stream, [event()])
     process.kill(node.pid(), 'SIGSTOP')
-    const failure = await failureOf(all(store.readStream(stream)))
+    const failure = await rejectionOf(all(store.readStream(stream)))
     process.kill(node.pid(), 'SIGCONT')
     expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'none' })
     expect(await all(store.readStream(stream))).to.have.length(1)
   })
 
-  it('gives up a half-open connection: after a read that failed, the next one has a connection of its own', async () => {
+  it('gives up a half-open connection: the read after one that failed has another connection', async () => {
     const stream = newStream()
-    await store.append(stream, [event()], 'no_stream')
+    await persist(stream, [event()])
     const proxy = await openTcpProxy()
     proxy.lead(Number(new URL(node.address).port))
     const behind = openEventStore({ connectionString: `esdb://127.0.0.1:${proxy.port}?tls=false` })
     try {
       for (let read = 0; read < 2; read += 1) expect(await all(behind.readStream(stream))).to.have.length(1)
       proxy.silence()
-      expect(await failureOf(all(behind.readStream(stream)))).to.be.instanceOf(Unavailable)
+      expect(await rejectionOf(all(behind.readStream(stream)))).to.be.instanceOf(Unavailable)
       expect(await all(behind.readStream(stream))).to.have.length(1)
     } finally {
       await behind.close()
@@ -107,39 +107,31 @@ describe('EventStoreDB adapter without an answer of the store', function () {
   })
 
   it('resends an interrupted append once, and nothing is stored twice', async () => {
-    for (let round = 0; round < 5; round += 1) {
+    for (let kill = 0; kill < KILLS; kill += 1) {
       const sends = Array.from({ length: 20 }, () => ({ stream: newStream(), sent: [event(), event()] }))
-      const outcomes = sends.map(({ stream, sent }) => failureOf(store.append(stream, sent, 'no_stream')))
+      const appending = sends.map(({ stream, sent }) => store.append(stream, sent, 'no_stream'))
       node.kill()
-      for (const outcome of await Promise.all(outcomes))
-        if (outcome !== undefined) expect(outcome).to.be.instanceOf(Unavailable)
-      await heal()
+      for (const outcome of await Promise.allSettled(appending))
+        if (outcome.status === 'rejected') expect(outcome.reason).to.be.instanceOf(Unavailable)
       for (const { stream, sent } of sends) {
-        await store.append(stream, sent, 'no_stream')
+        expect(await persist(stream, sent)).to.deep.include({ ok: true, revision: 1n })
         expect(idsOf(await all(store.readStream(stream)))).to.deep.equal(idsOf(sent))
       }
     }
   })
 
-  it('continues a feed after the last event when the store hangs, dies, and comes back', async () => {
+  it('continues a feed after the last event when the store hangs, is killed, and starts again', async () => {
     const category = newCategory()
     const received = feed(store, { after: await store.head(), categories: [category] })
     await received.until(caughtUp)
     const sent = [event(), event(), event()]
-    await store.append(newStream(category), sent.slice(0, 1), 'no_stream')
+    await persist(newStream(category), sent.slice(0, 1))
     process.kill(node.pid(), 'SIGSTOP')
     await sleep(500)
     node.kill()
-    await heal()
-    await store.append(newStream(category), sent.slice(1), 'no_stream')
+    await persist(newStream(category), sent.slice(1))
     await received.until(({ events }) => events.length === sent.length)
     await received.stop()
     expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
   })
-
-  const heal = async (): Promise<void> => {
-    for (const startedAt = performance.now(); performance.now() - startedAt < HEAL_MAX_MS; await sleep(50))
-      if ((await failureOf(store.append(newStream(), [event()], 'no_stream'))) === undefined) return
-    throw new Error('The store did not heal in time.')
-  }
 })

@@ -15,6 +15,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { ReadCall } from '../../src/adapters/eventstoredb/readCall.ts'
 import { Unavailable } from '../../src/ports.ts'
 import { until } from '../embedded/childProcesses.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 type Respond = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void
 
@@ -22,7 +23,7 @@ const HEADERS = { ':method': 'POST', ':path': '/event_store.client.streams.Strea
 const OK = { 'grpc-status': '0' }
 const UNAVAILABLE = 14
 const INTERNAL = 13
-const TURNS_WITHOUT_WRITE = 10
+const POLLS_WITHOUT_WRITE = 10
 
 const checkpoint = (position: bigint): Buffer => {
   const message = new streams.ReadResp().setCheckpoint(
@@ -88,7 +89,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
   })
 
   describe('a call', () => {
-    it('gives the same answers however the bytes are split into frames', async () => {
+    it('yields the same answers for every split of the bytes into frames', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.bigInt(0n, 2n ** 64n - 1n), { maxLength: 40 }),
@@ -123,15 +124,15 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       expect(error).to.deep.equal([7, 'no right'])
     })
 
-    it('takes a message that is not percent-encoded as it is', async () => {
+    it('keeps a message unchanged that is not percent-encoded', async () => {
       respond = sending([], { 'grpc-status': '8', 'grpc-message': 'disk 100% full' })
       expect(await outcomeOf(call())).to.deep.equal({ answers: [], error: [8, 'disk 100% full'] })
     })
 
     it('fails with the status of a response that is only headers', async () => {
       respond = stream =>
-        stream.respond({ ':status': 200, 'grpc-status': '16', 'grpc-message': 'who' }, { endStream: true })
-      expect(await outcomeOf(call())).to.deep.equal({ answers: [], error: [16, 'who'] })
+        stream.respond({ ':status': 200, 'grpc-status': '16', 'grpc-message': 'unknown' }, { endStream: true })
+      expect(await outcomeOf(call())).to.deep.equal({ answers: [], error: [16, 'unknown'] })
     })
 
     it('is unavailable if it ends without a status', async () => {
@@ -156,7 +157,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       http2 = connect(`http://127.0.0.1:${port}`)
     })
 
-    it('fails if its last message is incomplete, compressed or no message', async () => {
+    it('fails if its last message is incomplete, compressed or malformed', async () => {
       const whole = checkpoint(2n ** 40n)
       for (let length = 1; length < whole.length; length += 1) {
         respond = sending([checkpoint(1n), whole.subarray(0, length)])
@@ -168,7 +169,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       expect((await outcomeOf(call())).error?.[0]).to.equal(INTERNAL)
     })
 
-    it('is reset if its reader leaves early, and is not reset if it has ended', async () => {
+    it('is reset if its reader stops early, and is not reset if it has ended', async () => {
       resets.length = 0
       respond = stream => {
         stream.respond({ ':status': 200 })
@@ -182,7 +183,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       expect(resets).to.deep.equal([8, 0])
     })
 
-    it('does not take more than its buffers hold from a store whose answers nobody reads', async () => {
+    it('buffers a bounded number of bytes while its answers are not read', async () => {
       const many = Buffer.concat(Array.from({ length: 10_000 }, (_, n) => checkpoint(BigInt(n) + 2n ** 40n)))
       let written = 0
       respond = stream => {
@@ -197,23 +198,23 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       }
       const unread = call()
       await once(unread, 'readable')
-      // The store can write no more: nothing was written while the loop turned many times.
-      let [before, turnsWithoutWrite] = [-1, 0]
+      // The store is blocked when it has written nothing during many polls.
+      let [before, pollsWithoutWrite] = [-1, 0]
       await until(() => {
-        turnsWithoutWrite = written === before ? turnsWithoutWrite + 1 : 0
+        pollsWithoutWrite = written === before ? pollsWithoutWrite + 1 : 0
         before = written
-        return turnsWithoutWrite === TURNS_WITHOUT_WRITE
-      }, 5_000)
+        return pollsWithoutWrite === POLLS_WITHOUT_WRITE
+      })
       unread.destroy()
       expect(written * many.length).to.be.lessThan(4 * 1024 * 1024)
     })
   })
 
   describe('a store', () => {
-    /** The headers of a call of the gRPC library, unlike those of ours. */
+    /** Whether a call was made by the gRPC library and not by this adapter. */
     const isOfTheLibrary = (headers: IncomingHttpHeaders): boolean => 'grpc-accept-encoding' in headers
 
-    it('reads on the session of its first read, and anew by the client once that is closed', async () => {
+    it('reads on the session of its first read, and through the client again after that is closed', async () => {
       respond = sending([])
       const store = openEventStore({ connectionString: `esdb://127.0.0.1:${port}?tls=false` })
       const read = async (): Promise<void> => {
@@ -231,11 +232,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
             stream.session?.destroy()
           }
         })
-        const failure = await read().then(
-          () => undefined,
-          (error: unknown) => error,
-        )
-        expect(failure).to.be.instanceOf(Unavailable)
+        expect(await rejectionOf(read())).to.be.instanceOf(Unavailable)
         await gone
         respond = sending([])
         seen.length = 0

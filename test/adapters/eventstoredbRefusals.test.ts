@@ -5,13 +5,8 @@ import { StoreRefused } from '../../src/adapters/eventstoredb/refusals.ts'
 import { type EventStore, type FeedItem, Unavailable } from '../../src/ports.ts'
 import { all, event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { selfSigned } from '../support/selfSigned.ts'
-
-const failureOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
 
 /** The first item of a subscription, or its failure. */
 const firstOf = async (store: EventStore): Promise<FeedItem | undefined> => {
@@ -37,15 +32,15 @@ type Refusing = {
 
 const plain = (port: number): string => `esdb://127.0.0.1:${port}?tls=false`
 const untrusted = () =>
-  startRefusingStore({ code: status.OK, details: 'never asked', credentials: selfSignedCredentials() })
+  startRefusingStore({ code: status.OK, details: 'not reached', credentials: selfSignedCredentials() })
 
 const cases: Readonly<Record<string, Refusing>> = {
   'refuses the credentials': {
     refused: 'credentials',
-    start: () => startRefusingStore({ code: status.UNAUTHENTICATED, details: 'Who are you?' }),
+    start: () => startRefusingStore({ code: status.UNAUTHENTICATED, details: 'Not authenticated' }),
     address: plain,
   },
-  'denies a right': {
+  'denies a permission': {
     refused: 'rights',
     start: () => startRefusingStore({ code: status.PERMISSION_DENIED, details: 'Access Denied' }),
     address: plain,
@@ -72,18 +67,16 @@ describe('EventStoreDB adapter, when the store', function () {
     await refusing.stop()
   })
 
-  for (const [what, { refused, start, address }] of Object.entries(cases))
-    it(`${what}, reports that nothing was done, and why; a subscription yields the reason, and waits`, async () => {
+  for (const [name, { refused, start, address }] of Object.entries(cases))
+    it(`${name}, reports the reason without effect; a subscription yields the reason, and waits`, async () => {
       refusing = await start()
       store = openEventStore({ connectionString: address(refusing.port) })
-      const failures = [await failureOf(store.head()), await failureOf(all(store.readStream(newStream())))]
+      const failures = [await rejectionOf(store.head()), await rejectionOf(all(store.readStream(newStream())))]
       for (const failure of failures) {
         expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect: 'none' })
-        expect((failure as Unavailable).cause)
-          .to.be.instanceOf(StoreRefused)
-          .and.to.include({ refused })
+        expect(failure.cause).to.be.instanceOf(StoreRefused).and.to.include({ refused })
       }
-      expect(await failureOf(store.append(newStream(), [event()], 'no_stream')))
+      expect(await rejectionOf(store.append(newStream(), [event()], 'no_stream')))
         .to.be.instanceOf(Unavailable)
         .and.to.include({ effect: 'none' })
       const item = await firstOf(store)
@@ -95,7 +88,7 @@ describe('EventStoreDB adapter, when the store', function () {
     const details = 'Exception was thrown by handler.'
     refusing = await startRefusingStore({ code: status.UNKNOWN, details })
     store = openEventStore({ connectionString: plain(refusing.port) })
-    const failure = await failureOf(firstOf(store))
+    const failure = await rejectionOf(firstOf(store))
     expect(failure).to.be.instanceOf(Error).and.to.have.property('message').that.includes(details)
     expect(failure).not.to.be.instanceOf(Unavailable)
     expect(refusing.calls()).to.equal(1)

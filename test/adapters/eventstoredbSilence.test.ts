@@ -21,7 +21,7 @@ const silenceOf = async (...answers: readonly Answer['kind'][]): Promise<number>
   try {
     for await (const batch of received(callWith(...answers), { silenceMs }))
       confirmed ||= batch.some(({ kind }) => kind === 'confirmed')
-    return expect.fail('The call stays open.')
+    return expect.fail('The call ended without an error.')
   } catch (error) {
     if (!(error instanceof Silence)) throw error
     return error.limitMs
@@ -33,7 +33,7 @@ describe('EventStoreDB adapter, when a call is silent', () => {
     expect(await silenceOf()).to.equal(UNCONFIRMED_MS)
   })
 
-  it('waits for the longer limit after the confirmation, also in an idle log', async () => {
+  it('waits for the longer limit after the confirmation, also without further events', async () => {
     expect(await silenceOf('confirmed')).to.equal(CONFIRMED_MS)
     expect(await silenceOf('confirmed', 'caught_up')).to.equal(CONFIRMED_MS)
   })

@@ -1,4 +1,4 @@
-/** An event store whose answers a test decides, on the level of gRPC messages. */
+/** An event store whose gRPC messages are decided by the test. */
 
 import { Server, ServerCredentials, type ServerDuplexStream, type ServerWritableStream } from '@grpc/grpc-js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
@@ -20,7 +20,7 @@ export type Script = {
 
 export type ScriptedStore = { readonly address: string; readonly script: Script; stop(): void }
 
-/** Answers nothing until the test does. */
+/** Starts a store that responds to no append, and to each read with an empty stream, unless the script does. */
 export const startScriptedStore = async (): Promise<ScriptedStore> => {
   const script: Script = { append: () => undefined, read: call => call.end() }
   const server = new Server()
@@ -85,7 +85,7 @@ export const wrongVersion = (message: BatchAppendReq, actual: bigint): BatchAppe
   return refusal(message, { code: 9, detail, bytes: conflict.serializeBinary() })
 }
 
-/** Answers a read of a stream with events of these ids, from the first revision. */
+/** Responds to a read of a stream with events of these ids, from the first revision. */
 export const sendEvents = (call: ReadCall, ids: readonly string[]): void => {
   const identifier = new shared.StreamIdentifier().setStreamName(Buffer.from('s-1'))
   for (const [revision, id] of ids.entries()) {

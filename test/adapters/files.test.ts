@@ -34,7 +34,8 @@ const file = (format: FileFormat, batches: readonly (readonly object[])[]): Buff
   return Buffer.concat([...batches.map(rows => writer.write(rows)), writer.end()])
 }
 
-const shown: Readonly<Record<ExportFormat, (row: Read) => Read>> = {
+/** The row as a reader of the format gets it. */
+const asRead: Readonly<Record<ExportFormat, (row: Read) => Read>> = {
   jsonl: row => row,
   csv: row => ({
     ...row,
@@ -66,18 +67,18 @@ for (const format of ['csv', 'jsonl', 'parquet'] as const)
       const read = await rowsOfFile(format, file(write, batches))
       expect(read).to.have.length(rows.length)
       for (const n of [0, 1, 2, 3, 4_998, 4_999, 5_000, 9_999, 10_000, 12_344])
-        expect(read[n], `row ${n}`).to.deep.equal(shown[format](rows[n] ?? {}))
+        expect(read[n], `row ${n}`).to.deep.equal(asRead[format](rows[n] ?? {}))
       expect(new Set(read.map(({ id }) => id)).size).to.equal(rows.length)
     })
 
-    it('buffers only the rows that it cannot write yet', () => {
+    it('is written in pieces as its rows come, and not at its end', () => {
       const writer = write(columns)
       const rows = Array.from({ length: 500 }, (_, n) => rowAt(n))
       const sizes = Array.from({ length: 40 }, () => writer.write(rows).length)
       const half = sizes.slice(0, 20).reduce((sum, size) => sum + size, 0)
       const other = sizes.slice(20).reduce((sum, size) => sum + size, 0)
       expect(half).to.be.greaterThan(10_000)
-      expect(Math.abs(half - other) / half, 'the pieces come as the rows do').to.be.lessThan(0.05)
+      expect(Math.abs(half - other) / half, 'bytes of both halves of the rows').to.be.lessThan(0.05)
     })
   })
 
@@ -131,7 +132,7 @@ describe('a csv file', () => {
       expect(cellOf(text) ?? '', JSON.stringify(text)).to.equal(text)
   })
 
-  it('gives every text back to a reader who removes one leading apostrophe', () => {
+  it('has every text as it was for a reader who removes one leading apostrophe', () => {
     const some = fc.stringMatching(/^['=+\-@\t\r\n\v \u00a0＝a"1,]{0,6}$/)
     const anything = fc.string({ unit: 'binary' }).map(text => text.toWellFormed())
     fc.assert(

@@ -13,11 +13,12 @@ import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/ad
 import { type FactBus, type FactMessage, type FactProducer, FactTooLarge, type TopicSettings } from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
-import { expectUnavailable, fact, newTopic, numbered, rejectionOf, valuesByKey } from '../contracts/factBusFixtures.ts'
+import { expectUnavailable, fact, newTopic, numbered, valuesByKey } from '../contracts/factBusFixtures.ts'
 import { factBusRightsContract } from '../contracts/factBusRights.ts'
 import { eventually } from '../support/client.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OWN_SEGMENT_MS = '3600000'

@@ -4,18 +4,17 @@ import { pathToFileURL } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Client } from 'pg'
-import { fence, openDatabase, Replaced } from '../../src/adapters/postgres/database.ts'
+import { type DatabaseOptions, fence, openDatabase, Replaced } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
-const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => expect.fail('it did not fail'),
-    (error: unknown) => error,
-  )
+/** Longer than a test may take: a statement that sleeps for so long ends only with its connection or its server. */
+const ENDLESS_S = 100
+const ENDLESS_MS = 1_000 * ENDLESS_S
 
-const unavailable = (error: unknown, effect: 'none' | 'unknown'): void => {
+const expectUnavailable = (error: unknown, effect: 'none' | 'unknown'): void => {
   expect(error).to.be.instanceOf(Unavailable)
   expect(error).to.include({ dependency: 'database', effect })
 }
@@ -28,16 +27,17 @@ describe('Postgres adapter', function () {
   const opened: Database[] = []
   const stop = new AbortController()
 
-  const open = (applicationName: string, lease = {}): Database => {
+  const open = (applicationName: string, options: Partial<DatabaseOptions> = {}): Database => {
     const database = openDatabase({
       connectionString: postgres.address,
       applicationName,
-      lease: { pollMs: 50, ...lease },
+      ...options,
+      lease: { pollMs: 50, ...options.lease },
     })
     opened.push(database)
     return database
   }
-  /** Over a separate connection, which the statement does not affect. */
+  /** Executes a statement on a connection that the pools under test do not have. */
   const asAdmin = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
     const client = new Client({ connectionString: postgres.address })
     await client.connect()
@@ -50,6 +50,10 @@ describe('Postgres adapter', function () {
   const terminate = async (application: string): Promise<number> =>
     (await asAdmin('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [application]))
       .length
+  const isBusy = async (application: string): Promise<boolean> => {
+    const active = "select 1 from pg_stat_activity where application_name = $1 and state = 'active'"
+    return (await asAdmin(active, [application])).length > 0
+  }
   const postmaster = async (): Promise<number> =>
     Number.parseInt(await readFile(join(folder, 'pg/cluster/postmaster.pid'), 'utf8').catch(() => '0'), 10)
 
@@ -121,55 +125,51 @@ describe('Postgres adapter', function () {
       await db.sql('create table changing (id int)')
       for (let i = 0; i < 3; i++) await one.sql('select * from changing where id = $1', [1])
       await db.sql("alter table changing add column more text; insert into changing values (1, 'x')")
-      unavailable(await failureOf(one.sql('select * from changing where id = $1', [1])), 'none')
+      expectUnavailable(await rejectionOf(one.sql('select * from changing where id = $1', [1])), 'none')
       expect(await one.sql('select * from changing where id = $1', [1])).to.deep.equal([{ id: 1, more: 'x' }])
     })
 
-    it('over their time limit are rolled back: effect none', async () => {
+    it('over their time limit are rolled back, which is no effect', async () => {
       const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 200 })
       opened.push(hasty)
       const slow = 'insert into counted select 1, 1 from pg_sleep(1)'
-      unavailable(await failureOf(hasty.sql(slow)), 'none')
-      expect(await hasty.sql('select * from counted')).to.deep.equal([])
+      expectUnavailable(await rejectionOf(hasty.sql(slow)), 'none')
+      expect(await db.sql('select * from counted')).to.deep.equal([])
     })
 
-    it('of a transaction with a time limit of its own have that one', async () => {
-      const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 200 })
+    it('of a transaction with its own time limit are cancelled at that', async () => {
+      const hasty = openDatabase({ connectionString: postgres.address, statementTimeoutMs: 1_000 })
       opened.push(hasty)
-      const slow = 'select 1 as done from pg_sleep(1)'
+      const slow = 'select 1 as done from pg_sleep(1.5)'
       expect(await hasty.transaction(sql => sql(slow), 60_000)).to.deep.equal([{ done: 1 }])
-      unavailable(await failureOf(hasty.transaction(sql => sql(slow))), 'none')
-      unavailable(await failureOf(db.transaction(sql => sql(slow), 200)), 'none')
+      expectUnavailable(await rejectionOf(hasty.transaction(sql => sql(slow))), 'none')
+      expectUnavailable(await rejectionOf(db.transaction(sql => sql(slow), 200)), 'none')
     })
 
     it('keep the errors of Postgres', async () => {
       await db.sql('insert into counted values (1, 1)')
-      expect(await failureOf(db.sql('insert into counted values (1, 1)'))).to.include({ code: '23505' })
-      expect(await failureOf(db.sql('select nonsense'))).to.include({ code: '42703' })
+      expect(await rejectionOf(db.sql('insert into counted values (1, 1)'))).to.include({ code: '23505' })
+      expect(await rejectionOf(db.sql('select nonsense'))).to.include({ code: '42703' })
     })
 
-    it('without a response: unknown for a write, none for a read', async () => {
-      const victim = open('victim')
-      const cut = async (text: string): Promise<unknown> => {
-        const failing = failureOf(victim.sql(text))
-        await until(
-          async () =>
-            (await asAdmin(`select 1 from pg_stat_activity where application_name = 'victim' and state = 'active'`))
-              .length > 0,
-        )
+    it('without a response have an unknown effect if they write, and none if they read', async () => {
+      const victim = open('victim', { statementTimeoutMs: ENDLESS_MS })
+      const cut = async (text: string): Promise<Error> => {
+        const failing = rejectionOf(victim.sql(text))
+        await until(() => isBusy('victim'))
         await terminate('victim')
         return await failing
       }
-      unavailable(await cut('insert into counted select 1, 1 from pg_sleep(1.9)'), 'unknown')
-      unavailable(await cut('select pg_sleep(1.9)'), 'none')
+      expectUnavailable(await cut(`insert into counted select 1, 1 from pg_sleep(${ENDLESS_S})`), 'unknown')
+      expectUnavailable(await cut(`select pg_sleep(${ENDLESS_S})`), 'none')
       expect(await victim.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
     })
 
-    it('without a free connection in time were not sent', async () => {
+    it('are not sent when no connection becomes free in time', async () => {
       const narrow = openDatabase({ connectionString: postgres.address, poolMax: 1, statementTimeoutMs: 5_000 })
       opened.push(narrow)
       const busy = narrow.sql('select pg_sleep(3)')
-      unavailable(await failureOf(narrow.sql('insert into counted values (1, 1)')), 'none')
+      expectUnavailable(await rejectionOf(narrow.sql('insert into counted values (1, 1)')), 'none')
       await busy
       expect(await narrow.sql('select * from counted')).to.deep.equal([])
     })
@@ -183,7 +183,7 @@ describe('Postgres adapter', function () {
       })
       expect(result).to.deep.equal([{ n: 10n }])
       const bug = new Error('a bug in the work')
-      const thrown = await failureOf(
+      const thrown = await rejectionOf(
         db.transaction(async sql => {
           await sql('insert into counted values (2, 2)')
           throw bug
@@ -193,8 +193,8 @@ describe('Postgres adapter', function () {
       expect(await db.sql('select id from counted')).to.deep.equal([{ id: 1 }])
     })
 
-    it('are not reported as committed when a failed statement was ignored', async () => {
-      const error = await failureOf(
+    it('are rejected when the failure of a statement was ignored', async () => {
+      const error = await rejectionOf(
         db.transaction(async sql => {
           await sql('insert into counted values (3, 3)')
           await sql('select nonsense').catch(() => undefined)
@@ -204,43 +204,43 @@ describe('Postgres adapter', function () {
       expect(await db.sql('select id from counted')).to.deep.equal([])
     })
 
-    it('without a connection before the commit did nothing', async () => {
+    it('have no effect when their connection ends before the commit', async () => {
       const victim = open('victim-tx')
-      const error = await failureOf(
+      const error = await rejectionOf(
         victim.transaction(async sql => {
           await sql('insert into counted values (4, 4)')
           await terminate('victim-tx')
           await sql('insert into counted values (5, 5)')
         }),
       )
-      unavailable(error, 'none')
+      expectUnavailable(error, 'none')
       expect(await victim.sql('select id from counted')).to.deep.equal([])
     })
 
-    it('without a response to their commit may have taken effect', async () => {
+    it('have an unknown effect without a response to their commit', async () => {
       await db.sql(`create table slow (id int);
-        create function wait_a_while() returns trigger language plpgsql as $$ begin perform pg_sleep(1.5); return null; end $$;
+        create function wait_a_while() returns trigger language plpgsql as $$ begin perform pg_sleep(${ENDLESS_S}); return null; end $$;
         create constraint trigger at_commit after insert on slow deferrable initially deferred for each row execute function wait_a_while()`)
-      const victim = open('victim-commit')
-      const failing = failureOf(victim.transaction(async sql => void (await sql('insert into slow values (1)'))))
+      const victim = open('victim-commit', { statementTimeoutMs: ENDLESS_MS })
+      const failing = rejectionOf(victim.transaction(async sql => void (await sql('insert into slow values (1)'))))
       await until(
         async () =>
           (await asAdmin(`select 1 from pg_stat_activity where query = 'commit' and state = 'active'`)).length > 0,
       )
       await terminate('victim-commit')
-      unavailable(await failing, 'unknown')
+      expectUnavailable(await failing, 'unknown')
     })
   })
 
   describe('leases', () => {
-    type Turn = { epoch: bigint; signal: AbortSignal; end: () => void; done: Promise<void> }
-    /** Takes the lease and keeps it until `end` or until its signal aborts. */
-    const takeTurn = (
+    type Held = { epoch: bigint; signal: AbortSignal; end: () => void; done: Promise<void> }
+    /** Acquires the lease and keeps it until `end` or until its signal aborts. */
+    const acquire = (
       database: Database,
       name: string,
       stopping = stop.signal,
-    ): { began: Promise<Turn>; done: Promise<void> } => {
-      const began = Promise.withResolvers<Turn>()
+    ): { began: Promise<Held>; done: Promise<void> } => {
+      const began = Promise.withResolvers<Held>()
       const end = Promise.withResolvers<void>()
       const done = database.exclusively(name, stopping, async ({ epoch, signal }) => {
         signal.addEventListener('abort', () => end.resolve())
@@ -251,7 +251,7 @@ describe('Postgres adapter', function () {
       return { began: began.promise, done }
     }
 
-    it('are held by one of two processes at a time, with an epoch that grows', async () => {
+    it('have one holder at a time, with an epoch that grows', async () => {
       let working = 0
       let most = 0
       const epochs: bigint[] = []
@@ -263,15 +263,15 @@ describe('Postgres adapter', function () {
       }
       const contenders = [open('a'), open('b'), open('c')]
       for (let round = 0; round < 3; round++)
-        await Promise.all(contenders.map(one => one.exclusively('turns', stop.signal, work)))
+        await Promise.all(contenders.map(one => one.exclusively('contended', stop.signal, work)))
       expect(most).to.equal(1)
       expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
     })
 
-    it('report each failed attempt: that another process has the lease, or the error', async () => {
+    it('report each attempt that fails because another process has the lease', async () => {
       const attempts: unknown[] = []
       const begun = Promise.withResolvers<void>()
-      const first = await takeTurn(db, 'reported').began
+      const first = await acquire(db, 'reported').began
       const second = open('second-reported').exclusively(
         'reported',
         stop.signal,
@@ -285,7 +285,7 @@ describe('Postgres adapter', function () {
       expect(new Set(attempts)).to.deep.equal(new Set([undefined]))
     })
 
-    it('report that the database user lacks the right, and begin once it is granted', async () => {
+    it('report that the database user lacks a permission, and are acquired after it was granted', async () => {
       const database = new URL(postgres.address).pathname.slice(1)
       await asAdmin(`create role leaseless login password 'leaseless'`)
       const url = Object.assign(new URL(postgres.address), { username: 'leaseless', password: 'leaseless' })
@@ -294,7 +294,7 @@ describe('Postgres adapter', function () {
       const errors: unknown[] = []
       const begun = Promise.withResolvers<void>()
       const done = refused.exclusively(
-        'for everybody',
+        'leaseless',
         stop.signal,
         async () => begun.resolve(),
         error => errors.push(error),
@@ -312,19 +312,19 @@ describe('Postgres adapter', function () {
     })
 
     it('do not block holders of other names', async () => {
-      const [one, two] = await Promise.all([takeTurn(db, 'name-1').began, takeTurn(db, 'name-2').began])
+      const [one, two] = await Promise.all([acquire(db, 'name-1').began, acquire(db, 'name-2').began])
       one.end()
       two.end()
       await Promise.all([one.done, two.done])
     })
 
     it('pass to another process when the connection of the holder ends, and the fence stops the first one from writing', async () => {
-      const first = await takeTurn(open('first'), 'passed').began
-      const secondTurn = takeTurn(open('second'), 'passed')
+      const first = await acquire(open('first'), 'passed').began
+      const waiting = acquire(open('second'), 'passed')
       await db.transaction(async sql => await fence(sql, 'passed', first.epoch))
       expect(first.signal.aborted).to.equal(false)
       expect(await terminate('first')).to.be.greaterThan(0)
-      const second = await secondTurn.began
+      const second = await waiting.began
       expect(second.epoch).to.equal(first.epoch + 1n)
       await first.done
       expect(first.signal.aborted).to.equal(true)
@@ -332,7 +332,7 @@ describe('Postgres adapter', function () {
         await fence(sql, 'passed', first.epoch)
         await sql('insert into counted values (9, 9)')
       })
-      expect(await failureOf(late)).to.be.instanceOf(Replaced)
+      expect(await rejectionOf(late)).to.be.instanceOf(Replaced)
       await db.transaction(async sql => await fence(sql, 'passed', second.epoch))
       expect(await db.sql('select id from counted')).to.deep.equal([])
       second.end()
@@ -340,7 +340,7 @@ describe('Postgres adapter', function () {
     })
 
     it('pass to another process only after a transaction that has passed the fence', async () => {
-      const first = await takeTurn(open('first-slow'), 'fenced').began
+      const first = await acquire(open('first-slow'), 'fenced').began
       const order: string[] = []
       const passed = Promise.withResolvers<void>()
       const writing = db.transaction(async sql => {
@@ -350,35 +350,35 @@ describe('Postgres adapter', function () {
         order.push('written')
       })
       await passed.promise
-      const second = takeTurn(open('second-slow'), 'fenced')
+      const waiting = acquire(open('second-slow'), 'fenced')
       await terminate('first-slow')
-      const turn = await second.began
-      order.push('taken')
+      const second = await waiting.began
+      order.push('acquired')
       await writing
-      expect(order).to.deep.equal(['written', 'taken'])
-      turn.end()
-      await turn.done
+      expect(order).to.deep.equal(['written', 'acquired'])
+      second.end()
+      await second.done
     })
 
     it('are no longer waited for, and no longer held, after an abort', async () => {
-      const holder = await takeTurn(db, 'stopped').began
-      const told = new AbortController()
-      const waiting = takeTurn(db, 'stopped', told.signal)
-      told.abort()
+      const holder = await acquire(db, 'stopped').began
+      const stopping = new AbortController()
+      const waiting = acquire(db, 'stopped', stopping.signal)
+      stopping.abort()
       await waiting.done
       holder.end()
       await holder.done
       const again = new AbortController()
-      const second = await takeTurn(db, 'stopped', again.signal).began
+      const second = await acquire(db, 'stopped', again.signal).began
       again.abort()
       await second.done
       expect(second.signal.aborted).to.equal(true)
     })
 
     it('are kept by heartbeats while the holder is idle for longer than the timeout', async () => {
-      const lease = { heartbeatMs: 200, idleMs: 1_000 }
-      const holder = await takeTurn(open('beating', lease), 'beating').began
-      await sleep(2_500)
+      const lease = { heartbeatMs: 200, idleMs: 2_000 }
+      const holder = await acquire(open('beating', { lease }), 'beating').began
+      await sleep(1.5 * lease.idleMs)
       expect(holder.signal.aborted).to.equal(false)
       holder.end()
       await holder.done
@@ -404,9 +404,9 @@ describe('Postgres adapter', function () {
       ])
       const epoch = BigInt((await sleeper.ready)[0] ?? 0)
       sleeper.process.kill('SIGSTOP')
-      const from = performance.now()
-      const second = await takeTurn(db, 'sleeper').began
-      expect(performance.now() - from).to.be.within(1_000, 12_000)
+      const stoppedAtMs = performance.now()
+      const second = await acquire(db, 'sleeper').began
+      expect(performance.now() - stoppedAtMs).to.be.at.least(1_000)
       expect(second.epoch).to.equal(epoch + 1n)
       const counted = async () => await db.sql('select n from counted')
       const before = await counted()
@@ -419,48 +419,60 @@ describe('Postgres adapter', function () {
     })
   })
 
-  describe('a database that is killed', () => {
-    it('is unavailable, and then works again with the same pool and the same waiting holder', async () => {
-      const told = new AbortController()
-      let turns = 0
+  describe('a database', () => {
+    it('that is killed is unavailable, and then available again to the same pool and the same holder of a lease', async () => {
+      const stopping = new AbortController()
+      const writer = open('writer', { statementTimeoutMs: ENDLESS_MS })
+      let acquired = 0
       const lost = Promise.withResolvers<void>()
       const holding = (async () => {
-        while (!told.signal.aborted) {
-          await db.exclusively('survivor', told.signal, async ({ signal }) => {
-            turns++
+        while (!stopping.signal.aborted) {
+          await db.exclusively('survivor', stopping.signal, async ({ signal }) => {
+            acquired++
             await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))
             lost.resolve()
           })
         }
       })()
-      await until(() => turns === 1)
-      const writing = failureOf(db.sql('insert into counted select 1, 1 from pg_sleep(1.9)'))
-      await sleep(100)
-      process.kill(await postmaster(), 'SIGKILL')
-      unavailable(await writing, 'unknown')
-      await lost.promise
-      unavailable(await failureOf(db.sql('insert into counted values (2, 2)')), 'none')
-      unavailable(await failureOf(db.transaction(async () => undefined)), 'none')
-      await until(() => turns === 2, 20_000)
+      await until(() => acquired === 1)
+      const writing = rejectionOf(writer.sql(`insert into counted select 1, 1 from pg_sleep(${ENDLESS_S})`))
+      await until(() => isBusy('writer'))
+      const supervisor = postgres.pid
+      // A stopped supervisor does not start the server again before the test has seen it unavailable.
+      process.kill(supervisor, 'SIGSTOP')
+      try {
+        process.kill(await postmaster(), 'SIGKILL')
+        expectUnavailable(await writing, 'unknown')
+        await lost.promise
+        expectUnavailable(await rejectionOf(db.sql('insert into counted values (2, 2)')), 'none')
+        expectUnavailable(await rejectionOf(db.transaction(async () => undefined)), 'none')
+      } finally {
+        process.kill(supervisor, 'SIGCONT')
+      }
+      await until(() => acquired === 2)
       expect(await db.sql('select id from counted')).to.deep.equal([])
-      told.abort()
+      stopping.abort()
       await holding
     })
 
-    it('that hangs is unavailable within its deadline', async () => {
+    it('that hangs is unavailable, and then available again', async () => {
       await db.sql('select 1')
       const server = await postmaster()
       const backends = await asAdmin(`select pid from pg_stat_activity where application_name = 'main'`)
       const pids = [server, ...backends.map(row => Number(row['pid']))]
       for (const pid of pids) process.kill(pid, 'SIGSTOP')
       try {
-        const from = performance.now()
-        unavailable(await failureOf(db.sql('insert into counted values (1, 1)')), 'unknown')
-        expect(performance.now() - from).to.be.lessThan(15_000)
+        // A statement without a deadline would never end, because the server continues only afterwards.
+        expectUnavailable(await rejectionOf(db.sql('insert into counted values (1, 1)')), 'unknown')
       } finally {
         for (const pid of pids) process.kill(pid, 'SIGCONT')
       }
-      expect(await db.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
+      const responds = () =>
+        db.sql('select 1').then(
+          () => true,
+          () => false,
+        )
+      await until(responds)
     })
   })
 })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
@@ -7,13 +7,8 @@ import { DatabaseError } from 'pg'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, temporaryFolder } from '../embedded/childProcesses.ts'
-
-const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => expect.fail('it did not fail'),
-    (error: unknown) => error,
-  )
+import { endPrograms, POSTGRES, removeFolder, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 describe('Postgres adapter: a snapshot', function () {
   this.timeout(60_000)
@@ -64,7 +59,7 @@ describe('Postgres adapter: a snapshot', function () {
     expect(await sizesOf('select n from rows where n <= 20')).to.deep.equal([10, 10])
   })
 
-  it('sees one moment from its first read on, whatever others commit', async () => {
+  it('has the state of its first read in all reads, also after commits of others', async () => {
     const [before, after, counted] = await db.snapshot(async ({ sql, batches }) => {
       const count = async () => (await sql<{ count: bigint }>('select count(*) as count from rows'))[0]?.count
       const first = await count()
@@ -95,14 +90,14 @@ describe('Postgres adapter: a snapshot', function () {
   })
 
   it('refuses writes', async () => {
-    const failure = await failureOf(db.snapshot(({ sql }) => sql('delete from rows')))
+    const failure = await rejectionOf(db.snapshot(({ sql }) => sql('delete from rows')))
     expect(failure).to.be.instanceOf(DatabaseError)
     expect(failure).to.include({ code: '25006' })
   })
 
-  it('may be slower than a request', async () => {
+  it('may take longer than the statement of a request', async () => {
     const slow = 'select pg_sleep(2.5), 7 as n'
-    expect(await failureOf(db.sql(slow))).to.be.instanceOf(Unavailable)
+    expect(await rejectionOf(db.sql(slow))).to.be.instanceOf(Unavailable)
     expect((await db.snapshot(({ sql }) => sql<{ n: number }>(slow)))[0]?.n).to.equal(7)
     const read = await db.snapshot(async ({ batches }) => {
       const numbers: number[] = []
@@ -115,7 +110,7 @@ describe('Postgres adapter: a snapshot', function () {
 
   it('releases its connection, also when the work fails', async () => {
     for (let time = 0; time < 6; time++) {
-      const failure = await failureOf(
+      const failure = await rejectionOf(
         db.snapshot(async ({ batches }) => {
           for await (const rows of batches(all, 10)) if (rows.length > 0) throw new RangeError('enough')
         }),
@@ -123,15 +118,11 @@ describe('Postgres adapter: a snapshot', function () {
       expect(failure).to.be.instanceOf(RangeError)
     }
     expect(await db.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
-    await sleep(50)
-    const open = await db.sql(
-      `select 1 from pg_stat_activity where application_name = $1 and state = 'idle in transaction'`,
-      [application],
-    )
-    expect(open).to.deep.equal([])
+    const open = `select 1 from pg_stat_activity where application_name = $1 and state = 'idle in transaction'`
+    await until(async () => (await db.sql(open, [application])).length === 0)
   })
 
-  it('keeps one batch in memory, not the table', async () => {
+  it('keeps one batch in memory, and not the table', async () => {
     const wide = { text: `select n, text || n as text from generate_series(1, 100) g, rows`, values: [] }
     // Measures live memory after a garbage collection.
     setFlagsFromString('--expose-gc')

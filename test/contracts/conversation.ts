@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextLoop, setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
 import {
   type AppendExpectedRevision,
@@ -47,7 +47,7 @@ export const conversations = (): Conversations =>
   JSON.parse(gunzipSync(readFileSync(FILE)).toString('utf8')) as Conversations
 
 const WHOLE_MAX = 10_000
-const SETTLED_TURNS = 5
+const SETTLED_LOOPS = 5
 type Position = { readonly commit: bigint; readonly prepare: bigint }
 type Recorded = NonNullable<ResolvedEvent['event']>
 type Failure = Error & { readonly type?: string; readonly expectedVersion?: unknown; readonly actualVersion?: unknown }
@@ -55,7 +55,7 @@ type Source = AsyncIterable<ResolvedEvent> & {
   readonly readableLength: number
   readonly writableLength?: number
   unsubscribe(): Promise<void>
-  on(event: 'caughtUp', heard: () => void): unknown
+  on(event: 'caughtUp', listener: () => void): unknown
 }
 
 const revisionOf = (text: string): AppendExpectedRevision =>
@@ -80,13 +80,13 @@ export const openConversation = (client: EventStoreDBClient) => {
     return id
   }
   const isOwn = (stream: string): boolean => stream.replace(/^\$\$/, '').startsWith(prefix)
-  const learn = (name: string | undefined, position: Position | undefined): void => {
+  const notePosition = (name: string | undefined, position: Position | undefined): void => {
     if (name !== undefined && position !== undefined && !positions.has(name)) positions.set(name, position)
   }
   const shown = ({ id, streamId, revision, type, position }: Recorded): string => {
-    learn(names.get(id), position)
-    const what = type.startsWith('$') ? type : (names.get(id) ?? 'another')
-    return `${streamId.replace(prefix, '')}@${revision}:${what}`
+    notePosition(names.get(id), position)
+    const name = type.startsWith('$') ? type : (names.get(id) ?? 'another')
+    return `${streamId.replace(prefix, '')}@${revision}:${name}`
   }
   const resolved = ({ event, link }: ResolvedEvent): string => {
     if (link === undefined) return event === undefined ? 'nothing' : shown(event)
@@ -108,25 +108,25 @@ export const openConversation = (client: EventStoreDBClient) => {
   }
   /** Ends when it has caught up, fails, or sends nothing for `quietMs`. */
   const follow = async (source: Source, quietMs: number): Promise<Answer[]> => {
-    const heard: Answer[] = []
+    const received: Answer[] = []
     let atMs = performance.now()
     let end: Answer | undefined
     source.on('caughtUp', () => (end ??= 'caught up'))
     const reading = (async () => {
       for await (const event of source) {
-        heard.push(...own([event]))
+        received.push(...own([event]))
         atMs = performance.now()
       }
     })().catch((error: Failure) => (end ??= failureOf(error)))
     while (end === undefined && performance.now() - atMs < quietMs) await sleep(1)
     // Events before the message may still be in the buffers of the client.
-    for (let turns = 0; turns < SETTLED_TURNS; turns += 1) {
-      await nextTurn()
-      if (source.readableLength + (source.writableLength ?? 0) > 0) turns = 0
+    for (let loops = 0; loops < SETTLED_LOOPS; loops += 1) {
+      await nextLoop()
+      if (source.readableLength + (source.writableLength ?? 0) > 0) loops = 0
     }
     await source.unsubscribe()
     await reading
-    return [...heard, end ?? 'no caught-up']
+    return [...received, end ?? 'no caught-up']
   }
   const filterOf = ({ filterOn, ...rest }: Filter) => {
     const options =
@@ -147,13 +147,13 @@ export const openConversation = (client: EventStoreDBClient) => {
         jsonEvent({ id: idOf(name), type: `T${Number(name.slice(1)) % 3}`, data: { x: 1 } }),
       )
       const result = await client.appendToStream(prefix + stream, sent, { expectedRevision: revisionOf(expected) })
-      learn(events.at(-1), result.position)
+      notePosition(events.at(-1), result.position)
       return { ok: true, next: String(result.nextExpectedRevision), at: at(result.position) }
     },
     'append a link': async ({ stream, event, to }) => {
       const data = Buffer.from(to.replace('@', `@${prefix}`))
       const result = await client.appendToStream(prefix + stream, binaryEvent({ id: idOf(event), type: '$>', data }))
-      learn(event, result.position)
+      notePosition(event, result.position)
       return { ok: true, next: String(result.nextExpectedRevision) }
     },
     delete: async ({ stream, expected }) => {
@@ -198,10 +198,10 @@ export const openConversation = (client: EventStoreDBClient) => {
   }
   /** `quietMs`: the time after which a silent subscription ends. */
   return async (step: Step, quietMs: number): Promise<Answer> => {
-    const play = steps[step.do]
-    if (play === undefined) throw new Error(`no such step: ${step.do}`)
+    const run = steps[step.do]
+    if (run === undefined) throw new Error(`no such step: ${step.do}`)
     try {
-      return await play(step, quietMs)
+      return await run(step, quietMs)
     } catch (error) {
       return failureOf(error as Failure)
     }

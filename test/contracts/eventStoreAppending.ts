@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import type { EventStore, NewEvent } from '../../src/ports.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { all, event, events, idsOf, newStream, revisionsOf } from './eventStoreFixtures.ts'
 
-const RACING_WRITERS = 50
+const WRITERS = 50
 
 /** A stream that already holds `count` events, and those events. */
 const given = async (store: EventStore, count: number): Promise<{ stream: string; recorded: NewEvent[] }> => {
@@ -27,7 +28,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(appended).to.deep.include({ ok: true, revision: 0n })
     })
 
-    it('appends behind the current revision', async () => {
+    it('appends after the current revision', async () => {
       const { stream } = await given(store, 3)
       expect(await store.append(stream, [event()], 2n)).to.deep.include({ ok: true, revision: 3n })
     })
@@ -86,34 +87,34 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await store.append(stream, sent, 1n)).to.deep.equal(first)
     })
 
-    it('recognises a resend of the first events of a longer append', async () => {
+    it('recognizes a resend of the first events of a longer append', async () => {
       const { stream, recorded } = await given(store, 3)
       const resent = await store.append(stream, recorded.slice(0, 2), 'no_stream')
       expect(resent).to.deep.include({ ok: true, revision: 1n })
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('recognises a resend by its ids alone, with any payload', async () => {
+    it('recognizes a resend by its ids alone, with any payload', async () => {
       const { stream, recorded } = await given(store, 1)
       const changed = recorded.map(({ id }) => ({ ...event({ other: true }, 'Other'), id }))
       expect(await store.append(stream, changed, 'no_stream')).to.deep.include({ ok: true, revision: 0n })
       expect((await all(store.readStream(stream)))[0]?.data).to.deep.equal({ n: 0 })
     })
 
-    it('does not recognise a resend when only its first ids are stored', async () => {
+    it('does not recognize a resend when only its first ids are stored', async () => {
       const { stream, recorded } = await given(store, 2)
       const mixed = [...recorded.slice(0, 1), event()]
       expect(await store.append(stream, mixed, 'no_stream')).to.deep.equal({ ok: false, actual: 1n })
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('does not recognise a resend that is longer than the stream', async () => {
+    it('does not recognize a resend that is longer than the stream', async () => {
       const { stream, recorded } = await given(store, 2)
       expect(await store.append(stream, [...recorded, event()], 'no_stream')).to.deep.equal({ ok: false, actual: 1n })
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(recorded))
     })
 
-    it('does not recognise a resend at another revision', async () => {
+    it('does not recognize a resend at another revision', async () => {
       const { stream, recorded } = await given(store, 3)
       expect(await store.append(stream, recorded.slice(2), 0n)).to.deep.equal({ ok: false, actual: 2n })
     })
@@ -125,7 +126,7 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, other)).to.deep.equal(idsOf(recorded))
     })
 
-    it('lets one of two racing creations win', async () => {
+    it('accepts one of two concurrent creations', async () => {
       const stream = newStream()
       const outcomes = await Promise.all([1, 2].map(n => store.append(stream, [event({ n })], 'no_stream')))
       expect(outcomes.filter(({ ok }) => ok)).to.have.length(1)
@@ -133,15 +134,15 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.have.length(1)
     })
 
-    it('lets one of two racing appends win', async () => {
+    it('accepts one of two concurrent appends', async () => {
       const { stream } = await given(store, 1)
       const outcomes = await Promise.all([1, 2].map(n => store.append(stream, events(2 + n), 0n)))
       expect(outcomes.filter(({ ok }) => ok)).to.have.length(1)
-      const winner = outcomes.find(({ ok }) => ok)
-      expect(await idsIn(store, stream)).to.have.length(winner?.ok === true ? Number(winner.revision) + 1 : -1)
+      const accepted = outcomes.find(({ ok }) => ok)
+      expect(await idsIn(store, stream)).to.have.length(accepted?.ok === true ? Number(accepted.revision) + 1 : -1)
     })
 
-    it('returns the same result for two racing sends of the same events', async () => {
+    it('returns the same result for two concurrent appends of the same events', async () => {
       const stream = newStream()
       const sent = events(2)
       const [one, other] = await Promise.all([1, 2].map(() => store.append(stream, sent, 'no_stream')))
@@ -150,21 +151,21 @@ export const describeAppending = (shared: () => EventStore): void => {
       expect(await idsIn(store, stream)).to.deep.equal(idsOf(sent))
     })
 
-    it('gives each of fifty racing writers its own revision', async () => {
+    it('gives each of fifty concurrent writers its own revision', async () => {
       const { stream } = await given(store, 1)
       const write = async (n: number): Promise<bigint> => {
         for (let expected = 0n; ; ) {
           const appended = await store.append(stream, [event({ n })], expected)
           if (appended.ok) return appended.revision
-          if (appended.actual === 'no_stream') throw new Error('The stream vanished.')
+          if (appended.actual === 'no_stream') throw new Error('The stream no longer exists.')
           expected = appended.actual
         }
       }
-      const revisions = await Promise.all(Array.from({ length: RACING_WRITERS }, (_, n) => write(n)))
-      expect(new Set(revisions).size).to.equal(RACING_WRITERS)
+      const revisions = await Promise.all(Array.from({ length: WRITERS }, (_, n) => write(n)))
+      expect(new Set(revisions).size).to.equal(WRITERS)
       const written = await all(store.readStream(stream, { from: 1n }))
-      expect(new Set(written.map(({ data }) => data['n'])).size).to.equal(RACING_WRITERS)
-      expect(revisionsOf(written)).to.deep.equal(Array.from({ length: RACING_WRITERS }, (_, n) => BigInt(n + 1)))
+      expect(new Set(written.map(({ data }) => data['n'])).size).to.equal(WRITERS)
+      expect(revisionsOf(written)).to.deep.equal(Array.from({ length: WRITERS }, (_, n) => BigInt(n + 1)))
     })
 
     it('appends all events or none', async () => {
@@ -185,8 +186,8 @@ export const describeAppending = (shared: () => EventStore): void => {
     it('refuses more than one mebibyte at once, and stores nothing of it', async () => {
       const { stream } = await given(store, 0)
       const large = [event({ text: 'x'.repeat(600_000) }), event({ text: 'y'.repeat(600_000) })]
-      const refusal = await store.append(stream, large, 'no_stream').catch((error: unknown) => error)
-      expect(refusal).to.be.instanceOf(Error).and.to.have.property('type', 'maximum-append-size-exceeded')
+      const refusal = await rejectionOf(store.append(stream, large, 'no_stream'))
+      expect(refusal).to.have.property('type', 'maximum-append-size-exceeded')
       expect(await idsIn(store, stream)).to.deep.equal([])
     })
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, type NewEvent, Unavailable } from '../../src/ports.ts'
+import { eventually } from '../support/client.ts'
 import {
   type EventStoreUnderTest,
   all,
@@ -15,8 +16,9 @@ import {
 
 const APPENDS = 1000
 const WRITERS = 20
-const KILL_AFTER_MS = 150
-const HEAL_MAX_MS = 10_000
+const KILLS = 2
+const KILLED_WITHIN_MS = 150
+const HEAL_MAX_MS = 30_000
 const RETRY_MS = 50
 
 /** Resends an append with the same ids until the store is available. */
@@ -35,14 +37,14 @@ const persist = async (store: EventStore, stream: string, sent: readonly NewEven
 }
 
 export const describeDurability = (started: () => EventStoreUnderTest): void => {
-  describe('surviving', () => {
+  describe('after a restart or a kill', () => {
     let store: EventStore
     beforeEach(() => {
       store = started().open()
     })
     afterEach(() => store.close())
 
-    it('keeps everything over a restart', async () => {
+    it('has all events as before a restart', async () => {
       const category = newCategory()
       const stream = newStream(category)
       const sent = events(40)
@@ -57,7 +59,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect((await store.head()) > head).to.equal(true)
     })
 
-    it('continues a subscription over a restart, without a gap or a repetition', async () => {
+    it('continues a subscription without a gap or a duplicate', async () => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       await received.until(caughtUp)
@@ -71,7 +73,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect(idsOf(received.events)).to.deep.equal(idsOf(sent))
     })
 
-    it('loses no acknowledged event when it is killed during a thousand appends', async () => {
+    it('has each acknowledged event when it was killed during a thousand appends', async () => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       const acknowledged = new Map<string, { stream: string; position: bigint }>()
@@ -85,8 +87,8 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
         }
       }
       const writing = Promise.all(Array.from({ length: WRITERS }, write))
-      for (let kills = 0; kills < 2; kills += 1) {
-        await sleep(KILL_AFTER_MS)
+      for (let kill = 1; kill <= KILLS; kill += 1) {
+        await eventually(async () => acknowledged.size > (APPENDS * kill) / (KILLS + 1))
         started().kill?.()
         await persist(store, newStream(), [event()])
       }
@@ -98,7 +100,7 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
         expect(acknowledged.get(id)).to.deep.equal({ stream, position })
     })
 
-    it('has contiguous revisions after a kill during appends to one stream', async () => {
+    it('has contiguous revisions when it was killed during appends to one stream', async () => {
       const stream = newStream()
       await store.append(stream, [event()], 'no_stream')
       const acknowledged: string[] = []
@@ -116,10 +118,10 @@ export const describeDurability = (started: () => EventStoreUnderTest): void => 
       expect(read.length % 2).to.equal(1)
     })
 
-    it('is available again within ten seconds after a kill', async () => {
+    it('is available again by itself', async () => {
       await persist(store, newStream(), [event()])
       started().kill?.()
-      await sleep(KILL_AFTER_MS)
+      await sleep(KILLED_WITHIN_MS)
       const stream = newStream()
       await persist(store, stream, [event()])
       expect(await all(store.readStream(stream))).to.have.length(1)

@@ -37,12 +37,12 @@ export const describeReading = (shared: () => EventStore): void => {
       expect(idsOf(read)).to.deep.equal(idsOf(recorded).toReversed())
     })
 
-    it('begins with the revision asked for, forwards', async () => {
+    it('begins with the given revision, forwards', async () => {
       const read = await all(store.readStream(long, { from: 400n }))
       expect(revisionsOf(read)).to.deep.equal(revisions(400, LONG_STREAM_EVENTS - 1))
     })
 
-    it('begins with the revision asked for, backwards', async () => {
+    it('begins with the given revision, backwards', async () => {
       const read = await all(store.readStream(long, { from: 30n, direction: 'backwards' }))
       expect(revisionsOf(read)).to.deep.equal(revisions(30, 0))
     })
@@ -61,19 +61,19 @@ export const describeReading = (shared: () => EventStore): void => {
       expect(await all(store.readStream(long, { limit: 0 }))).to.deep.equal([])
     })
 
-    it('pages through a stream without a gap or a repetition', async () => {
+    it('pages through a stream without a gap or a duplicate', async () => {
       const read: bigint[] = []
       for (let from = 0n; from < LONG_STREAM_EVENTS; from += 37n)
         read.push(...revisionsOf(await all(store.readStream(long, { from, limit: 37 }))))
       expect(read).to.deep.equal(revisions(0, LONG_STREAM_EVENTS - 1))
     })
 
-    it('yields nothing from beyond the end, forwards', async () => {
+    it('yields nothing from a revision beyond the end, forwards', async () => {
       expect(await all(store.readStream(long, { from: BigInt(LONG_STREAM_EVENTS) }))).to.deep.equal([])
       expect(await all(store.readStream(long, { from: 1_000_000n }))).to.deep.equal([])
     })
 
-    it('begins with the last event from beyond the end, backwards', async () => {
+    it('begins with the last event for a revision beyond the end, backwards', async () => {
       const read = await all(store.readStream(long, { from: 1_000_000n, direction: 'backwards', limit: 2 }))
       expect(revisionsOf(read)).to.deep.equal([499n, 498n])
     })
@@ -100,7 +100,7 @@ export const describeReading = (shared: () => EventStore): void => {
           if (revision === 10n) stopping.abort()
       })()
       const outcome = await reading.then(
-        () => 'all of it',
+        () => 'read to the end',
         () => 'aborted',
       )
       expect(outcome).to.equal('aborted')

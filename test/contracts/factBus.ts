@@ -8,11 +8,11 @@ import {
   type FactBusHarness,
   newTopic,
   numbered,
-  rejectionOf,
   RETENTION_MS,
   upTo,
   valuesByKey,
 } from './factBusFixtures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 const MANY = 10_000
 
@@ -37,7 +37,7 @@ export const factBusContract = (harness: () => FactBusHarness, createsTopics: bo
     for (const ofKey of values.values()) expect(ofKey).to.deep.equal(upTo(20))
   })
 
-  it('carries key, headers and value to the byte', async () => {
+  it('keeps key, headers and value byte for byte', async () => {
     const headers = { ce_id: randomUUID(), empty: '', 'content-type': 'application/json', näme: 'ünï ✓ 𝄞 "quoted"' }
     const value = `{"a":"\\u0000 \\ud83d","b":"𝄞 ✓ ${'é'.repeat(5_000)}"}`
     await bus.publish([fact(topic, 'inv_ключ', value, headers), fact(topic, 'inv_2', '')])
@@ -53,7 +53,7 @@ export const factBusContract = (harness: () => FactBusHarness, createsTopics: bo
     for (const ofKey of valuesByKey(read).values()) expect(ofKey).to.deep.equal(upTo(MANY / 100))
   })
 
-  it('publishes more than one request holds, in order', async () => {
+  it('publishes more than one request can hold, in order', async () => {
     const megabytes = Array.from({ length: 15 }, (_, index) => fact(topic, 'inv_1', `${index} ${'x'.repeat(200_000)}`))
     await bus.publish(megabytes)
     const values = valuesByKey(await harness().read(topic)).get('inv_1')

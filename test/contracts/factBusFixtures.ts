@@ -22,11 +22,11 @@ export type FactBusHarness = {
 export type BrokerFaultHarness = FactBusHarness & {
   /** A bus with the usual timeouts; that of `open` gives up after a second or two. */
   openWithUsualTimeouts(): FactProducer
-  /** Like a power cut: resolves when the broker has ended. */
+  /** Kills the broker; resolves when it has ended. */
   cut(): Promise<void>
   /** Starts it again at the same address on the same data. */
   restore(): Promise<void>
-  /** The broker keeps its connections and does not respond, until `thaw`. */
+  /** Stops the broker, which keeps its connections and does not respond until `thaw`. */
   freeze(): void
   thaw(): void
 }
@@ -55,21 +55,12 @@ export const numbered = (topic: string, keys: number, count: number, from = 0): 
     fact(topic, `inv_${index % keys}`, String(from + Math.floor(index / keys)), { ce_id: `${from}-${index}` }),
   )
 
-export const rejectionOf = async (attempt: Promise<unknown>): Promise<Error> => {
-  const outcome = await attempt.then(
-    () => 'it succeeded',
-    (error: unknown) => error,
-  )
-  if (outcome instanceof Error) return outcome
-  throw new Error(`A rejection was expected, but ${String(outcome)}.`)
-}
-
 export const expectUnavailable = (error: Error, effect: Unavailable['effect']): void => {
   expect(error).to.be.instanceOf(Unavailable)
   expect(error).to.include({ dependency: 'fact bus', effect })
 }
 
-/** The values of each key in the order of the topic. Fails for a key in several partitions. */
+/** The values of each key in the order of the topic. Throws for a key in several partitions. */
 export const valuesByKey = (messages: readonly Published[]): Map<string, string[]> => {
   for (const [key, ofKey] of Map.groupBy(messages, message => message.key)) {
     expect(new Set(ofKey.map(message => message.partition)).size, `partitions of ${key}`).to.equal(1)

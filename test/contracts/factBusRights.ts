@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import type { FactBus } from '../../src/ports.ts'
-import { expectUnavailable, newTopic, rejectionOf } from './factBusFixtures.ts'
+import { rejectionOf } from '../support/rejection.ts'
+import { expectUnavailable, newTopic } from './factBusFixtures.ts'
 
 export type FactBusRightsHarness = {
   open(): FactBus
@@ -9,7 +10,7 @@ export type FactBusRightsHarness = {
   topics(): Promise<readonly string[]>
 }
 
-/** The contract of all fact buses for the deletion of topics and the rights to read them. `grants`: the result of granting a right. */
+/** The contract of all fact buses for permissions and the deletion of topics. `grants`: the result of granting a permission. */
 export const factBusRightsContract = (
   harness: () => FactBusRightsHarness,
   grants: 'granted' | 'not_enforced',
@@ -20,9 +21,9 @@ export const factBusRightsContract = (
   })
   afterEach(() => bus.close())
 
-  const rightsOf = (topic: string) => ({ topics: [topic, `${topic}.dlq`], groupPrefix: topic })
+  const permissionsOn = (topic: string) => ({ topics: [topic, `${topic}.dlq`], groupPrefix: topic })
 
-  it('deletes the existing ones of the topics, and no others', async () => {
+  it('deletes those of the given topics that exist, and no others', async () => {
     const [kept, ...gone] = [newTopic(), newTopic(), newTopic()]
     await bus.ensureTopics([kept, ...gone].filter(settings => settings !== undefined))
     const names = gone.map(({ topic }) => topic)
@@ -33,25 +34,25 @@ export const factBusRightsContract = (
     await bus.deleteTopics(names)
   })
 
-  it(`returns ${grants} for a right, also when it is granted again`, async () => {
+  it(`returns ${grants} for a permission, also when it is granted again`, async () => {
     const settings = newTopic()
     await bus.ensureTopics([settings])
     for (let time = 1; time <= 2; time++)
-      expect(await bus.grantReading('alice', rightsOf(settings.topic))).to.equal(grants)
+      expect(await bus.grantReading('alice', permissionsOn(settings.topic))).to.equal(grants)
   })
 
-  it('revokes rights, also where there are none', async () => {
+  it('revokes permissions, also where there are none', async () => {
     const settings = newTopic()
     await bus.ensureTopics([settings])
-    await bus.grantReading('alice', rightsOf(settings.topic))
-    for (let time = 1; time <= 2; time++) await bus.revokeReading(rightsOf(settings.topic))
+    await bus.grantReading('alice', permissionsOn(settings.topic))
+    for (let time = 1; time <= 2; time++) await bus.revokeReading(permissionsOn(settings.topic))
   })
 
   it('rejects calls after close', async () => {
-    const rights = rightsOf(newTopic().topic)
+    const permissions = permissionsOn(newTopic().topic)
     await bus.close()
-    expectUnavailable(await rejectionOf(bus.deleteTopics(rights.topics)), 'none')
-    expectUnavailable(await rejectionOf(bus.grantReading('alice', rights)), 'none')
-    expectUnavailable(await rejectionOf(bus.revokeReading(rights)), 'none')
+    expectUnavailable(await rejectionOf(bus.deleteTopics(permissions.topics)), 'none')
+    expectUnavailable(await rejectionOf(bus.grantReading('alice', permissions)), 'none')
+    expectUnavailable(await rejectionOf(bus.revokeReading(permissions)), 'none')
   })
 }
