@@ -78,7 +78,7 @@ describe('the aggregate repository', () => {
     const after = aggregates.advance(invoiceEntity, before, more ? [{ ...more, revision: 102n }] : [])
     expect(before.state).to.deep.include({ paid: 100n })
     expect(after.state).to.deep.include({ paid: 101n })
-    if (before.state.status === 'none' || after.state.status === 'none') throw new Error('It was raised.')
+    if (before.state.status === 'none' || after.state.status === 'none') throw new Error('The invoice was not raised.')
     expect([before.state.payments.has(id('pay', 200)), before.state.payments.size]).to.deep.equal([false, 100])
     expect([after.state.payments.has(id('pay', 200)), after.state.payments.size]).to.deep.equal([true, 101])
   })
@@ -102,7 +102,7 @@ describe('the aggregate repository', () => {
     expect(await paidOf(ledger.aggregates)).to.equal(11n)
   })
 
-  describe('caches streams by their size', () => {
+  describe('caches streams by their size,', () => {
     const BUDGET_BYTES = 4 * 1024 * 1024
     const ORDERS = 120
     let log: MemoryLog
@@ -125,7 +125,7 @@ describe('the aggregate repository', () => {
       expect(kept).to.deep.equal(Array.from({ length: kept.length }, (_, n) => ORDERS - kept.length + n + 1))
     })
 
-    it('and reads one that alone exceeds the budget from its beginning, as often as it is asked for', async () => {
+    it('and reads one that alone exceeds the budget from its beginning each time', async () => {
       const aggregates = createAggregateRepository(log.open(), 1_000)
       for (let times = 0; times < 2; times += 1)
         expect((await aggregates.load(orderEntity, id('ord'))).row).to.include({ id: id('ord'), revision: 0n })

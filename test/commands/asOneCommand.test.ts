@@ -13,7 +13,7 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { approveInvoice, context, newPayment } from './fixtures.ts'
 
-/** The event store becomes unavailable at each step of a command: `none` is reported only when nothing was written. */
+/** The event store becomes unavailable at each step of a command; `none` is reported only when nothing was written. */
 
 const STEPS_MAX = 40
 const EXPIRES = '2026-02-01T00:00:00.000Z'
@@ -81,16 +81,17 @@ const losing = (log: MemoryLog, steps: number): Ledger => {
   )
 }
 
+/** The error with which the command fails; undefined when it succeeds. */
 const failureOf = (ledger: Ledger, { run }: Case): Promise<unknown> =>
   asOneCommand(ledger, run).then(
     () => undefined,
     (error: unknown) => error,
   )
 
-describe('a command whose store disappears', () => {
+describe('a command whose store becomes unavailable', () => {
   for (const [name, command] of Object.entries(commands))
     it(`reports no effect only when it had none: ${name}`, async () => {
-      const told = new Set<string>()
+      const effects = new Set<string>()
       for (let steps = 0; steps < STEPS_MAX; steps += 1) {
         const log = createMemoryLog()
         await command.before(createLedger(log.open(), createVirtualWorld()))
@@ -98,17 +99,17 @@ describe('a command whose store disappears', () => {
         const failure = await failureOf(losing(log, steps), command)
         if (failure === undefined) continue
         if (!(failure instanceof Unavailable)) throw new Error(`lost at step ${steps}`, { cause: failure })
-        told.add(failure.effect)
+        effects.add(failure.effect)
         expect(failure.effect, `lost at step ${steps}`).to.equal(log.events.length > before ? 'unknown' : 'none')
         const retried = await asOneCommand(createLedger(log.open(), createVirtualWorld()), command.run)
         expect(retried, `retried after step ${steps}`).to.not.have.property('ok', false)
       }
       // After the idempotency record is durable, the outcome is "in progress" and not a failure.
-      expect([...told]).to.include('none')
-      if (name !== 'a payment') expect([...told]).to.include('unknown')
+      expect([...effects]).to.include('none')
+      if (name !== 'a payment') expect([...effects]).to.include('unknown')
     })
 
-  it('does not report no effect for a retry either, once it has found that the key was used', async () => {
+  it('reports an unknown effect also for a retry that has found its key used', async () => {
     const log = createMemoryLog()
     const healthy = createLedger(log.open(), createVirtualWorld())
     await paid(immediate)(healthy)
@@ -125,6 +126,6 @@ describe('a command whose store disappears', () => {
       if (log.events.length > length) break
       effects.set(steps, failure instanceof Unavailable && failure.effect)
     }
-    expect([...effects.values()].at(-1), 'the last step before it went on').to.equal('unknown')
+    expect([...effects.values()].at(-1), 'at the last step before an append').to.equal('unknown')
   })
 })

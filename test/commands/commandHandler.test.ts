@@ -7,6 +7,7 @@ import type { InvoiceCommand } from '../../streams/invoice/index.ts'
 import { createMemoryLog, type MemoryLog, type OnStep } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
 import { createOrder, id } from '../streams/samples.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { approveInvoice, context, typesIn } from './fixtures.ts'
 
 const ORDER = id('ord')
@@ -30,8 +31,8 @@ describe('handling a command', () => {
     handle(of, orderEntity, ORDER, { command: change(text), context: context() })
   const descriptionOf = async (of = ledger) => (await of.aggregates.load(orderEntity, ORDER)).row?.description
 
-  /** Runs `work` before the next `times` appends, as another process would. */
-  const meddling = (work: () => Promise<unknown>, times = 1): Ledger => {
+  /** Runs `work` before the next `times` appends, as a concurrent process would. */
+  const withConcurrent = (work: () => Promise<unknown>, times = 1): Ledger => {
     let left = times
     return ledgerOf(async ({ at }) => {
       if (at !== 'append' || left === 0) return
@@ -47,7 +48,7 @@ describe('handling a command', () => {
   })
 
   describe('that is accepted', () => {
-    it('appends its events and answers with the stream as it is then', async () => {
+    it('appends its events and returns the stream as it is then', async () => {
       const created = await create()
       expect(created).to.deep.include({ ok: true, revision: 0n, position: log.head() })
       const changed = await describeAs('x')
@@ -56,7 +57,7 @@ describe('handling a command', () => {
       expect(typesIn(log.events, STREAM)).to.deep.equal(['OrderCreated', 'OrderChanged'])
     })
 
-    it('stores caller, correlation, authority and time, under ids that are derived from the command', async () => {
+    it('stores caller, correlation, authority and time, with event ids that are derived from the command', async () => {
       const asked = context({ traceparent: '00-a-b-01' })
       await handle(ledger, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
       expect(log.events[0]).to.deep.include({
@@ -90,14 +91,14 @@ describe('handling a command', () => {
     expect(log.events).to.deep.equal([])
   })
 
-  it('that was executed before appends nothing and answers with the present stream', async () => {
+  it('that was executed before appends nothing and returns the present stream', async () => {
     await create()
     await describeAs('x')
     expect(await describeAs('x')).to.deep.include({ ok: true, revision: 1n, position: log.head() })
     expect(log.events).to.have.length(2)
   })
 
-  it('that is sent again by a process answers with the events as they are stored, not as it would have sent them', async () => {
+  it('that is sent again by a process returns the events as they are stored, and not as it would have sent them', async () => {
     await create()
     const other = ledgerOf()
     await other.aggregates.load(orderEntity, ORDER)
@@ -111,13 +112,13 @@ describe('handling a command', () => {
     expect((await other.aggregates.load(orderEntity, ORDER)).row?.updated_at).to.equal('2026-01-01T00:00:01.000Z')
   })
 
-  it('that says the stream is new reads nothing first', async () => {
+  it('that expects a new stream reads nothing first', async () => {
     const steps: string[] = []
     await create(ledgerOf(({ at }) => void steps.push(at)))
     expect(steps).to.deep.equal(['append', 'appended'])
   })
 
-  it('that wrongly says the stream is new is decided again on what is there', async () => {
+  it('that wrongly expects a new stream is decided again on the events that exist', async () => {
     await create()
     expect(await create(ledgerOf())).to.deep.equal({ ok: false, rejected: 'concurrent_modification' })
     expect(log.events).to.have.length(1)
@@ -134,7 +135,7 @@ describe('handling a command', () => {
       expect(await cancelAt(0n)).to.deep.include({ ok: true, revision: 1n })
     })
 
-    it('is answered with the present stream when the condition is false, before the state is examined', async () => {
+    it('returns the present stream when the condition is false, before the state is examined', async () => {
       await handle(ledger, orderEntity, ORDER, { command: cancel, context: context() })
       const answer = await cancelAt(0n)
       expect(answer.ok).to.equal(false)
@@ -146,7 +147,7 @@ describe('handling a command', () => {
       const other = ledgerOf()
       const answer = await cancelAt(
         0n,
-        meddling(() => describeAs('first', other)),
+        withConcurrent(() => describeAs('first', other)),
       )
       expect('stale' in answer && answer.stale.row).to.include({ description: 'first', revision: 1n, state: 'open' })
       expect(typesIn(log.events, STREAM)).to.deep.equal(['OrderCreated', 'OrderChanged'])
@@ -179,25 +180,25 @@ describe('handling a command', () => {
         return createLedger(store, world)
       }
 
-      it('waits until it can be read, and names it', async () => {
+      it('waits until it can be read, and returns it', async () => {
         const answer = await cancelAt(0n, hiding(3))
         expect('stale' in answer && answer.stale).to.deep.include({ revision: 1n })
         expect(world.slept).to.have.length(3)
       })
 
-      it('says that it may be tried again, when it cannot be read in time', async () => {
-        const failure = await cancelAt(0n, hiding(1_000)).catch((error: unknown) => error)
+      it('is unavailable without effect when it cannot be read in time', async () => {
+        const failure = await rejectionOf(cancelAt(0n, hiding(1_000)))
         expect(failure).to.be.instanceOf(Unavailable).and.to.include({ effect: 'none' })
       })
     })
   })
 
-  describe('that races', () => {
+  describe('that is concurrent', () => {
     beforeEach(() => create())
 
     it('with another process is decided again on the newer state', async () => {
       const other = ledgerOf()
-      const mine = meddling(() => handle(other, orderEntity, ORDER, { command: cancel, context: context() }))
+      const mine = withConcurrent(() => handle(other, orderEntity, ORDER, { command: cancel, context: context() }))
       expect(await describeAs('late', mine)).to.deep.equal({
         ok: false,
         rejected: 'order_state_conflict',
@@ -205,10 +206,10 @@ describe('handling a command', () => {
       })
     })
 
-    it('with one change after another gets through, and pauses a little longer each time', async () => {
+    it('with one change after another succeeds, and may pause twice as long after each', async () => {
       const other = ledgerOf()
       let n = 0
-      const mine = meddling(() => describeAs(`other ${(n += 1)}`, other), 5)
+      const mine = withConcurrent(() => describeAs(`other ${(n += 1)}`, other), 5)
       expect(await describeAs('mine', mine)).to.deep.include({ ok: true, revision: 6n })
       expect(world.slept).to.have.length(5)
       for (const [attempt, timeMs] of world.slept.entries()) expect(timeMs).to.be.at.most(5 * 2 ** (attempt + 1))
@@ -228,21 +229,21 @@ describe('handling a command', () => {
     it(`gives up after ${ATTEMPTS} attempts`, async () => {
       const other = ledgerOf()
       let n = 0
-      const mine = meddling(() => describeAs(`other ${(n += 1)}`, other), 1_000)
-      const failure = await describeAs('mine', mine).catch((error: unknown) => error)
+      const mine = withConcurrent(() => describeAs(`other ${(n += 1)}`, other), 1_000)
+      const failure = await rejectionOf(describeAs('mine', mine))
       expect(failure).to.be.instanceOf(Contended).and.to.include({ effect: 'none' })
       expect(n).to.equal(ATTEMPTS)
       expect(Math.max(...world.slept)).to.be.at.most(200)
     })
 
-    it('within a process waits for its turn and never loses', async () => {
+    it('with others of its process is executed after them, and never conflicts', async () => {
       const texts = Array.from({ length: 50 }, (_, n) => `text ${n}`)
       const answers = await Promise.all(texts.map(text => describeAs(text)))
       expect(answers.map(answer => answer.ok && answer.revision)).to.deep.equal(texts.map((_, n) => BigInt(n + 1)))
       expect(world.slept).to.deep.equal([])
     })
 
-    it('with itself in ten processes gives each its own revision', async () => {
+    it('with others of ten processes has its own revision', async () => {
       const ledgers = Array.from({ length: 10 }, () => ledgerOf(() => new Promise(resolve => setImmediate(resolve))))
       const answers = await Promise.all(ledgers.map((of, n) => describeAs(`text ${n}`, of)))
       const revisions = answers.map(answer => (answer.ok ? answer.revision : undefined))
@@ -250,7 +251,7 @@ describe('handling a command', () => {
     })
   })
 
-  describe('whose store does not answer', () => {
+  describe('whose store does not respond', () => {
     const failing = (at: string): Ledger => {
       let failed = false
       return ledgerOf(step => {
@@ -259,22 +260,17 @@ describe('handling a command', () => {
         throw new Unavailable('event store', at === 'appended' ? 'unknown' : 'none', undefined)
       })
     }
-    const failureOf = (promise: Promise<unknown>) =>
-      promise.then(
-        () => undefined,
-        (error: unknown) => error,
-      )
 
-    it('reports that, and had no effect', async () => {
+    it('reports no effect when nothing was appended', async () => {
       await create()
-      expect(await failureOf(describeAs('x', failing('append')))).to.include({ effect: 'none' })
+      expect(await rejectionOf(describeAs('x', failing('append')))).to.include({ effect: 'none' })
       expect(log.events).to.have.length(1)
     })
 
-    it('reports an unknown effect, and the next command finds the event', async () => {
+    it('reports an unknown effect after an append, and the next command finds the event', async () => {
       await create()
       const mine = failing('appended')
-      expect(await failureOf(describeAs('x', mine))).to.include({ effect: 'unknown' })
+      expect(await rejectionOf(describeAs('x', mine))).to.include({ effect: 'unknown' })
       expect(await describeAs('x', mine)).to.deep.include({ ok: true, revision: 1n })
       expect(log.events).to.have.length(2)
     })
@@ -282,12 +278,12 @@ describe('handling a command', () => {
     it('has one effect when the same command is sent again', async () => {
       const asked = context()
       const send = (of: Ledger) => handle(of, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
-      expect(await failureOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
+      expect(await rejectionOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
       expect(await send(ledgerOf())).to.deep.include({ ok: true, revision: 0n, position: log.head() })
       expect(log.events).to.have.length(1)
     })
 
-    it('does not block the commands that wait behind it', async () => {
+    it('does not block the commands that wait for it', async () => {
       await create()
       const mine = failing('append')
       const [first, second] = await Promise.allSettled([describeAs('a', mine), describeAs('b', mine)])

@@ -8,7 +8,7 @@ import { id } from '../streams/samples.ts'
 import { context } from './fixtures.ts'
 
 describe('refusals of one caller', () => {
-  /** Windows of the aggregation end when the test advances the virtual clock. */
+  /** Denials on a store that `wrong` may replace in part. A window of the aggregation ends when the test calls `endWindow`. */
   const start = (wrong: (real: EventStore) => Partial<EventStore> = () => ({})) => {
     const real = createMemoryLog().open()
     const appended: { resource: unknown; count: unknown }[] = []
@@ -25,7 +25,7 @@ describe('refusals of one caller', () => {
       const { resolve } = end
       end = Promise.withResolvers<void>()
       resolve()
-      for (let turn = 0; turn < 50; turn++) await new Promise(done => setImmediate(done))
+      for (let loop = 0; loop < 50; loop++) await new Promise(done => setImmediate(done))
     }
     const failures: unknown[] = []
     const sleep: World['sleep'] = (_timeMs, signal) =>
@@ -46,9 +46,9 @@ describe('refusals of one caller', () => {
   const many = async (denials: ReturnType<typeof createDenials>, count: number, of = (_: number) => denial()) => {
     for (let n = 1; n <= count; n++) await denials.record(of(n), context())
   }
-  const away = () => Promise.reject(new Unavailable('event store', 'none', new Error('planted')))
+  const unavailable = () => Promise.reject(new Unavailable('event store', 'none', new Error('planted')))
 
-  it('have a record each, at once, and those beyond twenty one record with their number', async () => {
+  it('have a record each at once; those beyond twenty share one record with their number', async () => {
     const { appended, endWindow, denials } = start()
     await many(denials, 500)
     expect(appended).to.deep.equal(Array.from({ length: EACH }, () => ({ resource: id('inv'), count: 1 })))
@@ -85,22 +85,22 @@ describe('refusals of one caller', () => {
     expect(appended.slice(EACH + 1).map(({ count }) => count)).to.deep.equal([30, 1])
   })
 
-  it('are not answered when they cannot be recorded', async () => {
-    const { denials } = start(() => ({ append: away }))
-    const told = await Promise.allSettled([1, 2].map(() => denials.record(denial(), context())))
-    expect(told.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected'])
+  it('are rejected when they cannot be recorded', async () => {
+    const { denials } = start(() => ({ append: unavailable }))
+    const outcomes = await Promise.allSettled([1, 2].map(() => denials.record(denial(), context())))
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected'])
   })
 
   it('keep their count while it cannot be recorded, and record it at the end of the process', async () => {
-    let isAway = false
+    let isUnavailable = false
     const { appended, endWindow, denials, failures } = start(real => ({
-      append: (...args) => (isAway ? away() : real.append(...args)),
+      append: (...args) => (isUnavailable ? unavailable() : real.append(...args)),
     }))
     await many(denials, EACH + 9)
-    isAway = true
+    isUnavailable = true
     await endWindow()
     expect([appended.length, failures.length]).to.deep.equal([EACH, 1])
-    isAway = false
+    isUnavailable = false
     await many(denials, 1)
     await denials.close()
     expect(appended.slice(EACH).map(({ count }) => count)).to.deep.equal([10])
@@ -113,7 +113,7 @@ describe('refusals of one caller', () => {
       await many(denials, EACH + 1)
       await endWindow()
       const ended = endWindow()
-      for (let turn = 0; turn < after; turn++) await Promise.resolve()
+      for (let microtask = 0; microtask < after; microtask++) await Promise.resolve()
       await many(denials, 1)
       await ended
       await denials.close()
@@ -141,7 +141,7 @@ describe('refusals of one caller', () => {
     const closing = denials.close().then(() => {
       isClosed = true
     })
-    for (let turn = 0; turn < 50; turn++) await new Promise(done => setImmediate(done))
+    for (let loop = 0; loop < 50; loop++) await new Promise(done => setImmediate(done))
     expect(isClosed, 'closed before the count was recorded').to.equal(false)
     slow.resolve()
     await closing

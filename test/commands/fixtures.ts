@@ -5,7 +5,7 @@ import type { NewPayment } from '../../src/commands/payments.ts'
 import type { StoredEvent } from '../../src/ports.ts'
 import { id } from '../streams/samples.ts'
 
-/** Fixtures for the tests of commands and processes: contexts, and the events before a command. */
+/** Fixtures for the tests of commands and processes: contexts, payments, and an approved invoice. */
 
 let commands = 0
 /** The context of a new request at each call, as the request pipeline creates it. */

@@ -7,17 +7,13 @@ import { outcomeOfKey } from '../../src/commands/idempotencyRecords.ts'
 import { pay } from '../../src/commands/payments.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { createOrder, id, initiatePayment } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 
 const secretStreamIn = (log: MemoryLog): string =>
   log.events.find(({ type }) => type === 'SecretMade')?.stream ?? 'none yet'
-const failureOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => 'nothing was thrown',
-    (error: unknown) => error,
-  )
 
 /** Each process draws different random bytes. */
 let seed = 0
@@ -39,7 +35,7 @@ describe('the secret of ids', () => {
     }
   }
 
-  it('is made at the first need, 32 random bytes, and stays the same over restarts', async () => {
+  it('is created at its first use, of 32 random bytes, and stays the same after restarts', async () => {
     const first = await processOn(log.open()).idSecret()
     expect(first).to.have.length(32)
     expect(await processOn(log.open()).idSecret()).to.deep.equal(first)
@@ -52,14 +48,14 @@ describe('the secret of ids', () => {
     expect(await processOn(log.open()).idSecret()).to.not.deep.equal(await processOn(other.open()).idSecret())
   })
 
-  it('is one for all processes that begin at the same time', async () => {
+  it('is the same for all processes that begin at the same time', async () => {
     const processes = Array.from({ length: 8 }, () => processOn(log.open(() => new Promise(setImmediate))))
     const secrets = await Promise.all(processes.map(ledger => ledger.idSecret()))
     for (const secret of secrets) expect(secret).to.deep.equal(secrets[0])
     expect(typesIn(log.events, secretStreamIn(log))).to.deep.equal(['SecretMade'])
   })
 
-  it('is read once by a process, however often it is needed', async () => {
+  it('is read once by each process', async () => {
     const reads: string[] = []
     const ledger = processOn(log.open(({ at, stream }) => void (at === 'read' && reads.push(stream))))
     await Promise.all([ledger.idSecret(), ledger.idSecret()])
@@ -68,13 +64,13 @@ describe('the secret of ids', () => {
     expect(reads).to.have.length(before)
   })
 
-  it('is made in a log that has events, as long as no key has created any', async () => {
+  it('is created in a log with events, as long as no key has created any', async () => {
     const keyless = { command: { ...createOrder, claim: null }, context: context(), isNew: true }
     await handle(processOn(log.open()), orderEntity, id('ord'), keyless)
     expect(await processOn(log.open()).idSecret()).to.have.length(32)
   })
 
-  it('is never made anew in a log where a key has created something: that key would pay twice', async () => {
+  it('is never created again in a log where a key has created something, because that key would pay twice', async () => {
     const ledger = processOn(log.open())
     await ledger.idSecret()
     await handle(ledger, paymentEntity, id('pay'), {
@@ -83,13 +79,13 @@ describe('the secret of ids', () => {
       isNew: true,
     })
     const events = log.events.length
-    const error = await failureOf(processOn(withoutSecret()).idSecret())
+    const error = await rejectionOf(processOn(withoutSecret()).idSecret())
     expect(error).to.be.instanceOf(IdSecretLost).and.include({ effect: 'none' })
     expect(error).to.have.property('message').that.includes(secretStreamIn(log))
     expect(log.events).to.have.length(events)
   })
 
-  it('is found by a process that looked before another made it and paid with it', async () => {
+  it('is found by a process that searched the log before another process created it and paid with it', async () => {
     const store = log.open()
     let isLate = true
     const late: EventStore = {
@@ -116,20 +112,20 @@ describe('the secret of ids', () => {
         if (isDown) throw new Unavailable('event store', 'none', new Error('down'))
       }),
     )
-    expect(await failureOf(ledger.idSecret())).to.be.instanceOf(Unavailable)
+    expect(await rejectionOf(ledger.idSecret())).to.be.instanceOf(Unavailable)
     isDown = false
     expect(await ledger.idSecret()).to.have.length(32)
   })
 
-  it('is not created in a log that could not be read to its end', async () => {
+  it('is not created in a log that cannot be read to its end', async () => {
     const cut = { ...log.open(), async *subscribe() {} }
-    expect(await failureOf(processOn(cut).idSecret()))
+    expect(await rejectionOf(processOn(cut).idSecret()))
       .to.be.instanceOf(Unavailable)
       .and.not.instanceOf(IdSecretLost)
     expect(log.events).to.deep.equal([])
   })
 
-  it('leads a repeated key to its first result in every process', async () => {
+  it('derives the same id from a repeated key in every process', async () => {
     const ledger = processOn(log.open())
     const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_order' }
     const outcomeIn = async (of: Ledger, key: string) =>

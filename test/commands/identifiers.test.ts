@@ -34,7 +34,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson(value)).to.equal(`{${members.join(',')}}`)
   })
 
-  it('orders members that look like numbers as texts too', () =>
+  it('orders members whose names look like numbers as texts', () =>
     expect(canonicalJson({ 9: 0, 10: 0, a: 0, 100: 0 })).to.equal('{"10":0,"100":0,"9":0,"a":0}'))
 
   it('writes literals, texts and numbers as RFC 8785 §3.2.2 does', () => {
@@ -49,7 +49,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('is the same whatever the order of members, at any depth, and keeps that of lists', () =>
+  it('is the same for every order of members, at any depth, and keeps that of lists', () =>
     fc.assert(
       fc.property(fc.jsonValue(), value => {
         const shuffled = JSON.parse(JSON.stringify(value), (_, inner: unknown) =>
@@ -66,26 +66,26 @@ describe('canonical JSON', () => {
 })
 
 describe('the pointers at which two requests differ', () => {
-  it('are none for equal requests, whatever the order', () =>
+  it('are none for equal requests, in any order of members', () =>
     expect(differingPointers({ a: 1, b: { c: [1, 2] } }, { b: { c: [1, 2] }, a: 1 })).to.deep.equal([]))
 
-  it('are exact and all of them', () =>
+  it('are exact and complete', () =>
     expect(
       differingPointers({ a: 1, b: { c: [1, 2], d: 'x' }, e: null }, { a: 2, b: { c: [1, 3], d: 'x' }, f: 0 }),
     ).to.have.members(['/a', '/b/c/1', '/e', '/f']))
 
-  it('are escaped as RFC 6901 asks', () =>
+  it('are escaped as RFC 6901 requires', () =>
     expect(differingPointers({ 'a/b': 1, 'c~d': 1 }, { 'a/b': 2, 'c~d': 2 })).to.deep.equal(['/a~1b', '/c~0d']))
 
   it('name members that every JavaScript object inherits', () =>
     expect(differingPointers({ constructor: 'x' }, {})).to.deep.equal(['/constructor']))
 
-  it('point at the whole value where the types differ', () => {
+  it('name the whole value where the types differ', () => {
     expect(differingPointers({ a: [1] }, { a: '1' })).to.deep.equal(['/a'])
     expect(differingPointers({ a: null }, { a: {} })).to.deep.equal(['/a'])
   })
 
-  it('never hold a value', () =>
+  it('never contain a value', () =>
     fc.assert(
       fc.property(fc.string({ minLength: 8 }), fc.string({ minLength: 8 }), (one, other) => {
         const pointers = differingPointers({ secret: one }, { secret: other })
@@ -95,13 +95,13 @@ describe('the pointers at which two requests differ', () => {
 })
 
 describe('ids of commands', () => {
-  it('are derived for ever in the same way: a stored stream would not be found again otherwise', () => {
+  it('are always derived in the same way, because a stored stream would not be found otherwise', () => {
     expect(derivedId('ref', 'acme', 'INV-2026-17')).to.equal('ref_EWZV9A23TRE86T8Y7QK3T587G6')
     expect(idOfKey('pay', { scope, key: 'order-17-payment-1', secret })).to.equal('pay_01ABVK5D1FTHPC66V0PSK9R82Z')
     expect(eventIdOf('command-1', 'pay_0', 0n)).to.equal('b26dcb35-1116-8f3c-a021-feab0a38b933')
   })
 
-  it('differ with each part, and with where one part ends and the next begins', () => {
+  it('differ with each part, and with the boundaries between parts', () => {
     const ids = [
       derivedId('ref', 'ab', 'c'),
       derivedId('ref', 'a', 'bc'),
@@ -127,14 +127,14 @@ describe('ids of commands', () => {
     expect(new Set([base, ...others].map(one => idOfKey('pay', one))).size).to.equal(others.length + 1)
   })
 
-  it(`look as the contract says, ${RANDOM_IDS} of them, each another`, () => {
+  it(`that are random have the form of the contract, and are distinct in ${RANDOM_IDS}`, () => {
     const world = realWorld()
     const ids = new Set(Array.from({ length: RANDOM_IDS }, () => randomId('ord', world)))
     expect(ids.size).to.equal(RANDOM_IDS)
     for (const id of ids) expect(id).to.match(/^ord_[0-9A-HJKMNP-TV-Z]{26}$/)
   })
 
-  it('of events are UUIDs of version 8, the same for a resend, another for each event', () => {
+  it('of events are UUIDs of version 8, equal for a resend and distinct for each event', () => {
     expect(eventIdOf('command-1', 'pay_0', 0n)).to.not.equal(eventIdOf('command-1', 'inv_0', 0n))
     const commands = Array.from({ length: 1_000 }, () => randomBytes(8).toString('hex'))
     const ids = commands.flatMap(command => [0n, 1n, 2n].map(revision => eventIdOf(command, 'pay_0', revision)))
@@ -148,7 +148,7 @@ describe('the idempotency record of a key', () => {
   const claim = (request: Parameters<typeof newIdempotencyRecord>[1], key = 'secret-key') =>
     newIdempotencyRecord({ scope, key }, request, '2026-12-31T00:00:00.000Z')
 
-  it('has the fingerprint of the request, whatever the order of its members', () => {
+  it('has the fingerprint of the request, in any order of its members', () => {
     const one = claim({ amount: 10, metadata: { b: '1', a: '2' } })
     expect(claim({ metadata: { a: '2', b: '1' }, amount: 10 }).fingerprint).to.equal(one.fingerprint)
     expect(claim({ amount: 11, metadata: { b: '1', a: '2' } }).fingerprint).to.not.equal(one.fingerprint)

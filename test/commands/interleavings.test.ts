@@ -32,10 +32,10 @@ const recover = async (log: MemoryLog, payments: readonly NewPayment[]): Promise
   return ledger
 }
 
-/** The streams of payment, invoice and reference agree. */
-const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly NewPayment[]): Promise<void> => {
+/** Expects the streams of payment, invoice and reference to agree. */
+const expectConsistent = async (log: MemoryLog, ledger: Ledger, payments: readonly NewPayment[]): Promise<void> => {
   const { state: invoice } = await ledger.aggregates.load(invoiceEntity, id('inv'))
-  if (invoice.status === 'none') throw new Error('It was raised.')
+  if (invoice.status === 'none') throw new Error('The invoice was not raised.')
   expect(invoice.paid + invoice.pending <= invoice.due, 'within what is due').to.equal(true)
   expect(new Set(log.events.map(event => event.id)).size, 'an id for each event').to.equal(log.events.length)
   for (const payment of new Map(payments.map(one => [one.id, one])).values()) {
@@ -51,8 +51,8 @@ const expectOneStory = async (log: MemoryLog, ledger: Ledger, payments: readonly
   }
 }
 
-/** The outcome in a response that a caller got is final. */
-const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): Promise<void> => {
+/** Expects the outcome in a response to be final. */
+const expectFinal = async (ledger: Ledger, payment: NewPayment, answer: Answer): Promise<void> => {
   const state = await stateOf(ledger, payment)
   if (answer.kind === 'created' || answer.kind === 'replayed')
     expect(state.status).to.equal(answer.row.state === 'pending' ? 'accepted' : answer.row.state)
@@ -62,10 +62,11 @@ const expectTrue = async (ledger: Ledger, payment: NewPayment, answer: Answer): 
     // A refusal before the idempotency record is not recorded. Another driver of the payment may have succeeded since,
     // if the reference was released.
     expect(state.status === 'succeeded' && answer.rejection.rejected !== 'payment_reference_conflict').to.equal(false)
-  else expect.fail(`A patient caller was told ${answer.kind}.`)
+  else expect.fail(`A caller with a wait of a minute got ${answer.kind}.`)
 }
 
-const play = async (seed: number, payments: readonly NewPayment[], chances: Chances): Promise<void> => {
+/** Runs the payments in the order of the seed, with the faults of the chances. Resolves with the number of responses. */
+const run = async (seed: number, payments: readonly NewPayment[], chances: Chances): Promise<number> => {
   const log = createMemoryLog()
   await approveInvoice(createLedger(log.open(), createVirtualWorld()))
   const scheduler = createScheduler(log, seed, chances)
@@ -75,52 +76,57 @@ const play = async (seed: number, payments: readonly NewPayment[], chances: Chan
   })
   await scheduler.run(calls)
   const ledger = await recover(log, payments)
-  await expectOneStory(log, ledger, payments)
+  await expectConsistent(log, ledger, payments)
   for (const [payment, answer] of answers)
-    if (answer.kind !== 'in_progress' || chances.lostAck === 0) await expectTrue(ledger, payment, answer)
+    if (answer.kind !== 'in_progress' || chances.lostAck === 0) await expectFinal(ledger, payment, answer)
+  return answers.length
 }
 
 const scenarios: Readonly<Record<string, () => NewPayment[]>> = {
   'two drivers of one payment': () => [newPayment('k', { reference: 'R' }), newPayment('k', { reference: 'R' })],
   'two drivers of one deferred payment': () =>
     Array.from({ length: 2 }, () => newPayment('k', { reference: 'R', settlement: 'deferred' })),
-  'two payments that race for one amount': () => [
+  'two payments that compete for one amount': () => [
     newPayment('a', { amount: 1500n, reference: 'A' }),
     newPayment('b', { amount: 1500n, reference: 'B' }),
   ],
-  'two drivers each of two payments that race for one amount': () =>
+  'two drivers each of two payments that compete for one amount': () =>
     ['a', 'b', 'a', 'b'].map(key => newPayment(key, { amount: 1500n, reference: key })),
-  'two payments that race for one reference': () => ['a', 'b'].map(key => newPayment(key, { reference: 'R' })),
-  'two drivers each of two payments that race for one amount and one reference': () =>
+  'two payments that compete for one reference': () => ['a', 'b'].map(key => newPayment(key, { reference: 'R' })),
+  'two drivers each of two payments that compete for one amount and one reference': () =>
     ['a', 'b', 'a', 'b'].map(key => newPayment(key, { amount: 1500n, reference: 'R' })),
 }
 
-describe('a payment among others', function () {
+describe('a payment with concurrent ones', function () {
   this.timeout(60_000)
 
   for (const [name, payments] of Object.entries(scenarios))
     for (const [how, chances] of Object.entries({
       'in any order of steps': { crash: 0, lostAck: 0 },
       'with acknowledgements lost': { crash: 0, lostAck: 0.2 },
-      'with processes that die anywhere': { crash: 0.05, lostAck: 0.1 },
+      'with processes that crash at any step': { crash: 0.05, lostAck: 0.1 },
     }))
       it(`reaches one outcome: ${name}, ${how}, ${SEEDS} seeds`, async () => {
+        let answered = 0
         for (let seed = 1; seed <= SEEDS; seed += 1)
-          await play(seed, payments(), chances).catch((error: unknown) => {
+          answered += await run(seed, payments(), chances).catch((error: unknown) => {
             throw new Error(`seed ${seed}`, { cause: error })
           })
+        const calls = SEEDS * payments().length
+        const hasFaults = chances.crash > 0 || chances.lostAck > 0
+        expect(answered, 'calls with a response').to.be.within(hasFaults ? calls / 4 : calls, calls)
       })
 })
 
-class Died extends Error {}
+class Crashed extends Error {}
 
-/** A process that crashes at its nth step. */
-const mortal = (log: MemoryLog, steps: number): Ledger => {
+/** A process that crashes after the given number of steps. */
+const crashing = (log: MemoryLog, steps: number): Ledger => {
   let left = steps
   return createLedger(
     log.open(() => {
       left -= 1
-      if (left < 0) throw new Died()
+      if (left < 0) throw new Crashed()
     }),
     createVirtualWorld(),
   )
@@ -134,25 +140,25 @@ describe('a payment whose process crashes', () => {
   } as const
 
   for (const [name, [payment, outcome]] of Object.entries(cases))
-    for (const resume of ['the retry of its caller', 'settlement'] as const)
-      it(`is finished by ${resume}, wherever that was: ${name}`, async () => {
-        let deaths = 0
+    for (const completion of ['the retry of its caller', 'payment recovery'] as const)
+      it(`is completed by ${completion}, after a crash at any step: ${name}`, async () => {
+        let crashes = 0
         for (let steps = 0; steps < STEPS_MAX; steps += 1) {
           const log = createMemoryLog()
           await approveInvoice(createLedger(log.open(), createVirtualWorld()))
-          const died = await pay(mortal(log, steps), payment, context()).then(
+          const hasCrashed = await pay(crashing(log, steps), payment, context()).then(
             () => false,
             () => true,
           )
-          deaths += died ? 1 : 0
+          crashes += hasCrashed ? 1 : 0
           const initiated = typesIn(log.events, `payment-${payment.id}`).length > 0
           const ledger = createLedger(log.open(), createVirtualWorld())
-          if (resume === 'settlement') await finishPayment(ledger, payment.id, context())
+          if (completion === 'payment recovery') await finishPayment(ledger, payment.id, context())
           else expect((await pay(ledger, payment, context())).kind).to.equal(initiated ? 'replayed' : 'created')
-          const wanted = initiated || resume !== 'settlement' ? ['PaymentInitiated', outcome] : []
-          expect(typesIn(log.events, `payment-${payment.id}`), `died at step ${steps}`).to.deep.equal(wanted)
-          await expectOneStory(log, ledger, [payment])
+          const wanted = initiated || completion !== 'payment recovery' ? ['PaymentInitiated', outcome] : []
+          expect(typesIn(log.events, `payment-${payment.id}`), `crash at step ${steps}`).to.deep.equal(wanted)
+          await expectConsistent(log, ledger, [payment])
         }
-        expect(deaths, 'steps of a payment').to.be.within(6, STEPS_MAX - 1)
+        expect(crashes, 'steps of a payment').to.be.within(6, STEPS_MAX - 1)
       })
 })

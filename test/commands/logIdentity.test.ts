@@ -7,12 +7,7 @@ import type { Database, EventStore } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { feedAll, fillLog, useTestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
-
-const failureOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
+import { rejectionOf } from '../support/rejection.ts'
 
 describe('the identity of a log', function () {
   this.timeout(60_000)
@@ -21,7 +16,7 @@ describe('the identity of a log', function () {
   let log: MemoryLog
 
   const adopt = (of: MemoryLog) => adoptLog(createLedger(of.open(), realWorld()), database)
-  const check = (store: EventStore) => failureOf(checkLog({ database, store }))
+  const check = (store: EventStore) => checkLog({ database, store })
 
   before(async () => {
     log = createMemoryLog()
@@ -39,27 +34,27 @@ describe('the identity of a log', function () {
     )
   })
 
-  it('is stored in tables that belong to no log yet, and recognised afterwards', async () => {
-    expect(await check(log.open())).to.equal(undefined)
+  it('is stored in tables that belong to no log yet, and recognized afterwards', async () => {
+    await check(log.open())
     await adopt(log)
-    expect(await check(log.open())).to.equal(undefined)
+    await check(log.open())
   })
 
-  it('differs from that of a new log, and of another one', async () => {
+  it('differs from that of a new log', async () => {
     const other = createMemoryLog()
-    expect(await check(other.open())).to.be.instanceOf(AnotherLog)
-    expect(await failureOf(adopt(other))).to.be.instanceOf(AnotherLog)
+    expect(await rejectionOf(check(other.open()))).to.be.instanceOf(AnotherLog)
+    expect(await rejectionOf(adopt(other))).to.be.instanceOf(AnotherLog)
     expect(other.events).to.deep.equal([])
   })
 
-  it('is not enough where the log ends before the newest row: it was restored from an older backup', async () => {
+  it('is not sufficient where the log ends before the newest row, because it was restored from an older backup', async () => {
     const store = { ...log.open(), head: async () => log.events[3]?.position ?? 0n }
-    const failure = await check(store)
+    const failure = await rejectionOf(check(store))
     expect(failure).to.be.instanceOf(AnotherLog)
-    expect((failure as Error).message).to.match(/later state of the log .*the log ends at/)
+    expect(failure.message).to.match(/later state of the log .*the log ends at/)
   })
 
-  it('is not enough where the newest fact is not in the log: it was restored, and has grown again', async () => {
+  it('is not sufficient where the newest fact is not in the log, because it was restored and has grown again', async () => {
     const store: EventStore = {
       ...log.open(),
       head: async () => log.head() + 1_000n,
@@ -68,11 +63,11 @@ describe('the identity of a log', function () {
           yield stream.startsWith('secret-') ? event : { ...event, id: '00000000-0000-8000-a000-00000000dead' }
       },
     }
-    const failure = await check(store)
-    expect((failure as Error).message).to.match(/newest fact, .* is not in it/)
+    const failure = await rejectionOf(check(store))
+    expect(failure.message).to.match(/newest fact, .* is not in it/)
   })
 
-  it('is not enough where the log was restored under a running service and has grown beyond its former end', async () => {
+  it('is not sufficient where the log was restored under a running service and has grown beyond its former end', async () => {
     const seen = await checkLog({ database, store: log.open() })
     // The restored log has the event of the newest row, but not the fact that was compared before.
     const restored: EventStore = {
@@ -82,7 +77,7 @@ describe('the identity of a log', function () {
       },
     }
     await database.sql('delete from facts_v1 where position = (select max(position) from facts_v1)')
-    expect(await check(restored)).to.equal(undefined)
-    expect(await failureOf(checkLog({ database, store: restored }, seen))).to.be.instanceOf(AnotherLog)
+    await check(restored)
+    expect(await rejectionOf(checkLog({ database, store: restored }, seen))).to.be.instanceOf(AnotherLog)
   })
 })

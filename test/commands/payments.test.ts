@@ -62,7 +62,7 @@ describe('paying', () => {
     })
   })
 
-  it('answers with the outcome that another driver has recorded, not with what came after it', async () => {
+  it('returns the outcome that another driver has recorded, and not a later state', async () => {
     const payment = newPayment('k', { settlement: 'deferred' })
     const stream = `payment-${payment.id}`
     const other = createLedger(log.open(), world)
@@ -85,8 +85,8 @@ describe('paying', () => {
       'another currency': [newPayment('k', { currency: 'EUR' }), 'payment_not_allowed'],
       'more than is due': [newPayment('k', { amount: 2501n }), 'payment_exceeds_due'],
     }
-    for (const [what, [payment, code]] of Object.entries(refusals))
-      it(what, async () => {
+    for (const [name, [payment, code]] of Object.entries(refusals))
+      it(name, async () => {
         const before = log.events.length
         const answer = await payNow(payment)
         expect(answer.kind === 'refused' && answer.rejection.rejected).to.equal(code)
@@ -113,20 +113,20 @@ describe('paying', () => {
     })
   })
 
-  it('for more than is due is refused with the amount that is due', async () => {
+  it('for more than is due is refused with the amount that is still due', async () => {
     await payNow(newPayment('a', { amount: 2000n }))
     const answer = await payNow(newPayment('b', { amount: 501n }))
     expect(answer.kind === 'refused' && answer.rejection.params).to.deep.equal({ still_due: 500n })
   })
 
-  it('after a refusal goes through under the same key, when the request is corrected', async () => {
+  it('after a refusal succeeds with the same key, when the request is corrected', async () => {
     await payNow(newPayment('k', { amount: 9000n }))
     expect((await payNow(newPayment('k', { amount: 2500n }))).kind).to.equal('created')
     expect(await amounts()).to.include({ state: 'paid' })
   })
 
   describe('again with the same key', () => {
-    it('finds the first payment as it was, whatever has come since', async () => {
+    it('returns the first payment as it was, and not a later state', async () => {
       const payment = newPayment('k', { settlement: 'deferred' })
       const first = await payNow(payment)
       await settle(ledger, payment.id, { type: 'SettlePayment' }, context())
@@ -136,7 +136,7 @@ describe('paying', () => {
       expect(log.events).to.have.length(before)
     })
 
-    it('finds it also when the invoice would take no payment any more', async () => {
+    it('returns the first payment also when the invoice would accept no other', async () => {
       const payment = newPayment('k', { amount: 2500n })
       await payNow(payment)
       expect((await payNow(payment)).kind).to.equal('replayed')
@@ -158,7 +158,7 @@ describe('paying', () => {
       expect(typesOf(payment)).to.have.length(2)
     })
 
-    it('fifty times at once makes one payment, which every caller gets', async () => {
+    it('fifty times at once makes one payment, which is in every response', async () => {
       const payment = newPayment('k', { reference: 'R' })
       const ledgers = [ledger, createLedger(log.open(), world), createLedger(log.open(), world)]
       const answers = await Promise.all(
@@ -172,7 +172,7 @@ describe('paying', () => {
     })
   })
 
-  it('thirty times at once for more than is due never takes more than is due', async () => {
+  it('thirty times at once for more than is due never charges more than is due', async () => {
     const payments = Array.from({ length: 30 }, (_, n) => newPayment(`k${n}`, { amount: 200n }))
     const answers = await Promise.all(payments.map(payment => payNow(payment)))
     const made = answers.filter(({ kind }) => kind === 'created')
@@ -186,15 +186,15 @@ describe('paying', () => {
     )
   })
 
-  it('is in progress for a caller who does not wait, and completes all the same', async () => {
-    const hurried = createLedger(
+  it('is in progress for a caller who does not wait, and completes afterwards', async () => {
+    const suspended = createLedger(
       log.open(() => new Promise(resolve => setImmediate(resolve))),
       createVirtualWorld(),
     )
     const payment = { ...newPayment('k'), waitMs: 0 }
-    expect((await pay(hurried, payment, context())).kind).to.equal('in_progress')
-    await handle(hurried, paymentEntity, payment.id, { command: { type: 'ConfirmPayment' }, context: context() })
-    for (let turn = 0; turn < 20; turn += 1) await new Promise(resolve => setImmediate(resolve))
+    expect((await pay(suspended, payment, context())).kind).to.equal('in_progress')
+    await handle(suspended, paymentEntity, payment.id, { command: { type: 'ConfirmPayment' }, context: context() })
+    for (let loop = 0; loop < 20; loop += 1) await new Promise(resolve => setImmediate(resolve))
     expect(typesOf(payment)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
   })
 })

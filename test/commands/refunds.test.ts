@@ -28,7 +28,7 @@ describe('a refund that loses a race', () => {
     )
     expect(outcomes.map(({ kind }) => kind)).to.have.members(['created', 'refused'])
     const loser = asked[outcomes.findIndex(({ kind }) => kind === 'refused')] ?? asked[0]
-    if (loser === undefined) throw new Error('No refund was asked for.')
+    if (loser === undefined) throw new Error('There is no refund.')
     const first = outcomes.find(({ kind }) => kind === 'refused')
     expect(first)
       .to.include({ firstCorrelationId: `first with ${loser.id}` })

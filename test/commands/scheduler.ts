@@ -17,10 +17,10 @@ export type Scheduler = {
 
 export type Chances = { readonly crash: number; readonly lostAck: number }
 
-type Gate = {
+type Suspended = {
   readonly owner: number
   readonly at: string
-  readonly open: () => void
+  readonly resume: () => void
   readonly fail: (error: Error) => void
 }
 
@@ -28,32 +28,32 @@ const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve)
 
 export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }: Chances): Scheduler => {
   const random = randomOf(seed)
-  const gates: Gate[] = []
-  const ended = new Set<number>()
+  const suspended: Suspended[] = []
+  const crashed = new Set<number>()
   let processes = 0
 
-  const passGate = (owner: number, at: string): Promise<void> =>
-    new Promise((open, fail) => {
-      gates.push({ owner, at, open, fail })
+  const suspend = (owner: number, at: string): Promise<void> =>
+    new Promise((resume, fail) => {
+      suspended.push({ owner, at, resume, fail })
     })
 
-  /** A sleep is a step like any other; deadlines never expire. */
+  /** A world whose sleeps are steps like any other, and whose deadlines never expire. */
   const worldOf = (owner: number): World => ({
     ...createVirtualWorld(seed),
     sleep: (_, signal) =>
       signal === undefined
-        ? passGate(owner, 'sleep')
+        ? suspend(owner, 'sleep')
         : new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true })),
   })
 
-  const openOne = (): void => {
-    const open = gates.filter(({ owner }) => !ended.has(owner))
-    const gate = open[Math.floor(random() * open.length)]
-    if (gate === undefined) return
-    if (random() < crash) return void ended.add(gate.owner)
-    gates.splice(gates.indexOf(gate), 1)
-    if (gate.at === 'appended' && random() < lostAck) gate.fail(new Unavailable('event store', 'unknown', undefined))
-    else gate.open()
+  const resumeOne = (): void => {
+    const running = suspended.filter(({ owner }) => !crashed.has(owner))
+    const call = running[Math.floor(random() * running.length)]
+    if (call === undefined) return
+    if (random() < crash) return void crashed.add(call.owner)
+    suspended.splice(suspended.indexOf(call), 1)
+    if (call.at === 'appended' && random() < lostAck) call.fail(new Unavailable('event store', 'unknown', undefined))
+    else call.resume()
   }
 
   return {
@@ -61,7 +61,7 @@ export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }
       processes += 1
       const owner = processes
       return createLedger(
-        log.open(({ at }) => passGate(owner, at)),
+        log.open(({ at }) => suspend(owner, at)),
         worldOf(owner),
       )
     },
@@ -69,8 +69,8 @@ export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }
       const left = new Set(calls)
       for (const call of calls) void call.catch(() => undefined).finally(() => left.delete(call))
       await settle()
-      while (left.size > 0 && gates.some(({ owner }) => !ended.has(owner))) {
-        openOne()
+      while (left.size > 0 && suspended.some(({ owner }) => !crashed.has(owner))) {
+        resumeOne()
         await settle()
       }
     },

@@ -1,15 +1,15 @@
 import type { World } from '../../src/ports.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
-/** Enough turns of the event loop for all work that does not sleep. */
-const TURNS = 20
+/** Enough iterations of the event loop for all work that does not sleep. */
+const LOOPS = 20
 
 export type TimedWorld = World & {
   /**
    * Advances the clock from one sleep to the next until the work is done. Resolves with the virtual milliseconds that
    * passed.
    */
-  readonly play: (work: Promise<unknown>) => Promise<number>
+  readonly run: (work: Promise<unknown>) => Promise<number>
 }
 
 type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
@@ -19,11 +19,11 @@ export const createTimedWorld = (): TimedWorld => {
   const virtual = createVirtualWorld()
   const sleepers = new Set<Sleeper>()
   const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < TURNS; turn += 1) await new Promise(resolve => setImmediate(resolve))
+    for (let loop = 0; loop < LOOPS; loop += 1) await new Promise(resolve => setImmediate(resolve))
   }
   const wakeNext = (): void => {
     const [next] = [...sleepers].toSorted((a, b) => a.dueAtMs - b.dueAtMs)
-    if (next === undefined) throw new Error('The work waits for something that takes no time.')
+    if (next === undefined) throw new Error('The work waits for something other than a sleep.')
     virtual.pass(Math.max(0, next.dueAtMs - virtual.monotonicMs()))
     next.wake()
   }
@@ -42,7 +42,7 @@ export const createTimedWorld = (): TimedWorld => {
         signal?.addEventListener('abort', sleeper.wake, { once: true })
         if (signal?.aborted) sleeper.wake()
       }),
-    play: async work => {
+    run: async work => {
       const beganAtMs = virtual.monotonicMs()
       let isDone = false
       const end = (): void => void (isDone = true)
