@@ -8,7 +8,7 @@ import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
 import { TENANT_CALLERS } from './clients/callers.ts'
 import { createClient } from './clients/client.ts'
-import { type FactReader, walkPages } from './clients/reader.ts'
+import { type FactReader, readAllPages } from './clients/reader.ts'
 import { type History, quietly } from './history.ts'
 import { OTHER_LOG } from './instance.ts'
 import { timeOf } from './machine.ts'
@@ -90,7 +90,7 @@ const walkOnce = async (run: Run): Promise<readonly Violation[]> => {
   const walks = TENANT_CALLERS.map((caller, index) => {
     const own = random.fork(`walker/${index}`)
     const client = createClient({ service, timeline, history: quiet, random: own, action: WALKER - index })
-    return walkPages({ client, caller, isOver: () => false })
+    return readAllPages({ client, caller, isOver: () => false })
   })
   const isOver = (): boolean => walks.every(({ isAtEnd }) => isAtEnd())
   const seenCount = (): number => walks.reduce((sum, { reader }) => sum + reader.seen.length, 0)

@@ -1,5 +1,6 @@
 import type { Caller } from '../http.ts'
 
+/** The users of the service in a run. */
 export const CALLERS: readonly Caller[] = [
   { tenant: 'acme', subject: 'alice' },
   { tenant: 'acme', subject: 'bob' },

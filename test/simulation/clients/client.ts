@@ -4,16 +4,16 @@ import type { Random } from '../random.ts'
 import type { Service } from '../service.ts'
 import type { Timeline } from '../timeline.ts'
 
-/** A client program outside the service: it never crashes, and keeps to the retry rules that the contract publishes. */
+/** A client program outside the service. It never crashes, and it follows the retry rules in the contract. */
 export type Client = {
   readonly action: number
   readonly random: Random
-  /** One attempt. Undefined where no answer came: the process ended, or the client gave up waiting. */
+  /** Sends the request once. Undefined without an answer: the process ended, none was running, or the client timed out. */
   readonly attempt: (request: Request) => Promise<Answer | undefined>
-  /** Attempts until the answer is definitive, or for as long as the client has patience. */
-  readonly insist: (request: Request) => Promise<Answer | undefined>
+  /** Sends the request until the answer is definitive, with a limit for the number of attempts. */
+  readonly sendWithRetries: (request: Request) => Promise<Answer | undefined>
   readonly sleep: (timeMs: number) => Promise<void>
-  /** Resolves when the instance that answered last has ended. */
+  /** Resolves when the instance that got the last request has ended. */
   readonly disconnected: () => Promise<void>
 }
 
@@ -27,12 +27,12 @@ export type ClientDependencies = {
   readonly action: number
 }
 
-const GIVE_UP_MS = 12_000
+const ANSWER_TIMEOUT_MS = 12_000
 const ATTEMPTS_MAX = 10
 const BACKOFF_MS = 300
 const BACKOFF_MAX_MS = 3_000
 
-/** Operations that a client may repeat though it does not know what became of the first attempt. */
+/** Whether a client may repeat the request without knowing the effect of the first attempt. */
 const isRepeatable = ({ operation, headers }: Request): boolean =>
   headers?.['idempotency-key'] !== undefined || /^(read|list)_/.test(operation)
 
@@ -55,7 +55,7 @@ export const createClient = ({ service, timeline, history, random, action }: Cli
     const answer = await Promise.race([
       send(instance, sent),
       instance.ended.then(() => undefined),
-      sleep(GIVE_UP_MS).then(() => undefined),
+      sleep(ANSWER_TIMEOUT_MS).then(() => undefined),
     ])
     history.end(begun, answer)
     return answer
@@ -71,11 +71,12 @@ export const createClient = ({ service, timeline, history, random, action }: Cli
     return last
   }
 
-  return { action, random, attempt, insist, sleep, disconnected: () => connected }
+  return { action, random, attempt, sendWithRetries: insist, sleep, disconnected: () => connected }
 }
 
 type Retry = { readonly retryable?: boolean; readonly strategy?: string }
 
+/** A 202 for a payment is repeated until its outcome is known, unless the client preferred an early answer. */
 const mayRepeat = (request: Request, answer: Answer | undefined): boolean => {
   if (answer === undefined) return isRepeatable(request)
   if (answer.status === 202 && request.operation === 'create_payment') return request.headers?.['prefer'] === undefined

@@ -1,7 +1,7 @@
 import type { Answer } from '../http.ts'
 import type { Random } from '../random.ts'
 
-/** The resources that the clients of a run have seen: a client knows only what some answer has told. */
+/** The resources that the clients of a run have seen in answers, as they were in the last answer. */
 export type Known = {
   readonly id: string
   readonly tenant: string
@@ -13,34 +13,34 @@ export type Kind = 'order' | 'invoice' | 'payment' | 'operation' | 'subscription
 
 export type KnownResources = {
   readonly learn: (kind: Kind, tenant: string, answer: Answer | undefined) => Known | undefined
-  /** One that the tenant knows; undefined while it knows none that fits. */
-  readonly some: (kind: Kind, tenant: string, random: Random, fits?: (known: Known) => boolean) => Known | undefined
+  /** Picks a resource that the tenant knows and that fits; undefined if there is none. */
+  readonly pick: (kind: Kind, tenant: string, random: Random, fits?: (known: Known) => boolean) => Known | undefined
   readonly all: (kind: Kind) => readonly Known[]
 }
 
 export const createKnownResources = (): KnownResources => {
   const known = new Map<Kind, Map<string, Known>>()
-  const of = (kind: Kind): Map<string, Known> => {
-    const there = known.get(kind) ?? new Map<string, Known>()
-    known.set(kind, there)
-    return there
+  const ofKind = (kind: Kind): Map<string, Known> => {
+    const existing = known.get(kind) ?? new Map<string, Known>()
+    known.set(kind, existing)
+    return existing
   }
   return {
     learn: (kind, tenant, answer) => {
       const id = answer?.body?.['id']
       if (answer === undefined || answer.status >= 300 || answer.body === undefined || typeof id !== 'string')
         return undefined
-      const before = of(kind).get(id)
+      const before = ofKind(kind).get(id)
       const etag = answer.headers['ETag'] ?? before?.etag ?? ''
       const position = answer.headers['Ledger-Position'] ?? before?.position
       const learned = { id, tenant, etag, body: answer.body, position }
-      of(kind).set(id, learned)
+      ofKind(kind).set(id, learned)
       return learned
     },
-    some: (kind, tenant, random, fits = () => true) => {
-      const there = [...of(kind).values()].filter(one => one.tenant === tenant && fits(one))
-      return there.length === 0 ? undefined : random.pick(there)
+    pick: (kind, tenant, random, fits = () => true) => {
+      const fitting = [...ofKind(kind).values()].filter(one => one.tenant === tenant && fits(one))
+      return fitting.length === 0 ? undefined : random.pick(fitting)
     },
-    all: kind => [...of(kind).values()],
+    all: kind => [...ofKind(kind).values()],
   }
 }

@@ -1,28 +1,37 @@
-import { type Action, keyOf, withTwins } from './actor.ts'
+import { type Action, keyOf, sendWithCopies } from './actor.ts'
 
-/** Reads, exports, subscriptions, API keys and auditors. */
+/** Actions on exports, subscriptions and API keys, and reads of resources, histories and manifests. */
 
 const READABLE = ['order', 'invoice', 'payment'] as const
-export const read: Action = async ({ client, resources, caller }) => {
+export const readResource: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = resources.some(kind, caller.tenant, client.random)
+  const known = resources.pick(kind, caller.tenant, client.random)
   if (known === undefined) return
-  resources.learn(kind, caller.tenant, await client.insist({ operation: `read_${kind}`, caller, id: known.id }))
+  resources.learn(
+    kind,
+    caller.tenant,
+    await client.sendWithRetries({ operation: `read_${kind}`, caller, id: known.id }),
+  )
 }
 
-export const list: Action = async ({ client, resources, caller }) => {
+export const listResources: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = resources.some(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
+  const known = resources.pick(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
   const headers =
     known?.position !== undefined && client.random.chance(0.5)
       ? { 'if-min-position': known.position, prefer: 'wait=2' }
       : {}
-  await client.insist({ operation: `list_${kind}s`, caller, query: { limit: '100' }, headers })
+  await client.sendWithRetries({ operation: `list_${kind}s`, caller, query: { limit: '100' }, headers })
 }
 
-export const readKey: Action = async ({ client, caller }) => {
+export const readIdempotencyKey: Action = async ({ client, caller }) => {
   const key = `payment-${client.random.integer(0, client.action)}`
-  await client.insist({ operation: 'read_idempotency_key', caller, id: key, query: { operation: 'create_payment' } })
+  await client.sendWithRetries({
+    operation: 'read_idempotency_key',
+    caller,
+    id: key,
+    query: { operation: 'create_payment' },
+  })
 }
 
 export const createExport: Action = async actor => {
@@ -30,55 +39,56 @@ export const createExport: Action = async actor => {
   const resource = client.random.pick(['orders', 'invoices', 'payments'])
   const headers = { 'idempotency-key': keyOf(actor, 'export') }
   const body = { resource, format: client.random.pick(['csv', 'jsonl']) }
-  await withTwins(actor, { operation: 'create_export', caller, headers, body }, 'operation')
+  await sendWithCopies(actor, { operation: 'create_export', caller, headers, body }, 'operation')
 }
 
 export const cancelExport: Action = async ({ client, resources, caller }) => {
-  const operation = resources.some('operation', caller.tenant, client.random)
-  if (operation) await client.insist({ operation: 'cancel_operation', caller, id: operation.id })
+  const operation = resources.pick('operation', caller.tenant, client.random)
+  if (operation) await client.sendWithRetries({ operation: 'cancel_operation', caller, id: operation.id })
 }
 
 const FACT_TYPES = ['order.created', 'invoice.approved', 'invoice.paid', 'payment.succeeded', 'payment.failed']
 
-export const subscribe: Action = async actor => {
+export const createSubscription: Action = async actor => {
   const { client, caller } = actor
   const types = FACT_TYPES.filter(() => client.random.chance(0.6))
   const headers = { 'idempotency-key': keyOf(actor, 'subscription') }
   const start = client.random.pick(['beginning', 'now'])
   const body = { types: types.length === 0 ? FACT_TYPES : types, start }
   const request = { operation: 'create_subscription', caller, headers, body }
-  await withTwins(actor, request, 'subscription')
+  await sendWithCopies(actor, request, 'subscription')
 }
 
-export const tendSubscription: Action = async actor => {
+export const changeSubscription: Action = async actor => {
   const { client, resources, caller } = actor
-  const known = resources.some('subscription', caller.tenant, client.random)
-  if (known === undefined) return subscribe(actor)
+  const known = resources.pick('subscription', caller.tenant, client.random)
+  if (known === undefined) return createSubscription(actor)
   const command = client.random.pick(['pause', 'resume', 'replay', 'resume', 'delete'])
   const body = command === 'replay' ? { from: 'beginning' } : undefined
-  await client.insist({ operation: `${command}_subscription`, caller, id: known.id, body })
+  await client.sendWithRetries({ operation: `${command}_subscription`, caller, id: known.id, body })
 }
 
-export const issueKey: Action = async actor => {
+export const issueApiKey: Action = async actor => {
   const { client, caller } = actor
   const headers = { 'idempotency-key': keyOf(actor, 'api-key') }
   const body = { name: 'drawn', scopes: ['orders:read'] }
-  const answer = await withTwins(actor, { operation: 'issue_api_key', caller, headers, body })
+  const answer = await sendWithCopies(actor, { operation: 'issue_api_key', caller, headers, body })
   const id = answer?.body?.['id']
   if (answer?.status !== 201 || typeof id !== 'string') return
-  if (client.random.chance(0.5)) await withTwins(actor, { operation: 'rotate_api_key', caller, id, headers, body: {} })
-  if (client.random.chance(0.3)) await client.insist({ operation: 'revoke_api_key', caller, id })
+  if (client.random.chance(0.5))
+    await sendWithCopies(actor, { operation: 'rotate_api_key', caller, id, headers, body: {} })
+  if (client.random.chance(0.3)) await client.sendWithRetries({ operation: 'revoke_api_key', caller, id })
 }
 
 const HISTORIES = ['order', 'invoice', 'payment'] as const
-export const audit: Action = async ({ client, resources, caller }) => {
+export const readAuditRecords: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(HISTORIES)
-  const known = resources.some(kind, caller.tenant, client.random)
-  if (known) await client.insist({ operation: `read_${kind}_history`, caller, id: known.id })
-  await client.insist({ operation: 'list_audit_records', caller, query: { limit: '100' } })
+  const known = resources.pick(kind, caller.tenant, client.random)
+  if (known) await client.sendWithRetries({ operation: `read_${kind}_history`, caller, id: known.id })
+  await client.sendWithRetries({ operation: 'list_audit_records', caller, query: { limit: '100' } })
 }
 
 export const readManifest: Action = async ({ client, caller }) => {
   const topic = client.random.pick(['ledger.invoice.v1', 'ledger.payment.v1', 'ledger.order.v1'])
-  await client.insist({ operation: 'read_events_manifest', caller, query: { topic } })
+  await client.sendWithRetries({ operation: 'read_events_manifest', caller, query: { topic } })
 }
