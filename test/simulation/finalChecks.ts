@@ -16,7 +16,7 @@ import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
-/** The promises about a service in which everything works again. */
+/** The checks at the end of a run, when all faults are over: the promises of the service are held against its state. */
 
 export type Run = {
   readonly timeline: Timeline
@@ -25,23 +25,23 @@ export type Run = {
   readonly random: Random
 }
 
-/** Clients go on with their retries for some time after everything is healed. */
-const PATIENCE_MS = 40_000
+/** Clients may continue their retries for this time after the end of the faults. */
+const RETRIES_MAX_MS = 40_000
 const CHECK_EVERY_MS = 500
-/** An event of a moment ago may still be on its way. */
-const ON_ITS_WAY_MS = 2_000
-/** Actions of readers have numbers below zero. */
-const WALKER = -11
-/** A reader who has seen nothing new for so long has stopped. */
-const WALK_MS = 5_000
+/** An event needs some time to arrive in read models, at the broker and at readers. */
+const ARRIVAL_MAX_MS = 2_000
+/** Readers have negative action numbers. */
+const FINAL_READER_ACTION = -11
+/** A reader that has received nothing new for this time has stopped. */
+const READ_MAX_MS = 5_000
 
-/** A fact that is parked again while the tables are made anew comes late again. */
-const asPromised = ({ wasEnded }: Service, reader: FactReader): FactReader => ({
+/** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
+const withGuarantees = ({ wasEnded }: Service, reader: FactReader): FactReader => ({
   ...reader,
   isOnce: reader.isOnce && !wasEnded(),
 })
 
-/** Events that were stored before `settledAt` have had time to arrive everywhere. */
+/** Events that were stored before `settledAt` must have arrived everywhere. */
 const checkArrived = async (
   { service }: Run,
   readers: readonly FactReader[],
@@ -53,20 +53,20 @@ const checkArrived = async (
     ...checkTopics(log, broker, settledAt),
     ...checkSubscriptions(log, broker, settledAt),
     ...(await checkParked(log, engine, operator.discarded)),
-    ...readers.flatMap(reader => checkReader(log, asPromised(service, reader), settledAt)),
+    ...readers.flatMap(reader => checkReader(log, withGuarantees(service, reader), settledAt)),
   ]
 }
 
-/** The promises about the state, without regard to the answers of clients. */
+/** Checks the state of the service, without the answers that clients got. */
 const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => [
   ...checkStreamAgreement(run.service.log),
-  ...(await checkArrived(run, readers, timeOf(run.timeline.nowMs() - ON_ITS_WAY_MS))),
+  ...(await checkArrived(run, readers, timeOf(run.timeline.nowMs() - ARRIVAL_MAX_MS))),
 ]
 
 const textOf = ({ promise, detail }: Violation): string => `${promise}: ${detail}`
 
-/** The work that is open now. Ten seconds later none of it may be, whatever clients have begun since. */
-const whatIsBegun = (run: Run, readers: readonly FactReader[]) => {
+/** Remembers the work that is open now: it must be completed within the time for recovery, whatever clients begin later. */
+const openWorkOf = (run: Run, readers: readonly FactReader[]) => {
   const { timeline, service } = run
   const beganMs = timeline.nowMs()
   const open = new Set(checkStreamAgreement(service.log).map(textOf))
@@ -79,34 +79,36 @@ const whatIsBegun = (run: Run, readers: readonly FactReader[]) => {
   }
 }
 
-/** A service that refuses the log of its own tables would serve nothing. */
+/** No process may have refused the log of its tables. */
 const checkLogged = (lines: readonly string[]): readonly Violation[] =>
-  lines.filter(line => line.includes(OTHER_LOG)).map(line => violation('a healthy ledger is served', line))
+  lines
+    .filter(line => line.includes(OTHER_LOG))
+    .map(line => violation('the service accepts the log of its tables', line))
 
-/** Of each tenant one who begins at the beginning when everything is over. */
-const walkOnce = async (run: Run): Promise<readonly Violation[]> => {
+/** One reader for each tenant reads all facts from the beginning. */
+const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
   const { timeline, history, service, random } = run
   const quiet = quietly(history)
-  const walks = TENANT_CALLERS.map((caller, index) => {
+  const allPages = TENANT_CALLERS.map((caller, index) => {
     const own = random.fork(`walker/${index}`)
-    const client = createClient({ service, timeline, history: quiet, random: own, action: WALKER - index })
+    const client = createClient({ service, timeline, history: quiet, random: own, action: FINAL_READER_ACTION - index })
     return readAllPages({ client, caller, isOver: () => false })
   })
-  const isOver = (): boolean => walks.every(({ isAtEnd }) => isAtEnd())
-  const seenCount = (): number => walks.reduce((sum, { reader }) => sum + reader.seen.length, 0)
-  for (let before = -1; seenCount() > before && !isOver(); ) {
-    before = seenCount()
-    await timeline.run(timeline.nowMs() + WALK_MS, isOver)
+  const isOver = (): boolean => allPages.every(({ isAtEnd }) => isAtEnd())
+  const receivedCount = (): number => allPages.reduce((sum, { reader }) => sum + reader.seen.length, 0)
+  for (let before = -1; receivedCount() > before && !isOver(); ) {
+    before = receivedCount()
+    await timeline.run(timeline.nowMs() + READ_MAX_MS, isOver)
   }
-  const settledAt = timeOf(timeline.nowMs() - ON_ITS_WAY_MS)
-  return walks.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
+  const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
+  return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
-/** Checks that are made once, when everything is over. */
+/** The checks that are made once, when the state is found to be right. */
 const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
   const { service, history } = run
   return [
-    ...(await walkOnce(run)),
+    ...(await checkFinalReaders(run)),
     ...checkManifests(service.log, history),
     ...checkAnswers(history, service.log, service.refusals.keys),
     ...(await checkOtherLogs(service.log, service.engine)),
@@ -115,9 +117,9 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
 }
 
 /**
- * From the moment at which everything works again: lets clients end, and looks every half second until nothing is wrong
- * with the state any more. Work that was begun before has ten seconds from that moment (the promise of recovery), and
- * work that clients have begun since has ten from the last of them.
+ * Called when the faults are over: waits for the clients, then checks the state every half second until it is right. Work that
+ * was begun before the call must be completed within the promised ten seconds of recovery; work that clients began later, within
+ * ten seconds of the last client's end.
  */
 export const finish = async (
   run: Run,
@@ -126,20 +128,20 @@ export const finish = async (
 ): Promise<readonly Violation[]> => {
   const { timeline, service } = run
   const healedMs = timeline.nowMs()
-  const begun = whatIsBegun(run, readers)
+  const openWork = openWorkOf(run, readers)
   const areClientsDone = (): boolean => openActions() === 0
   await timeline.run(healedMs + RECOVERED_WITHIN_MS, areClientsDone)
   await service.database.idle()
-  const late = areClientsDone() ? [] : await begun.check()
+  const late = areClientsDone() ? [] : await openWork.check()
   if (late.length > 0) return late
-  await timeline.run(healedMs + PATIENCE_MS, areClientsDone)
+  await timeline.run(healedMs + RETRIES_MAX_MS, areClientsDone)
   const endedMs = timeline.nowMs()
-  await timeline.run(endedMs + ON_ITS_WAY_MS)
+  await timeline.run(endedMs + ARRIVAL_MAX_MS)
   for (;;) {
     await service.database.idle()
     const wrong = await checkState(run, readers)
     if (wrong.length === 0) return checkAtEnd(run)
-    const left = begun.isDue() ? await begun.check() : []
+    const left = openWork.isDue() ? await openWork.check() : []
     if (left.length > 0) return left
     if (timeline.nowMs() >= endedMs + RECOVERED_WITHIN_MS) return wrong
     await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)

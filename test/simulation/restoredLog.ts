@@ -8,28 +8,32 @@ import { timeOf } from './machine.ts'
 import { rebuildTables } from './operator.ts'
 
 /**
- * The end of some runs: the event store is restored from a backup under the running service, and may have grown beyond
- * its former end before anybody looks. Every process notices and ends; an operator has the tables made anew, and work that
- * the backup has unfinished is finished. A manifest that is sealed before the processes notice may speak of lost facts.
+ * The end of some runs: the event store is restored from a backup while the service runs, and may grow beyond its former end
+ * before any process checks it. Every process must notice and end. Then an operator rebuilds the tables, and work that is
+ * unfinished in the backup is completed. Manifests are not checked here: those sealed before the processes notice may count
+ * lost facts.
  */
 
-/** The log is looked at every three seconds. */
+/** Processes check the log every three seconds. */
 const NOTICED_MS = 6_000
 const REBUILD_MAX_MS = 10_000
 const REBUILD_MAX_MS_PER_EVENT = 2
 const CHECK_EVERY_MS = 500
 
-/** A fact that came since the last look may be lost unnoticed, where the log has grown: here an older one is lost too. */
-const LOOKED_MS = 3_500
-const NEWEST = `select max(position) as position from ${facts.name} where position <= $1`
+/**
+ * A log that has grown is recognised by a lost fact that a process saw at its last check. Facts may be newer than that check, so
+ * the restore also loses a fact that is older than this.
+ */
+const CHECKED_BEFORE_MS = 3_500
+const NEWEST_FACT_BEFORE = `select max(position) as position from ${facts.name} where position <= $1`
 
-/** Events since the backup are lost, one published fact at least; false where there is none. */
+/** Restores the log so that at least one published fact is lost. Resolves with false if there is no such fact. */
 const restore = async ({ timeline, service, history, random }: Run): Promise<boolean> => {
   const own = random.fork('restore')
   const { events } = service.log
-  const looked = events.findLast(({ storedAt }) => storedAt < timeOf(timeline.nowMs() - LOOKED_MS))
-  if (looked === undefined) return false
-  const [row] = await service.engine.run<{ position: bigint | null }>(NEWEST, [looked.position])
+  const lastChecked = events.findLast(({ storedAt }) => storedAt < timeOf(timeline.nowMs() - CHECKED_BEFORE_MS))
+  if (lastChecked === undefined) return false
+  const [row] = await service.engine.run<{ position: bigint | null }>(NEWEST_FACT_BEFORE, [lastChecked.position])
   const newest = row?.position
   if (newest === undefined || newest === null) return false
   const before = events.filter(({ position }) => position < newest).length
@@ -47,7 +51,7 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   const { log, engine, operator } = service
   await timeline.run(timeline.nowMs() + NOTICED_MS, () => service.instances().length === 0)
   const left = service.instances().map(({ machine }) => machine.name)
-  if (left.length > 0) return [violation('a log that was restored is noticed', `${left.join()} still serve it`)]
+  if (left.length > 0) return [violation('a restored log is noticed', `${left.join()} still run`)]
   void rebuildTables(operator, service)
   await timeline.run(
     timeline.nowMs() + REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * log.events.length,

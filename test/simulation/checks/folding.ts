@@ -7,7 +7,7 @@ import type { StoredEvent } from '../../../src/ports.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import { UNKNOWN_EVENT_TYPE } from '../unknownEventType.ts'
 
-/** The state and the row of a stream, folded by the code that the service folds it with, for every aggregate. */
+/** The expected state and read-model row of a stream, folded from its events by the code of the service. */
 
 export type AnyProjection = { readonly name: string; readonly category: string; readonly columns: object }
 
@@ -18,7 +18,7 @@ const foldOf = (category: Category): Fold => aggregates[category].decider as nev
 export const isReadable = (events: readonly StoredEvent[]): boolean =>
   events.every(({ type }) => type !== UNKNOWN_EVENT_TYPE)
 
-/** The state of a stream; undefined where this build cannot read it. */
+/** The state of a stream; undefined if this build cannot read all of its events. */
 export const stateOf = (log: SimulatedLog, stream: string): unknown => {
   const { category } = partsOf(stream)
   const events = log.stream(stream)
@@ -27,7 +27,7 @@ export const stateOf = (log: SimulatedLog, stream: string): unknown => {
   return events.reduce((state, stored) => evolve(state, decode(stored).recorded.event), initial)
 }
 
-/** The row of a stream as it was at this revision, or as it is now; undefined where there is none. */
+/** The row of a stream at this revision, or now; undefined if there is none or this build cannot read all of its events. */
 export const rowOf = (
   log: SimulatedLog,
   stream: string,

@@ -6,7 +6,7 @@ import type { SimulatedLog } from '../eventStore.ts'
 import type { Engine } from '../postgres.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** Whether a service that begins on these tables would take a log for theirs: the real check, on logs as they may be found. */
+/** The start-up check of the service (logIdentity.ts), tried with the log of its tables, older states of it and another log. */
 
 const storeOf = (events: readonly StoredEvent[]): Compared['store'] => ({
   async *readStream(name, { from = 0n, limit } = {}) {
@@ -32,7 +32,7 @@ export const checkOtherLogs = async ({ events }: SimulatedLog, engine: Engine): 
   const newest = row?.position
   if (newest === undefined || newest === null) return []
   const backup = events.filter(({ position }) => position < newest)
-  // Restored from a backup, and written to since: the log is as long as the tables say, and lacks their newest fact.
+  // After the restore new events were written: the log is as long as the tables say, but it lacks their newest fact.
   const regrown = backup.map(event => event)
   const last = events.at(-1)
   if (last) regrown.push({ ...last, id: `${last.id.slice(0, -1)}x`, stream: 'access-another', revision: 0n })
@@ -52,6 +52,6 @@ export const checkOtherLogs = async ({ events }: SimulatedLog, engine: Engine): 
   return (Object.keys(expected) as (keyof typeof expected)[])
     .filter(name => expected[name] !== found[name])
     .map(name =>
-      violation('tables are served with their own log alone', `${name} is ${found[name] ? 'refused' : 'taken'}`),
+      violation('the service accepts only the log of its tables', `${name} is ${found[name] ? 'refused' : 'accepted'}`),
     )
 }

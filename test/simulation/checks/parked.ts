@@ -6,9 +6,9 @@ import type { Engine } from '../postgres.ts'
 import { isReadable } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** Parked events wait no more once their cause is mended, and those that were given up do not come back. */
+/** The parked events at the end of a run, when all causes are repaired: only those that this build cannot read may be left. */
 
-/** A subscription that is paused or deleted delivers nothing of what waits for it. */
+/** Parked facts of subscriptions may be left, because a paused or deleted subscription delivers nothing. */
 const SUBSCRIPTIONS = `${aggregates.subscription.prefix}_`
 
 export const checkParked = async (
@@ -22,7 +22,9 @@ export const checkParked = async (
     .flatMap(fact => {
       const { delivery, key, position, stream, reason, requested } = fact
       const where = `${delivery} holds ${key} at ${position} (${reason}), requested: ${requested}`
-      if (discarded.has(discardedName(fact))) return [violation('what was given up does not come back', where)]
-      return isReadable(log.stream(stream)) ? [violation('what waits goes on once its cause is mended', where)] : []
+      if (discarded.has(discardedName(fact))) return [violation('a discarded event is not parked again', where)]
+      return isReadable(log.stream(stream))
+        ? [violation('a parked event is processed once its cause is repaired', where)]
+        : []
     })
 }

@@ -5,12 +5,12 @@ import type { Engine } from '../postgres.ts'
 import { rowOf } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** Every row of every read model is the fold of its stream, and no stream is without its row. */
+/** The read models compared with the log: every row is the fold of its stream, and every stream has its row. */
 
 const asText = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? String(inner) : inner))
 
-const sorted = (row: object, columns: readonly string[]): string =>
+const columnsAsText = (row: object, columns: readonly string[]): string =>
   asText(columns.map(column => (row as Record<string, unknown>)[column] ?? null))
 
 export const checkReadModels = async (log: SimulatedLog, engine: Engine, settledAt: string): Promise<Violation[]> => {
@@ -26,19 +26,19 @@ export const checkReadModels = async (log: SimulatedLog, engine: Engine, settled
       const expected = rowOf(log, stream, projection)
       const row = byId.get(id)
       byId.delete(id)
-      const isYoung = (log.stream(stream).at(-1)?.storedAt ?? '') >= settledAt
-      if (expected === undefined || isYoung) continue
+      const isRecent = (log.stream(stream).at(-1)?.storedAt ?? '') >= settledAt
+      if (expected === undefined || isRecent) continue
       if (row === undefined) found.push(violation('a read model is the fold of the streams', `${name} lacks ${id}`))
-      else if (sorted(row, names) !== sorted(expected, names))
+      else if (columnsAsText(row, names) !== columnsAsText(expected, names))
         found.push(
           violation(
             'a read model is the fold of the streams',
-            `${name}: ${sorted(row, names)}, the log ${sorted(expected, names)}`,
+            `${name}: ${columnsAsText(row, names)}, the log ${columnsAsText(expected, names)}`,
           ),
         )
     }
     for (const id of byId.keys())
-      found.push(violation('a read model is the fold of the streams', `${name} has ${id} of no stream`))
+      found.push(violation('a read model is the fold of the streams', `${name} has ${id}, which has no stream`))
   }
   return found
 }
