@@ -2,6 +2,8 @@ import type { Annotations } from '../streams/idempotencyRecord.ts'
 import type { AnyEvent } from '../streams/decider.ts'
 import type { Recorded } from '../streams/envelope.ts'
 
+/** The form of read models: their tables, and the functions from events to rows. */
+
 /**
  * The Postgres types of read models. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. `date`, an RFC
  * 3339 full-date, exists in views only: in the tables it is text.

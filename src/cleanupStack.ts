@@ -1,11 +1,11 @@
-type Release = () => Promise<void>
-
 /** Releases acquired resources in the reverse order of their acquisition, each once. */
 export type CleanupStack = {
   readonly defer: (release: Release) => void
   /** Runs once, however often it is called. A failure is reported, and the other resources are released all the same. */
   readonly run: () => Promise<void>
 }
+
+type Release = () => Promise<void>
 
 export const createCleanupStack = (onFailure: (error: unknown) => void): CleanupStack => {
   const deferred: Release[] = []

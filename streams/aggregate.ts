@@ -3,6 +3,8 @@ import type { AnyEvent, Decider } from './decider.ts'
 import type { FactMap } from './facts.ts'
 import type { Id, IdPrefix } from './ids.ts'
 
+/** The form of an aggregate, and the names of its streams. */
+
 /** One kind of stream: its category, decider, codec and facts. */
 export type Aggregate<State, Command, Event extends AnyEvent, Code extends string> = {
   /** The first part of a stream's name, `invoice` in `invoice-inv_…`. It contains no hyphen. */

@@ -3,6 +3,8 @@ import type { AnyEvent } from './decider.ts'
 import type { Recorded } from './envelope.ts'
 import { positionMember, textMember, timeMember } from './factMembers.ts'
 
+/** The form of published facts, and how events announce them. */
+
 /** Published facts. Their meaning is part of the contract, so that a changed meaning is a new version. */
 export const FACT_TYPES = [
   'order.created',

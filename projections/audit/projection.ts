@@ -9,6 +9,8 @@ import type { SubscriptionEvent } from '../../streams/subscription/index.ts'
 import type { TenantEvent } from '../../streams/tenant/index.ts'
 import type { Journal } from '../projection.ts'
 
+/** The read model of audit records. */
+
 /** One decision on a sensitive operation: caller, operation, outcome, and the check that decided. */
 export type AuditRow = {
   /** The id of the event that the record is made from. */

@@ -2,6 +2,8 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import type { Query } from '../page.ts'
 import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 
+/** The queries of published facts: pages in the order of arrival, and ranges of the log. */
+
 /**
  * A place in the feed of facts, whose order is that of arrival. A fact stands at its position with `seq` 0, unless it
  * became visible after facts with later positions (a replay of a parked fact): then it stands after those, and `seq`

@@ -4,6 +4,8 @@ import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
+/** The queries and the view of invoices. */
+
 export const invoiceById = (id: string): Query<InvoiceRow> => byId(invoices, id)
 export const invoicePage = (request: PageRequest): Query<InvoiceRow> => pageOf(invoices, request)
 

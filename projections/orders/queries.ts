@@ -4,6 +4,8 @@ import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
 import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
+/** The queries and the view of orders. */
+
 export const orderById = (id: string): Query<OrderRow> => byId(orders, id)
 export const orderPage = (request: PageRequest): Query<OrderRow> => pageOf(orders, request)
 

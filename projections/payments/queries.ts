@@ -4,6 +4,8 @@ import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
+/** The queries and the view of payments. */
+
 export const paymentById = (id: string): Query<PaymentRow> => byId(payments, id)
 export const paymentPage = (request: PageRequest): Query<PaymentRow> => pageOf(payments, request)
 

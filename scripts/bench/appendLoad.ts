@@ -3,6 +3,8 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { WrongAnswers } from './answers.ts'
 import { inFlight, type Side } from './measure.ts'
 
+/** A load of appends through the client of the service. */
+
 /** The size of the first event of a payment, including its idempotency record and metadata. */
 const DATA = { invoice_id: 'inv_', amount: 100, currency: 'USD', padding: 'x'.repeat(380) }
 const METADATA = { tenant: 'bench', subject: 'bench', padding: 'x'.repeat(220) }

@@ -11,6 +11,8 @@ import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded
 import { startKafka } from '../kafka/broker.ts'
 import { StartupError } from '../../src/startupError.ts'
 
+/** The harness of the benchmarks: starts and stops the processes that they need. */
+
 /** The processes that the measurements need, in one temporary directory. Each starts when it is first asked for. */
 export type Harness = {
   readonly log: (line: string) => void

@@ -4,6 +4,8 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Context, createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 
+/** Commands that an operator sends from the command line. */
+
 /** The context of a command from the command line: its subject is the operating system's user. */
 export const operatorContext = (tenant: string): Context => ({
   tenant,

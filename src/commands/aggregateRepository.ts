@@ -8,6 +8,8 @@ import type { Entity, Kind } from './entities.ts'
 import { heapBytesOf } from './heapSize.ts'
 import { recordedOf } from './storedEvents.ts'
 
+/** The aggregate repository: loads streams, folds their events and caches the states. */
+
 /** One stream folded: its state for decisions, its row for readers. */
 export type Loaded<K extends Kind> = {
   readonly state: K['state']

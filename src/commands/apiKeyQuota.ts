@@ -1,6 +1,8 @@
 import type { Database } from '../ports.ts'
 import { LOCK_NAMES } from '../schema/locks.ts'
 
+/** The quota of live API keys of a tenant. */
+
 /** A key that is being issued or renewed counts for this long, although the read model does not show it yet. */
 const UNSEEN_MAX = '60 seconds'
 

@@ -14,6 +14,8 @@ import {
 } from './aggregateRepository.ts'
 import { newEventOf, recordedOf } from './storedEvents.ts'
 
+/** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
+
 /**
  * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.
  */

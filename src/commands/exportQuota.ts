@@ -1,6 +1,8 @@
 import type { Database } from '../ports.ts'
 import { LOCK_NAMES } from '../schema/locks.ts'
 
+/** The quota of unfinished exports of a caller. */
+
 /** The caller that the limit of exports counts: tenant, subject and client. */
 export type ExportCaller = { readonly tenant: string; readonly subject: string; readonly client: string }
 

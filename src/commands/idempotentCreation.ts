@@ -8,6 +8,8 @@ import type { Handled, Ledger, Request } from './commandHandler.ts'
 import { handle } from './commandHandler.ts'
 import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotency.ts'
 
+/** The creation of resources, and the replay of its outcome for a repeated idempotency key. */
+
 /** The outcome of a creating command that may carry an idempotency key. */
 export type Created<R, Code extends string = string> =
   | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }

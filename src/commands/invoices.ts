@@ -9,6 +9,8 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { bindKey, boundKeyConflict } from './idempotency.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
+/** The command that raises an invoice from an order. */
+
 export type NewInvoice = {
   readonly id: InvoiceId
   readonly order_id: OrderId

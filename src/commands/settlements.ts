@@ -4,6 +4,8 @@ import type { PaymentCommand, PaymentTerms } from '../../streams/payment/index.t
 import { invoiceEntity, type KindOf, paymentEntity } from './entities.ts'
 import { type Context, type Handled, handle, type Ledger } from './commandHandler.ts'
 
+/** The commands that settle or fail a deferred payment. */
+
 type Settled = Handled<KindOf<typeof paymentEntity>>
 type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
 

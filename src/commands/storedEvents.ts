@@ -5,6 +5,8 @@ import type { Decided, Metadata, Recorded } from '../../streams/envelope.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { JsonObject, NewEvent, StoredEvent } from '../ports.ts'
 
+/** The stored form of events with their metadata: encoding and decoding. */
+
 /**
  * Metadata as it is stored. `$correlationId` and `$causationId` follow EventStoreDB's convention, for its own tools.
  */

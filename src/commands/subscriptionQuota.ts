@@ -1,6 +1,8 @@
 import { type Database, type Sql, Unavailable } from '../ports.ts'
 import { LOCK_NAMES } from '../schema/locks.ts'
 
+/** The quota of subscriptions of a tenant. */
+
 /** A reservation that is not marked as created after this time is taken for that of a subscription that was never created. */
 const UNSEEN_MAX = '60 seconds'
 

@@ -5,6 +5,8 @@ import { loadApiKeyPepper } from '../embedded/apiKeyPepper.ts'
 import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../identity/apiKeySecrets.ts'
 
+/** Opens the secrets and the verifier of API keys. */
+
 /** Opens the secrets of API keys. Undefined in production without a pepper: then requests about keys are refused. */
 export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiKeySecrets | undefined> => {
   const { environment, pepper } = apiKeys

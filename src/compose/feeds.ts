@@ -19,6 +19,8 @@ import { subscriptionsFeed } from '../processes/subscriptions/subscriptions.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
 import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
+/** Starts the feeds of the roles of a process. */
+
 /** The services that feeds, processes and requests share. */
 export type CoreServices = {
   readonly database: Database

@@ -34,6 +34,8 @@ import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
 import { healthOf, cachedFor } from './health.ts'
 
+/** Opens the services that requests need, and starts the HTTP server. */
+
 export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>

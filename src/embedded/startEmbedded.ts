@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { type Child, startChild } from './childSupervisor.ts'
 
+/** Starts the embedded services. */
+
 /** The embedded services, which let `npm start` run without other software. Each is a child process. */
 export type EmbeddedServices = {
   /** Addresses of the requested services. */

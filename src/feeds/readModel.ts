@@ -2,6 +2,8 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Sql } from '../ports.ts'
 
+/** The port between the projector and each read model. */
+
 /** A table that the projector writes. Its checkpoint has the same name. */
 export type ReadModel = {
   readonly name: string

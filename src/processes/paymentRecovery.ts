@@ -11,11 +11,6 @@ import { finishRefund } from '../commands/refunds.ts'
 import { followSettlement } from '../commands/settlements.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
-type Event = PaymentEvent | InvoiceEvent | RefundEvent
-
-/** The name in checkpoints and in the metadata of stored events, so that it cannot change. */
-const STORED_NAME = 'settlement'
-
 /**
  * The process manager that completes payments and refunds whose request began them and did not end them: a payment without
  * outcome, a deferred outcome that the invoice does not have yet, a refund without outcome.
@@ -36,6 +31,11 @@ export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
   },
   ends: ({ id, event }) => keyEnded(id, event as Event),
 })
+
+type Event = PaymentEvent | InvoiceEvent | RefundEvent
+
+/** The name in checkpoints and in the metadata of stored events, so that it cannot change. */
+const STORED_NAME = 'settlement'
 
 type Work = Pick<Task, 'key' | 'graceMs'> & { readonly finish: (context: Context) => Promise<void> }
 

@@ -1,6 +1,8 @@
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { AccessCheck, AccessEvent } from './events.ts'
 
+/** The decider of access records: each is recorded once. */
+
 type Asked = { readonly operation: string; readonly resource: string | null }
 export type GrantAccess = Asked & { type: 'GrantAccess' }
 export type DenyAccess = Asked & { type: 'DenyAccess'; check: AccessCheck; code: string; count?: number }

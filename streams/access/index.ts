@@ -5,6 +5,8 @@ import { type AccessEvent, accessEvents } from './events.ts'
 import { accessFacts } from './facts.ts'
 import { accessUpcasters } from './upcasters.ts'
 
+/** Access records: the aggregate, and the public exports of this folder. */
+
 export const access: Aggregate<AccessState, AccessCommand, AccessEvent, AccessCode> = {
   category: 'access',
   prefix: 'acc',

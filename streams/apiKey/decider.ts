@@ -3,6 +3,8 @@ import { type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
 
+/** The decider of API keys. */
+
 /** The terms that all secrets of a key share. */
 export type KeyTerms = {
   readonly scopes: readonly string[]

@@ -5,6 +5,8 @@ import { type ApiKeyEvent, apiKeyEvents } from './events.ts'
 import { apiKeyFacts } from './facts.ts'
 import { apiKeyUpcasters } from './upcasters.ts'
 
+/** API keys: the aggregate, and the public exports of this folder. */
+
 export const apiKey: Aggregate<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCode> = {
   category: 'apiKey',
   prefix: 'key',

@@ -4,6 +4,8 @@ import type { OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceEvent } from './events.ts'
 
+/** The decider of invoices: approval, payments, refunds. */
+
 export type RaiseInvoice = {
   type: 'RaiseInvoice'
   order_id: OrderId

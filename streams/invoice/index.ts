@@ -5,6 +5,8 @@ import { type InvoiceEvent, invoiceEvents } from './events.ts'
 import { invoiceFacts } from './facts.ts'
 import { invoiceUpcasters } from './upcasters.ts'
 
+/** Invoices: the aggregate, and the public exports of this folder. */
+
 export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, InvoiceCode> = {
   category: 'invoice',
   prefix: 'inv',

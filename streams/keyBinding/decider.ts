@@ -2,6 +2,8 @@ import type { IdempotencyRecord } from '../idempotencyRecord.ts'
 import type { Decider } from '../decider.ts'
 import type { KeyBindingEvent } from './events.ts'
 
+/** The decider of key bindings. */
+
 export type BindKey = { type: 'BindKey'; claim: IdempotencyRecord }
 
 /**

@@ -5,6 +5,8 @@ import { type KeyBindingEvent, keyBindingEvents } from './events.ts'
 import { keyBindingFacts } from './facts.ts'
 import { keyBindingUpcasters } from './upcasters.ts'
 
+/** Key bindings: the aggregate, and the public exports of this folder. */
+
 export const keyBinding: Aggregate<KeyBindingState, BindKey, KeyBindingEvent, never> = {
   category: 'keyBinding',
   prefix: 'bnd',

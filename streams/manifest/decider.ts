@@ -1,6 +1,8 @@
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
+/** The decider of manifests. */
+
 /** A parked event that is a fact, or may be one if it cannot be decoded. */
 export type MissingFact = { readonly id: string; readonly position: bigint }
 

@@ -5,6 +5,8 @@ import { type ManifestEvent, manifestEvents } from './events.ts'
 import { manifestFacts } from './facts.ts'
 import { manifestUpcasters } from './upcasters.ts'
 
+/** Manifests: the aggregate, and the public exports of this folder. */
+
 export const manifest: Aggregate<ManifestState, ManifestCommand, ManifestEvent, ManifestCode> = {
   category: 'manifest',
   prefix: 'man',

@@ -2,6 +2,8 @@ import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ExportFormat, ExportResource, OperationEvent } from './events.ts'
 
+/** The decider of operations: the attempts at an export and its end. */
+
 export type ExportTerms = {
   readonly resource: ExportResource
   readonly format: ExportFormat

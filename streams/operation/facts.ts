@@ -3,6 +3,8 @@ import { countMember, idMember, positionMember, textMember, timeMember } from '.
 import { announces, type FactMap } from '../facts.ts'
 import type { OperationEvent } from './events.ts'
 
+/** The facts of operations. */
+
 export const operationFacts: FactMap<OperationEvent> = {
   ExportCompleted: announces({
     type: 'export.completed',

@@ -5,6 +5,8 @@ import { type OperationEvent, operationEvents } from './events.ts'
 import { operationFacts } from './facts.ts'
 import { operationUpcasters } from './upcasters.ts'
 
+/** Operations: the aggregate, and the public exports of this folder. */
+
 export const operation: Aggregate<OperationState, OperationCommand, OperationEvent, OperationCode> = {
   category: 'operation',
   prefix: 'op',

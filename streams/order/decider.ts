@@ -4,6 +4,8 @@ import type { InvoiceId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
 
+/** The decider of orders: changes, invoicing, cancellation, deletion. */
+
 export type CreateOrder = {
   type: 'CreateOrder'
   customer_reference: string | null

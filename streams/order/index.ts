@@ -5,6 +5,8 @@ import { type OrderEvent, orderEvents } from './events.ts'
 import { orderFacts } from './facts.ts'
 import { orderUpcasters } from './upcasters.ts'
 
+/** Orders: the aggregate, and the public exports of this folder. */
+
 export const order: Aggregate<OrderState, OrderCommand, OrderEvent, OrderCode> = {
   category: 'order',
   prefix: 'ord',

@@ -4,6 +4,8 @@ import type { InvoiceId, OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap } from '../persistentMap.ts'
 import type { PaymentEvent } from './events.ts'
 
+/** The decider of payments: outcome, settlement, refunds. */
+
 export type PaymentTerms = {
   readonly invoice_id: InvoiceId
   readonly order_id: OrderId

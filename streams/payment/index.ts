@@ -5,6 +5,8 @@ import { type PaymentEvent, paymentEvents } from './events.ts'
 import { paymentFacts } from './facts.ts'
 import { paymentUpcasters } from './upcasters.ts'
 
+/** Payments: the aggregate, and the public exports of this folder. */
+
 export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, PaymentCode> = {
   category: 'payment',
   prefix: 'pay',

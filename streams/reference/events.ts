@@ -2,6 +2,8 @@ import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 
+/** The events of business references. */
+
 export const referenceEvents = {
   /** The business reference belongs to this payment, in this tenant, unless the payment is refused and releases it. */
   ReferenceTaken: z.object({ payment_id: idSchema('pay') }),

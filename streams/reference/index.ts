@@ -5,6 +5,8 @@ import { type ReferenceEvent, referenceEvents } from './events.ts'
 import { referenceFacts } from './facts.ts'
 import { referenceUpcasters } from './upcasters.ts'
 
+/** Business references: the aggregate, and the public exports of this folder. */
+
 export const reference: Aggregate<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
   category: 'reference',
   prefix: 'ref',

@@ -5,6 +5,8 @@ import { type RefundEvent, refundEvents } from './events.ts'
 import { refundFacts } from './facts.ts'
 import { refundUpcasters } from './upcasters.ts'
 
+/** Refunds: the aggregate, and the public exports of this folder. */
+
 export const refund: Aggregate<RefundState, RefundCommand, RefundEvent, RefundCode> = {
   category: 'refund',
   prefix: 'rfd',

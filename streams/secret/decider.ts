@@ -1,6 +1,8 @@
 import type { Decider } from '../decider.ts'
 import type { SecretEvent } from './events.ts'
 
+/** The decider of the secret of the log. */
+
 export type MakeSecret = { type: 'MakeSecret'; secret: string }
 
 /**

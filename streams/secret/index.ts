@@ -5,6 +5,8 @@ import { type SecretEvent, secretEvents } from './events.ts'
 import { secretFacts } from './facts.ts'
 import { secretUpcasters } from './upcasters.ts'
 
+/** The secret of the log: the aggregate, and the public exports of this folder. */
+
 export const secret: Aggregate<SecretState, MakeSecret, SecretEvent, never> = {
   category: 'secret',
   prefix: 'sec',

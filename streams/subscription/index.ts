@@ -10,6 +10,8 @@ import { type SubscriptionEvent, subscriptionEvents } from './events.ts'
 import { subscriptionFacts } from './facts.ts'
 import { subscriptionUpcasters } from './upcasters.ts'
 
+/** Subscriptions: the aggregate, and the public exports of this folder. */
+
 export const subscription: Aggregate<SubscriptionState, SubscriptionCommand, SubscriptionEvent, SubscriptionCode> = {
   category: 'subscription',
   prefix: 'sub',

@@ -2,6 +2,8 @@ import type { Decider } from '../decider.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { TenantEvent } from './events.ts'
 
+/** The decider of the status of tenants, which operators change. */
+
 export type SuspendTenant = { type: 'SuspendTenant'; reason: string }
 export type ReinstateTenant = { type: 'ReinstateTenant'; reason: string }
 export type RevokeScope = { type: 'RevokeScope'; subject: string; scope: string; reason: string }

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 
+/** The events of tenants. */
+
 const change = {
   /** The operator's reason, for auditors. */
   reason: z.string(),

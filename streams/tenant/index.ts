@@ -5,6 +5,8 @@ import { type TenantEvent, tenantEvents } from './events.ts'
 import { tenantFacts } from './facts.ts'
 import { tenantUpcasters } from './upcasters.ts'
 
+/** Tenants: the aggregate, and the public exports of this folder. */
+
 export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCode> = {
   category: 'tenant',
   prefix: 'ten',

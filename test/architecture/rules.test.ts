@@ -27,6 +27,11 @@ const examples: Readonly<Record<keyof typeof rules, readonly [path: string, bad:
     '/** The price. What it is. */',
     "/** The price, and what it is.\n * A Nobody. */\nconst a = '/** What */'",
   ],
+  fileHeader: [
+    'src/a.ts',
+    "import { a } from './a.ts'\n\ntype B = string\n\n/** The letter c. */\nexport const c = 'c'",
+    "import {\n  a,\n} from './a.ts'\nimport './b.ts'\n\n/** The letter c. */\nexport const c = 'c'",
+  ],
   parameterCount: [
     'src/a.ts',
     'const f = (a: A, b: B<C, D>, c, d, e) => 1',

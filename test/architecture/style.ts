@@ -56,6 +56,12 @@ const subjectsFirst: Rule = ({ text }) =>
     ),
   )
 
+const IMPORTS = /^(?:#!.*\n)?(?:\s*(?:import\b|export (?:type )?[{*])(?:[^'"]*?from)? '[^']+')*\s*/
+const fileHeader: Rule = ({ path, text }) =>
+  isTest(path) || text.replace(IMPORTS, '').startsWith('/**')
+    ? []
+    : ['no comment after the imports that begins with the purpose of the file']
+
 const parameterCount: Rule = ({ text }) =>
   functionsOf(text)
     .filter(({ parameters }) => parameters > PARAMETERS_MAX)
@@ -140,6 +146,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   fileLength,
   functionLength,
   subjectsFirst,
+  fileHeader,
   parameterCount,
   noSkippedTests,
   noUnfinishedWork,

@@ -1,6 +1,8 @@
 import { connect } from 'node:tls'
 import { causeOf } from './errors.ts'
 
+/** Refusals of this service by an event store, and how they are recognized. */
+
 /** Reasons for which an event store refuses this service. Each needs a change by an operator. */
 export type Refused = 'credentials' | 'rights' | 'certificate'
 

@@ -1,3 +1,5 @@
+/** The events of the embedded store, with their positions and revisions. */
+
 /** A stored event. */
 export type StoredRecord = {
   /** The byte offset of its beginning in the log of all streams. Only positions of events are meaningful. */

@@ -2,6 +2,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { canonicalJson } from '../../commands/identifiers.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
+/** The cursors of lists. */
+
 /** Encrypted cursors: a client can neither read nor change them, nor use them for another list or tenant. */
 export type Cursors = {
   /** `binding`: the tenant, route, filters and sort that the cursor is valid for. `key`: the sort key at the end of the page. */

@@ -1,3 +1,5 @@
+/** Templates of HTML that escape their values. */
+
 /** Markup that needs no escaping. Only `html` creates it, which escapes every inserted value. */
 export type Html = { readonly markup: string }
 
