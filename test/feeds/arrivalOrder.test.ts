@@ -52,11 +52,11 @@ describe('a reader of the facts, while the projector parks and replays events,',
     projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
   /** The ids of all facts, in the order of the log, by a projector that parks nothing. */
   const allFacts = async (of: MemoryLog): Promise<string[]> => {
-    const whole = database
+    const previous = database
     database = await postgres.ledgerDatabase()
     await feedAll(projector(), of)
     const { ids } = await readFrom(BEGINNING)
-    database = whole
+    database = previous
     return ids
   }
   const keyOf = ({ stream }: StoredEvent): string => stream.slice(stream.indexOf('-') + 1)
@@ -111,7 +111,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
     const late = await readFrom(early.at)
     expect(own.length).to.be.greaterThan(1)
     expect(late.ids).to.deep.equal(own)
-    // A reader that begins later is given the same facts in the same order, each once.
+    // A reader that begins later reads the same facts in the same order, each once.
     expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...late.ids])
   })
 
@@ -155,10 +155,10 @@ describe('a reader of the facts, while the projector parks and replays events,',
     expect((await readFrom(early.at)).ids).to.deep.equal(own)
   })
 
-  describe('when every table is made anew from the log', () => {
+  describe('when every table is rebuilt from the log', () => {
     const reset = () => database.transaction(emptyTablesOfLog)
 
-    it('misses nothing that was parked until then', async () => {
+    it('misses no fact that was parked until then', async () => {
       const { stream } = victim()
       const own = await factsOf(stream)
       await feedAll(projector(), poisoned(stream))
@@ -169,7 +169,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect((await readFrom(BEGINNING)).ids).to.deep.equal([...early.ids, ...own])
     })
 
-    it('misses nothing that came late and that it has not read yet', async () => {
+    it('misses no fact that was replayed and that it has not read yet', async () => {
       const { stream } = victim()
       await feedAll(projector(), poisoned(stream))
       const early = await readFrom(BEGINNING)
@@ -180,7 +180,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect((await readFrom(early.at)).ids).to.deep.equal(late.ids)
     })
 
-    /** Facts that were parked after every fact that a reader has seen, and come back one by one. */
+    /** Empties the tables after the facts of one key were parked, which are the newest of a log with that key alone. */
     const resetWithNewestParked = async (): Promise<{ own: string[]; whole: MemoryLog; early: Read }> => {
       const { stream } = victim()
       const own = await factsOf(stream)
@@ -192,7 +192,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       return { own, whole: ofStream(log), early }
     }
 
-    it('misses nothing that was parked as the newest, when it reads after every transaction', async () => {
+    it('misses no fact that was parked as the newest, when it reads after every transaction', async () => {
       const { own, whole, early } = await resetWithNewestParked()
       let read: Read = { ids: [], at: early.at }
       const watched: Database = {
@@ -207,7 +207,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect(read.ids).to.deep.equal(own)
     })
 
-    it('misses nothing that was parked as the newest, when it follows before the table is filled again', async () => {
+    it('misses no fact that was parked as the newest, when it follows before the table is filled again', async () => {
       const { own, whole } = await resetWithNewestParked()
       await feedAll(projector(), { ...whole, events: whole.events.slice(0, 1) })
       const [place = BEGINNING] = await database.sql<FeedPlace>(lastPlace.text, lastPlace.values)
@@ -217,7 +217,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect(rows.filter(row => !row.is_elsewhere).map(({ event }) => event.id)).to.deep.equal(own)
     })
 
-    it('misses nothing that was parked again, when the tables are made anew a second time', async () => {
+    it('misses no fact that was parked again, when the tables are rebuilt a second time', async () => {
       const { stream } = victim()
       const own = await factsOf(stream)
       const last = log.events.findLast(event => event.stream === stream)?.position ?? 0n
@@ -231,7 +231,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect((await readFrom(early.at)).ids).to.deep.equal(own)
     })
 
-    it('begins anew on a log that ends before a fact that was parked', async () => {
+    it('reads from the start of a log that ends before a fact that was parked', async () => {
       await database.sql(`insert into log_identity (id, log) values (1, 'this log')`)
       await resetWithNewestParked()
       const [parked] = await database.sql<{ position: bigint }>('select max(position) as position from late_facts')
@@ -239,7 +239,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
       expect(await database.sql('select from late_facts')).to.have.length(0)
     })
 
-    it('begins anew on another log, and on a log that ends before the place', async () => {
+    it('reads from the start of another log, and of a log that ends before its position', async () => {
       await feedAll(projector(), poisoned(victim().stream))
       for (const [of, head] of [
         ['another log', log.head()],

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { batches } from '../../src/feeds/batches.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
-const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+const nextLoop = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 /** A source that the test fills, which counts the items that were taken from it. */
 const createSource = <T>() => {
@@ -56,7 +57,7 @@ describe('batches', () => {
         fc.infiniteStream(fc.nat({ max: 3 })),
         async (items, size, pauses) => {
           const pause = async (): Promise<void> => {
-            for (let left = pauses.next().value; left > 0; left -= 1) await turn()
+            for (let left = pauses.next().value; left > 0; left -= 1) await nextLoop()
           }
           async function* source() {
             for (const item of items) {
@@ -93,26 +94,26 @@ describe('batches', () => {
     push(1)
     await reading.next()
     push(2, 3, 4, 5, 6)
-    await turn()
+    await nextLoop()
     expect((await reading.next()).value).to.deep.equal([2, 3, 4])
-    await turn()
+    await nextLoop()
     expect((await reading.next()).value).to.deep.equal([5, 6])
     end()
     await reading.next()
   })
 
-  it('read no further ahead than one batch', async () => {
+  it('are read no further ahead than one batch', async () => {
     const { source, push, seen, end } = createSource<number>()
     const reading = batches(source, 4)
     push(...Array.from({ length: 100 }, (_, n) => n))
     await reading.next()
-    for (let turns = 0; turns < 20; turns += 1) await turn()
+    for (let loops = 0; loops < 20; loops += 1) await nextLoop()
     expect(seen.taken).to.be.at.most(9)
     end()
     await reading.return(undefined)
   })
 
-  it('have the items before an error; then the error is thrown', async () => {
+  it('have the items before an error, which is thrown after them', async () => {
     const { source, push, fail } = createSource<number>()
     const error = new Error('gone')
     push(1, 2)
@@ -121,7 +122,7 @@ describe('batches', () => {
     const reading = (async () => {
       for await (const batch of batches(source, 10)) got.push(...batch)
     })()
-    expect(await reading.catch((thrown: unknown) => thrown)).to.equal(error)
+    expect(await rejectionOf(reading)).to.equal(error)
     expect(got).to.deep.equal([1, 2])
   })
 
@@ -131,10 +132,10 @@ describe('batches', () => {
       const reading = batches(source, size)
       push(1, 2, 3)
       await reading.next()
-      await turn()
+      await nextLoop()
       await reading.return(undefined)
       push(4)
-      for (let turns = 0; turns < 5; turns += 1) await turn()
+      for (let loops = 0; loops < 5; loops += 1) await nextLoop()
       expect(seen.closed, `batches of ${size}`).to.equal(true)
       expect(seen.taken).to.be.at.most(4)
     }
@@ -146,8 +147,8 @@ describe('batches', () => {
     push(1)
     await reading.next()
     await reading.return(undefined)
-    fail(new Error('nobody listens'))
-    for (let turns = 0; turns < 5; turns += 1) await turn()
+    fail(new Error('too late'))
+    for (let loops = 0; loops < 5; loops += 1) await nextLoop()
     expect(seen.closed).to.equal(true)
   })
 

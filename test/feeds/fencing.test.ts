@@ -9,6 +9,7 @@ import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { beginRun, feedAll, fillLog, rowsIn, useTestPostgres } from './fixtures.ts'
 
 describe('a projector that was replaced while it was paused', function () {
@@ -32,8 +33,8 @@ describe('a projector that was replaced while it was paused', function () {
     return last.stream.slice('invoice-'.length)
   }
 
-  /** The database of a process that is paused after so many failed transactions, while `meanwhile` runs. */
-  const sleepingAfter = (failures: number, meanwhile: () => Promise<unknown>): Database => {
+  /** The database of a process that is paused after a number of failed transactions, while `meanwhile` runs. */
+  const pausedAfter = (failures: number, meanwhile: () => Promise<unknown>): Database => {
     let left = failures
     return {
       ...database,
@@ -55,13 +56,12 @@ describe('a projector that was replaced while it was paused', function () {
   it('writes nothing more of a batch with an undecodable event', async () => {
     await poison()
     // The first failed transaction writes all read models, the second the invoices alone.
-    const old = projector(sleepingAfter(2, () => beginRun(projector(database), 2n)))
+    const old = projector(pausedAfter(2, () => beginRun(projector(database), 2n)))
     const run = await beginRun(old)
-    const outcome = await run.processBatch(log.events, head()).catch((error: unknown) => error)
+    expect(await rejectionOf(run.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
     for (const { name: table } of readModels.filter(({ name }) => !/^(orders|payments)_/.test(name)))
       expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
     expect(await parkedSummary(database.sql)).to.deep.equal([])
-    expect(outcome).to.be.instanceOf(Replaced)
   })
 
   it('does not overwrite a newer row of its successor', async () => {
@@ -83,17 +83,16 @@ describe('a projector that was replaced while it was paused', function () {
     expect(written).to.deep.equal(await rowsIn(database, 'invoices_v1'))
   })
 
-  it('leaves a request for a parked key to its successor', async () => {
+  it('leaves the request for a replay to its successor', async () => {
     const key = await poison()
     await feedAll(projector(database), log)
     const requested = (): Promise<unknown> =>
       database.sql('select requested, attempts from parked_facts where key = $1 order by delivery', [key])
     // A run requests the replay of all parked events when it begins.
-    const old = projector(sleepingAfter(1, () => beginRun(projector(database), 3n)))
+    const old = projector(pausedAfter(1, () => beginRun(projector(database), 3n)))
     const run = await beginRun(old, 2n)
     const before = await requested()
-    const outcome = await run.background?.().catch((error: unknown) => error)
+    expect(await rejectionOf(run.background?.() ?? expect.fail())).to.be.instanceOf(Replaced)
     expect(await requested()).to.deep.equal(before)
-    expect(outcome).to.be.instanceOf(Replaced)
   })
 })

@@ -4,7 +4,7 @@ import { createLedger, handle, type Ledger } from '../../src/commands/commandHan
 import { pay } from '../../src/commands/payments.ts'
 import type { Feed, FeedState, Run } from '../../src/feeds/subscriptionLoop.ts'
 import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
-import type { Database, StoredEvent } from '../../src/ports.ts'
+import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment } from '../commands/fixtures.ts'
 import { until } from '../embedded/childProcesses.ts'
@@ -12,7 +12,7 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
-/** Fixtures of the tests of feeds: a real Postgres with a database per test, a log with payments, and runs by hand. */
+/** Fixtures of the tests of feeds: Postgres with a database per test, a log with payments, a bus, and runs by hand. */
 export type TestPostgres = {
   readonly database: () => Promise<Database>
   /** A database with all tables. */
@@ -21,7 +21,7 @@ export type TestPostgres = {
 
 /** Small, because the server has a hundred connections for the pools of all tests. */
 const POOL_MAX = 3
-/** Longer than in the service: the tests also pass on a machine with other work. */
+/** Longer than in the service, so that the tests pass on a loaded machine too. */
 const STATEMENT_TIMEOUT_MS = 30_000
 
 /** Databases for the tests of a describe block, whose pools are closed after it. */
@@ -81,7 +81,7 @@ export const fillLog = async (count: number): Promise<MemoryLog> => {
   return log
 }
 
-/** The rows that the tables must have, by the fold that serves a GET by id. */
+/** The rows that the tables must have, by the fold that serves a GET by id, in the order of `rowsIn`. */
 export const foldedRows = async (log: MemoryLog) => {
   const { aggregates } = createTestLedger(log)
   const idsOf = (category: string): string[] => [
@@ -89,7 +89,7 @@ export const foldedRows = async (log: MemoryLog) => {
   ]
   const suffix = (stream: string) => stream.slice(stream.indexOf('-') + 1)
   const rowsOf = async <R>(category: string, load: (of: string) => Promise<{ row: R | undefined }>) =>
-    (await Promise.all(idsOf(category).map(stream => load(suffix(stream))))).map(({ row }) => row)
+    (await Promise.all(idsOf(category).map(suffix).toSorted().map(load))).map(({ row }) => row)
   return {
     orders_v1: await rowsOf('order', of => aggregates.load(orderEntity, of as `ord_${string}`)),
     // A set is a list in the table.
@@ -105,6 +105,26 @@ export const TABLES: readonly Table[] = ['orders_v1', 'invoices_v1', 'payments_v
 
 export const rowsIn = (database: Database, table: string, order = 'id'): Promise<Record<string, unknown>[]> =>
   database.sql(`select * from ${table} order by ${order} collate "C"`)
+
+/** A bus that records acknowledged messages, and refuses those of some keys as too large. */
+export const createRefusingBus = (...keys: readonly string[]) => {
+  const acknowledged: FactMessage[] = []
+  const tooLarge = new Set(keys)
+  let attempts = 0
+  const bus: FactProducer = {
+    ensureTopics: () => Promise.resolve(),
+    publish: async messages => {
+      const refused = messages.find(({ key }) => tooLarge.has(key))
+      if (refused) attempts += 1
+      if (refused) throw new FactTooLarge(refused)
+      acknowledged.push(...messages)
+    },
+    close: () => Promise.resolve(),
+  }
+  /** `attempts`: the number of calls that were refused. */
+  return { bus, acknowledged, tooLarge, attempts: () => attempts }
+}
+export type RefusingBus = ReturnType<typeof createRefusingBus>
 
 /** A run that the test drives; its signal never aborts. */
 export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.beginRun(epoch, new AbortController().signal)

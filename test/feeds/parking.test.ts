@@ -18,26 +18,15 @@ import { type Database, type FactMessage, type FactProducer, FactTooLarge, type 
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
-import { createReports, fillLog, type Reports, useTestPostgres, until } from './fixtures.ts'
-
-/** A broker that refuses the messages of some keys, as if they were too large. */
-const createBus = () => {
-  const acknowledged: FactMessage[] = []
-  const tooLarge = new Set<string>()
-  let attempts = 0
-  const bus: FactProducer = {
-    ensureTopics: () => Promise.resolve(),
-    publish: async messages => {
-      const refused = messages.find(({ key }) => tooLarge.has(key))
-      if (refused) attempts += 1
-      if (refused) throw new FactTooLarge(refused)
-      acknowledged.push(...messages)
-    },
-    close: () => Promise.resolve(),
-  }
-  return { bus, acknowledged, tooLarge, attempts: () => attempts }
-}
-type Bus = ReturnType<typeof createBus>
+import {
+  createRefusingBus,
+  createReports,
+  fillLog,
+  type RefusingBus,
+  type Reports,
+  useTestPostgres,
+  until,
+} from './fixtures.ts'
 
 const outgoing = (n: number, key: string): Outgoing => ({
   position: BigInt(n),
@@ -61,7 +50,7 @@ describe('parking by the publisher', function () {
   let stop: AbortController
   let running: Promise<void>
 
-  const start = ({ bus }: Bus): void => {
+  const start = ({ bus }: RefusingBus): void => {
     stop = new AbortController()
     reports = createReports()
     const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
@@ -84,7 +73,7 @@ describe('parking by the publisher', function () {
       return fact ? [fact.id] : []
     })
   const isOf = (key: string) => (stored: StoredEvent) => stored.stream.endsWith(key)
-  const sentOf = (key: string, { acknowledged }: Bus): string[] =>
+  const sentOf = (key: string, { acknowledged }: RefusingBus): string[] =>
     acknowledged.filter(message => message.key === key).map(idOf)
   const keyOfSome = (category: string): string => {
     const facts = log.events.filter(stored => stored.stream.startsWith(`${category}-`) && idsOf([stored]).length > 0)
@@ -104,8 +93,8 @@ describe('parking by the publisher', function () {
   })
   afterEach(end)
 
-  it('keeps a fact that cannot be delivered and the later facts of its key; all others are delivered in order', async () => {
-    const bus = createBus()
+  it('retains a fact that cannot be delivered and the later facts of its key; all others are delivered in order', async () => {
+    const bus = createRefusingBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
@@ -115,12 +104,12 @@ describe('parking by the publisher', function () {
     expect(parked.map(({ event_id }) => event_id)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
     expect(parked.map(({ attempts }) => attempts)).to.deep.equal([10, ...parked.slice(1).map(() => 0)])
     expect(parked[0]?.reason).to.match(/^FactTooLarge: .* is larger than topic/)
-    // Once with the batch, and then ten times alone.
+    // The first attempt is that of the batch; ten more are for the fact alone.
     expect(bus.attempts()).to.equal(11)
   })
 
-  it('keeps a fact of its key in a later batch that could be delivered by then', async () => {
-    const { bus, acknowledged, tooLarge } = createBus()
+  it('retains a later fact of the key also after the broker would accept it', async () => {
+    const { bus, acknowledged, tooLarge } = createRefusingBus()
     const dependencies = { database, bus, find: () => Promise.resolve(undefined), fence: () => Promise.resolve() }
     const delivery = await openDeliveryWithParking('later', { ...dependencies, world: createVirtualWorld() })
     const commit = () => Promise.resolve()
@@ -136,10 +125,10 @@ describe('parking by the publisher', function () {
     ])
   })
 
-  it('ends a replay at the fact that fails again: no later one of its key overtakes it', async () => {
+  it('ends a replay at the fact that fails again, and delivers no later one of its key', async () => {
     const acknowledged: string[] = []
     const bus: FactProducer = {
-      ...createBus().bus,
+      ...createRefusingBus().bus,
       publish: async messages => {
         const refused = messages.find(({ value }) => value === '1')
         if (refused) throw new FactTooLarge(refused)
@@ -159,8 +148,8 @@ describe('parking by the publisher', function () {
     expect((await parkedOfKey(database.sql, 'later', 'k1')).map(({ position }) => position)).to.deep.equal([1n, 2n, 3n])
   })
 
-  it('reports the fact that failed, since when, and the number of facts behind it', async () => {
-    const bus = createBus()
+  it('reports the fact that failed, the time, and the number of facts that wait', async () => {
+    const bus = createRefusingBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     const before = Date.now()
@@ -173,15 +162,15 @@ describe('parking by the publisher', function () {
     expect(Date.parse(summary?.first_failed_at ?? '')).to.be.within(before, Date.now())
   })
 
-  it('survives a restart: the next process parks the later facts of the key too', async () => {
-    const first = createBus()
+  it('continues after a restart, with the later facts of the key', async () => {
+    const first = createRefusingBus()
     const key = keyOfSome('invoice')
     first.tooLarge.add(key)
     start(first)
     await caughtUp()
     await end()
     await database.sql(`update checkpoints set position = -1 where name = 'publisher'`)
-    const second = createBus()
+    const second = createRefusingBus()
     start(second)
     await caughtUp()
     expect(sentOf(key, second)).to.deep.equal([])
@@ -189,7 +178,7 @@ describe('parking by the publisher', function () {
   })
 
   it('ends with a replay, which delivers the facts of the key in order', async () => {
-    const bus = createBus()
+    const bus = createRefusingBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
@@ -200,8 +189,8 @@ describe('parking by the publisher', function () {
     expect(sentOf(key, bus)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
   })
 
-  it('continues when the replay fails: no later fact of the key is delivered', async () => {
-    const bus = createBus()
+  it('continues when the replay fails, and delivers no later fact of the key', async () => {
+    const bus = createRefusingBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
@@ -213,7 +202,7 @@ describe('parking by the publisher', function () {
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 
-  it('keeps the request to discard a fact that comes while its replay fails', async () => {
+  it('keeps a request to discard a fact that comes while its replay fails', async () => {
     const fact: ParkedEvent = {
       ...outgoing(1, 'a'),
       delivery: 'test',
@@ -241,8 +230,8 @@ describe('parking by the publisher', function () {
     expect(await parkedSummary(database.sql)).to.deep.equal([])
   })
 
-  it('releases a fact that is discarded, and that one alone', async () => {
-    const bus = createBus()
+  it('discards a fact on request, and that one alone', async () => {
+    const bus = createRefusingBus()
     const key = keyOfSome('invoice')
     bus.tooLarge.add(key)
     start(bus)
@@ -254,12 +243,12 @@ describe('parking by the publisher', function () {
   })
 
   describe('of events that cannot be decoded', () => {
-    const poisons: readonly (readonly [what: string, type: string, data: object])[] = [
+    const poisons: readonly (readonly [name: string, type: string, data: object])[] = [
       ['an unknown type', 'InvoiceVanished', {}],
-      ['data that does not fit', 'InvoicePaid', { amount_due: 'plenty' }],
+      ['invalid data', 'InvoicePaid', { amount_due: 'plenty' }],
     ]
-    for (const [what, type, data] of poisons)
-      it(`parks ${what} with its key; all other facts are delivered`, async () => {
+    for (const [name, type, data] of poisons)
+      it(`retains one with ${name}, with its key; all other facts are delivered`, async () => {
         const own = await fillLog(6)
         const before = log
         log = own
@@ -270,7 +259,7 @@ describe('parking by the publisher', function () {
           const metadata = own.events[0]?.metadata ?? {}
           const poison = { id: '00000000-0000-8000-a000-00000000dead', type, data: data as never, metadata }
           await store.append(victim, [poison], revision)
-          const bus = createBus()
+          const bus = createRefusingBus()
           start(bus)
           await caughtUp()
           const key = victim.slice(victim.indexOf('-') + 1)

@@ -6,7 +6,7 @@ import { createReports, type Reports } from './fixtures.ts'
 
 const STALLED_AFTER_MS = 30_000
 
-/** A subscription whose items the test provides. */
+/** An event store whose subscription has the items that the test provides. */
 const createSource = () => {
   const given: FeedItem[] = []
   let wake = Promise.withResolvers<void>()
@@ -35,7 +35,7 @@ const createSource = () => {
 type Work = Parameters<Database['exclusively']>[2]
 type Waiting = NonNullable<Parameters<Database['exclusively']>[3]>
 
-/** A database without other processes. */
+/** A database that grants every lease. */
 const databaseThatGrants = (): Database =>
   ({
     exclusively: (_: string, stop: AbortSignal, work: Work) => work({ epoch: 1n, signal: stop }),
@@ -60,11 +60,11 @@ describe('a feed that makes no progress', () => {
   let stop: AbortController
   let running: Promise<void>
 
-  const start = (take: () => Promise<void> = () => Promise.resolve(), database = databaseThatGrants()): void => {
+  const start = (processBatch: () => Promise<void> = async () => {}, database = databaseThatGrants()): void => {
     const feed: Feed = {
       name: 'tried',
       categories: ['order'],
-      beginRun: async () => ({ after: 'start', processBatch: take }),
+      beginRun: async () => ({ after: 'start', processBatch }),
     }
     stop = new AbortController()
     running = runFeeds('tests', [feed], { store: source.store, database, world, report: reports.report }, stop.signal)
@@ -97,7 +97,7 @@ describe('a feed that makes no progress', () => {
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
   })
 
-  it('because its subscription is interrupted waits, and is then stalled with the reason', async () => {
+  it('because its subscription is interrupted is waiting, and then stalled with the reason', async () => {
     start()
     source.give({ kind: 'checkpoint', position: 7n })
     source.give({ kind: 'caught_up' })
@@ -116,7 +116,7 @@ describe('a feed that makes no progress', () => {
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 7n })
   })
 
-  it('because a batch hangs is stalled, though nothing fails', async () => {
+  it('because a batch hangs is stalled, also without an error', async () => {
     const hanging = Promise.withResolvers<void>()
     start(() => hanging.promise)
     source.give({ kind: 'caught_up' })
@@ -130,14 +130,14 @@ describe('a feed that makes no progress', () => {
     expect(newest()).to.include({ state: 'live', position: 7n })
   })
 
-  it('because there are no events is live for any time', async () => {
+  it('because there are no events stays live', async () => {
     start()
     source.give({ kind: 'caught_up' })
     await pass(10 * STALLED_AFTER_MS)
     expect(newest()).to.deep.equal({ name: 'tried', state: 'live', position: 0n })
   })
 
-  it('because another process runs it waits for any time', async () => {
+  it('because another process runs it stays waiting', async () => {
     const { database, attempted } = databaseThatRefuses()
     start(undefined, database)
     for (let waitedMs = 0; waitedMs < 10 * STALLED_AFTER_MS; waitedMs += 1_000) {
@@ -160,7 +160,7 @@ describe('a feed that makes no progress', () => {
     expect(newest()).to.deep.equal({ name: 'tried', state: 'waiting', position: 0n })
   })
 
-  it('because an attempt to acquire its lease hangs is stalled, though nothing fails', async () => {
+  it('because an attempt to acquire its lease hangs is stalled, also without an error', async () => {
     const { database, attempted } = databaseThatRefuses()
     start(undefined, database)
     attempted()
@@ -170,7 +170,7 @@ describe('a feed that makes no progress', () => {
     expect(newest()?.state).to.equal('stalled')
   })
 
-  it('because it loses its lease again and again is stalled, and stays so', async () => {
+  it('because it loses its lease repeatedly is stalled, and stays so', async () => {
     const database = { exclusively: () => world.sleep(1_000) } as Partial<Database> as Database
     start(undefined, database)
     await pass(STALLED_AFTER_MS + 10_000)

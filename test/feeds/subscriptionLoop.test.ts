@@ -10,6 +10,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import { type Database, type FactMessage, type FactProducer, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
+import { id } from '../streams/samples.ts'
 import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres, until } from './fixtures.ts'
 
 /** A bus that records acknowledged messages, and can fail or delay acknowledgements. */
@@ -81,16 +82,22 @@ describe('running feeds', function () {
   })
 
   describe('the projector', () => {
-    it('catches up, reports that it is live, and follows', async () => {
+    it('catches up, reports that it is live, and writes later events', async () => {
       void run([projector()])
       await until(isLive('projector'))
       expect(reports.states[0]).to.deep.equal({ name: 'projector', state: 'waiting', position: 0n })
       const folded = await foldedRows(log)
-      expect(await rowsIn(database, 'payments_v1')).to.have.length(folded.payments_v1.length)
+      expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
+      const order = `order-${id('ord', 7)}`
+      const later = (await fillLog(7)).events.find(({ stream }) => stream === order) ?? expect.fail()
+      const { type, data, metadata } = later
+      await log.open().append(order, [{ id: later.id, type, data, metadata }], 'no_stream')
+      await until(isLive('projector'))
+      expect(await rowsIn(database, 'orders_v1')).to.have.length(folded.orders_v1.length + 1)
       expect(reports.states.every(({ error }) => error === undefined)).to.equal(true)
     })
 
-    it('ends at its signal, and the next one continues', async () => {
+    it('ends at its signal, and the next run continues', async () => {
       const first = run([projector()])
       await until(isLive('projector'))
       stop.abort()
@@ -101,7 +108,7 @@ describe('running feeds', function () {
       expect(await positionOf(database.sql, 'orders_v1')).to.equal(head())
     })
 
-    it('runs in one of two processes; the other waits, and takes over', async () => {
+    it('runs in one of two processes, while the other waits until it takes over', async () => {
       void run([projector()])
       await until(isLive('projector'))
       const mine = stop
@@ -160,7 +167,7 @@ describe('running feeds', function () {
       expect(sent[1]).to.deep.equal(sent[0])
       expect(acknowledged).to.deep.equal(published())
       const waits = reports.states.filter(({ error }) => error !== undefined)
-      expect(waits.map(({ state: said }) => said)).to.deep.equal(['waiting', 'waiting'])
+      expect(waits.map(({ state: reported }) => reported)).to.deep.equal(['waiting', 'waiting'])
     })
 
     it('repeats the messages byte for byte when the acknowledgement was lost', async () => {
@@ -195,7 +202,7 @@ describe('running feeds', function () {
     })
   })
 
-  describe('a feed whose batch fails', () => {
+  describe('a feed that fails', () => {
     const poisoned = (name: string): Feed => ({
       ...publisher(createBus().bus),
       name,
@@ -207,27 +214,27 @@ describe('running feeds', function () {
       }),
     })
 
-    it('stops, reports why, and leaves the others running', async () => {
-      void run([poisoned('sick'), projector()])
+    it('in a batch stops with the error, while the others run', async () => {
+      void run([poisoned('failing'), projector()])
       await until(isLive('projector'))
-      await until(() => newest('sick')?.state === 'stopped')
-      expect(newest('sick')?.error).to.match(/^cannot read \w+$/)
+      await until(() => newest('failing')?.state === 'stopped')
+      expect(newest('failing')?.error).to.match(/^cannot read \w+$/)
       expect(newest('projector')?.error).to.equal(undefined)
     })
 
-    it('in its background work stops as well', async () => {
+    it('in its background work stops with the error too', async () => {
       const feed: Feed = {
         ...publisher(createBus().bus),
-        name: 'sick',
+        name: 'failing',
         beginRun: async () => ({
           after: 'start',
           processBatch: () => Promise.resolve(),
-          background: () => Promise.reject(new Error('beside')),
+          background: () => Promise.reject(new Error('in the background')),
         }),
       }
       void run([feed, projector()])
-      await until(() => newest('sick')?.state === 'stopped')
-      expect(newest('sick')?.error).to.equal('beside')
+      await until(() => newest('failing')?.state === 'stopped')
+      expect(newest('failing')?.error).to.equal('in the background')
       await until(isLive('projector'))
     })
   })

@@ -3,25 +3,10 @@ import { Replaced } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
-import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import type { Database, FactProducer, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { beginRun, fillLog, useTestPostgres } from './fixtures.ts'
-
-/** A broker that refuses every message of the key, or none. */
-const createBus = (refused?: string) => {
-  const acknowledged: FactMessage[] = []
-  const bus: FactProducer = {
-    ensureTopics: () => Promise.resolve(),
-    publish: async messages => {
-      const first = messages.find(({ key }) => key === refused)
-      if (first) throw new FactTooLarge(first)
-      acknowledged.push(...messages)
-    },
-    close: () => Promise.resolve(),
-  }
-  return { bus, acknowledged }
-}
+import { beginRun, createRefusingBus, fillLog, useTestPostgres } from './fixtures.ts'
 
 describe('a publisher that takes over', function () {
   this.timeout(60_000)
@@ -41,10 +26,10 @@ describe('a publisher that takes over', function () {
     log.events.filter(({ position }) => after === 'start' || position > after)
 
   it('delivers no later fact of a key that its predecessor parks meanwhile', async () => {
-    // The invoice has two facts: the predecessor parks the first while its successor begins.
+    // The invoice has two facts; the predecessor would park the first while its successor begins.
     const paid = log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
     const key = paid.stream.slice('invoice-'.length)
-    const old = await beginRun(publisher(createBus(key).bus))
+    const old = await beginRun(publisher(createRefusingBus(key).bus))
     const early = log.events.filter(({ position }) => position < paid.position)
     let outcome: unknown
     let isFirst = true
@@ -59,7 +44,7 @@ describe('a publisher that takes over', function () {
         return rows as never
       },
     }
-    const { bus, acknowledged } = createBus()
+    const { bus, acknowledged } = createRefusingBus()
     const fresh = await beginRun(publisher(bus, interrupted), 2n)
     await fresh.processBatch(behind(fresh), head())
     const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
