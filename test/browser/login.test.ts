@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { newPkce } from '../identity/browser.ts'
 import { type Delegation, openDelegation } from '../identity/oauthFlows.ts'
-import { chromiumPath, openChromium, sayWithoutChromium } from '../support/chromium.ts'
+import { chromiumPath, openChromium, reportMissingChromium } from '../support/chromium.ts'
 
 /** A user, a browser and an application on the real service, without stubs. */
 
@@ -44,7 +44,7 @@ const COLOURS = `(() => {
     .map(element => ({ text: own(element), colour: getComputedStyle(element).color, ground: groundOf(element) }))
 })()`
 
-if (chromiumPath === undefined) sayWithoutChromium('login, consent and error pages in a real browser')
+if (chromiumPath === undefined) reportMissingChromium('login, consent and error pages in a real browser')
 else
   describe('browser: a user authorizes an application', function () {
     this.timeout(120_000)

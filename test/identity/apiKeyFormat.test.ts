@@ -11,17 +11,17 @@ const WRITTEN = {
   zeros: `lk_dev_${SUFFIX}_0000000000000000000000000000000000000000000_1DAoSD`,
   ones: `lk_live_${SUFFIX}_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1_0VXMG0`,
 }
-const FORM = /^lk_dev_[0-9A-HJKMNP-TV-Z]{26}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
+const FORMAT = /^lk_dev_[0-9A-HJKMNP-TV-Z]{26}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
 const PEPPER = 'thirty-two characters at the least'
 
 const secret = fc.uint8Array({ minLength: 32, maxLength: 32 })
 
-describe('identity: the form of an API key', () => {
-  it('is that of the contract, whatever the secret, and is read back', () =>
+describe('identity: the format of an API key', () => {
+  it('is that of the contract for every secret, and can be parsed', () =>
     fc.assert(
       fc.property(secret, bytes => {
         const key = formatKey('dev', ID, bytes)
-        expect(key).to.match(FORM)
+        expect(key).to.match(FORMAT)
         const parsed = parseKey(key)
         expect(parsed).to.include({ environment: 'dev', id: ID })
         expect(key).to.include(typeof parsed === 'string' ? '' : `_${parsed.secret}_`)
@@ -41,7 +41,7 @@ describe('identity: the form of an API key', () => {
     expect(formatKey('live', ID, new Uint8Array(32).fill(255))).to.equal(WRITTEN.ones)
   })
 
-  it('detects one wrong character or two swapped neighbours without a lookup', () => {
+  it('reveals one wrong character or two swapped neighbours without a lookup', () => {
     const key = formatKey(
       'dev',
       ID,
@@ -59,20 +59,20 @@ describe('identity: the form of an API key', () => {
 
   const whole = formatKey('dev', ID, new Uint8Array(32))
   const wrong: Readonly<Record<string, string>> = {
-    nothing: '',
-    'only the beginning': 'lk_dev',
-    'a character short': whole.slice(0, -1),
-    'a character long': `${whole}0`,
-    'with a space behind it': `${whole} `,
-    'with a line feed behind it': `${whole}\n`,
-    'with another key behind it': `${whole}, ${whole}`,
-    'in upper case': whole.toUpperCase(),
-    'with the prefix of its id': whole.replace(SUFFIX, ID),
-    'without a prefix': whole.slice(3),
-    'very long': 'lk_'.repeat(5_000),
+    'an empty text': '',
+    'the beginning of a key': 'lk_dev',
+    'a key without its last character': whole.slice(0, -1),
+    'a key with one character more': `${whole}0`,
+    'a key with a space behind it': `${whole} `,
+    'a key with a line feed behind it': `${whole}\n`,
+    'a key with another key behind it': `${whole}, ${whole}`,
+    'a key in upper case': whole.toUpperCase(),
+    'a key with the prefix of its id': whole.replace(SUFFIX, ID),
+    'a key without its prefix': whole.slice(3),
+    'a very long text': 'lk_'.repeat(5_000),
   }
-  for (const [how, text] of Object.entries(wrong))
-    it(`is not ${how}`, () => expect(parseKey(text)).to.equal('key_malformed'))
+  for (const [what, text] of Object.entries(wrong))
+    it(`is not that of ${what}`, () => expect(parseKey(text)).to.equal('key_malformed'))
 
   it('distinguishes a wrong checksum from a malformed key', () =>
     expect(parseKey(`${whole.slice(0, -1)}0`)).to.equal('key_checksum_wrong'))
@@ -91,7 +91,7 @@ describe('identity: the secrets of API keys', () => {
     return parsed
   }
 
-  it('are the same for the same id and nonce, and others for any other, and for another pepper', () => {
+  it('are equal for the same id, nonce and pepper, and differ for any other', () => {
     const key = secrets.keyOf(ID, 'n1')
     expect(createApiKeySecrets('dev', PEPPER).keyOf(ID, 'n1')).to.equal(key)
     const others = [
@@ -102,7 +102,7 @@ describe('identity: the secrets of API keys', () => {
     expect(new Set([keyOf(key).secret, ...others]).size).to.equal(4)
   })
 
-  it('are recognised by their hash, which holds nothing of them', () => {
+  it('are recognised by a hash of the id, the secret and the pepper', () => {
     const key = secrets.keyOf(ID, 'n1')
     const hash = secrets.hashOf(ID, 'n1')
     expect(hash).to.match(/^[0-9a-f]{64}$/)
@@ -117,7 +117,7 @@ describe('identity: the secrets of API keys', () => {
     expect(asKey).to.not.equal(secrets.keyOf(ID, 'n1'))
   })
 
-  it('are compared whole', () => {
+  it('are compared by their whole hash', () => {
     expect(isSameHash('ab', 'ab')).to.equal(true)
     for (const other of ['ac', 'a', 'abc', '']) expect(isSameHash('ab', other)).to.equal(false)
   })

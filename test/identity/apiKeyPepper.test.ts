@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { loadApiKeyPepper } from '../../src/embedded/apiKeyPepper.ts'
 import { id } from '../streams/samples.ts'
+import { failureOf } from '../support/failures.ts'
 
 const PEPPER = 'x'.repeat(32)
 const PRODUCTION = {
@@ -57,11 +58,9 @@ describe('identity: the pepper of API keys', () => {
     await loadApiKeyPepper(dataDir)
     for (const content of ['', '\n', 'short\n']) {
       await writeFile(join(dataDir, 'api-keys', 'pepper'), content)
-      const sentence = await loadApiKeyPepper(dataDir).then(
-        () => 'nothing was thrown',
-        (error: Error) => error.message,
-      )
-      expect(sentence).to.contain('api-keys/pepper').and.to.not.contain('short\n')
+      expect(await failureOf(loadApiKeyPepper(dataDir)))
+        .to.contain('api-keys/pepper')
+        .and.to.not.contain('short\n')
     }
   })
 

@@ -12,7 +12,7 @@ const principal = (changes: Partial<Principal> = {}): Principal => ({
 })
 
 describe('identity: authorize', () => {
-  it('grants by the scope, and names it as the authority', () => {
+  it('grants access by the scope, and names it as the authority', () => {
     const decision = authorize(principal({ scopes: new Set(['orders:read']) }), {
       scope: 'orders:read',
       tenant: 'acme',
@@ -20,7 +20,7 @@ describe('identity: authorize', () => {
     expect(decision).to.deep.equal({ granted: true, authority: 'orders:read' })
   })
 
-  it('refuses a scope that the credential does not carry, also where it carries a like one', () => {
+  it('refuses a scope that the credential does not carry, also where it carries a similar one', () => {
     for (const scopes of [[], ['orders:read'], ['invoices:write'], ['orders:writer'], ['ORDERS:WRITE']]) {
       const decision = authorize(principal({ scopes: new Set(scopes) }), { scope: 'orders:write' })
       expect(decision, scopes.join()).to.deep.equal({ refused: 'insufficient_scope', check: 'scope' })
@@ -58,13 +58,13 @@ describe('identity: authorize', () => {
     }
   })
 
-  it('requires four eyes where demanded', () => {
+  it('requires another subject where four eyes are demanded', () => {
     const demand: Demand = { scope: 'invoice:approve', tenant: 'acme', otherThan: 'alice' }
     expect(authorize(principal(), demand)).to.deep.equal({ refused: 'policy_denied', check: 'policy' })
     expect(authorize(principal({ subject: 'bob' }), demand)).to.have.property('granted', true)
   })
 
-  it('is 404 for a caller of another tenant, and insufficient_scope before that', () => {
+  it('checks the scope before the tenant, and the tenant before the policy', () => {
     const demand: Demand = { scope: 'invoice:approve', tenant: 'globex', otherThan: 'alice' }
     expect(authorize(principal(), demand)).to.have.property('check', 'tenant')
     expect(authorize(principal({ scopes: new Set() }), demand)).to.have.property('check', 'scope')

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { patientFetch } from '../support/client.ts'
 
-/** The part of a browser that the issuer sees at a login: cookies, redirects, forms. */
+/** A browser without pages and scripts, for logins: cookies, redirects and forms. */
 
 export type Seen = {
   readonly status: number
@@ -19,7 +19,7 @@ export type Fields = Readonly<Record<string, string>>
 export type Browser = {
   readonly get: (url: string, headers?: Fields) => Promise<Seen>
   readonly post: (url: string, fields: Fields | string, headers?: Fields) => Promise<Seen>
-  /** By name, so that a test can copy them to another browser. */
+  /** By name and path, so that a test can copy them to another browser. */
   readonly cookies: Map<string, { readonly value: string; readonly path: string }>
 }
 

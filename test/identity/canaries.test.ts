@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import type { Database } from '../../src/ports.ts'
+import { everyRow } from '../support/databaseDump.ts'
 import { aPayment, approvedInvoice, clientOf, eventually } from '../support/client.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { send, type Wire } from '../support/rawHttp.ts'
@@ -17,28 +16,8 @@ import { openOtlpCollector, type OtlpCollector } from '../support/otlpCollector.
  */
 
 const telemetry = new URL('../../src/telemetry.ts', import.meta.url).href
-const EXPORT_WAIT_MS = 1_500
 
 const canary = (): string => `canary${randomBytes(12).toString('hex')}`
-
-/** Every row of every table, as text; the embedded event store keeps its log there too. */
-const everyRow = async ({ sql }: Database): Promise<string> => {
-  const tables = await sql<{ schema: string; name: string }>(
-    `select table_schema as schema, table_name as name from information_schema.tables
-      where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`,
-  )
-  const texts: string[] = []
-  for (const { schema, name } of tables) {
-    // bytea is printed in hex, so JSON in it is decoded; other binary data is unchanged.
-    const rows = await sql<{ row: string }>(`select t::text as row from "${schema}"."${name}" t`)
-    for (const { row } of rows) {
-      texts.push(row)
-      for (const [, hex] of row.matchAll(/\\x([0-9a-f]+)/g))
-        texts.push(Buffer.from(hex ?? '', 'hex').toString('latin1'))
-    }
-  }
-  return texts.join('\n')
-}
 
 const HEADERS = [
   'Authorization',
@@ -84,8 +63,8 @@ const PARAMETERS = [
 ] as const
 const MEMBERS = ['password', 'client_secret', 'authorization', 'api_key', 'card_number'] as const
 
-/** Malformed values: the service must refuse them without echoing them. */
-const dressed = (name: string, text: string): string =>
+/** The value of the header with the text in it; credentials and correlation ids are malformed, so that they are refused. */
+const valueWith = (name: string, text: string): string =>
   name === 'Authorization' ? `Bearer ${text}` : name === 'X-Correlation-ID' ? `${text} with a space` : text
 
 describe('secrets', function () {
@@ -128,7 +107,7 @@ describe('secrets', function () {
   const plantAll = async (): Promise<void> => {
     for (const name of HEADERS) {
       const own = ['Authorization', 'X-API-Key'].includes(name) ? [] : [['Authorization', `Bearer ${token}`] as const]
-      await ask({ headers: [...own, [name, dressed(name, plant(`header ${name}`))]] })
+      await ask({ headers: [...own, [name, valueWith(name, plant(`header ${name}`))]] })
     }
     for (const name of PARAMETERS) await ask({ path: `/orders?${name}=${plant(`parameter ${name}`)}` })
     for (const name of MEMBERS) {
@@ -152,14 +131,14 @@ describe('secrets', function () {
     expect(paid.status).to.equal(201)
     await plantAll()
     expect(planted.size).to.be.at.least(40)
-    await sleep(EXPORT_WAIT_MS)
-    // Proof that the search works: other texts of the requests are found.
-    const traces = collector.text()
+    // Other texts of the requests are found, which shows that the search works.
     await eventually(async () => collector.text().includes('POST') && collector.text().includes('nodejs.eventloop'))
     const database = openDatabase({ connectionString: service.addresses.postgres })
     const rows = await everyRow(database)
     await database.close()
     expect(rows).to.include(invoiceId)
+    // The service exports its last spans and metrics, and writes its last lines, before it ends.
+    await service.end('SIGTERM')
     const logs = (
       await Promise.all(
         (
@@ -170,7 +149,7 @@ describe('secrets', function () {
       )
     ).join('\n')
     expect(logs).to.include('create_payment')
-    const places = { traces: traces + collector.text(), rows, logs, output: service.output() }
+    const places = { telemetry: collector.text(), rows, logs, output: service.output() }
     const found = [...planted, ['the whole token', token] as const].flatMap(([where, text]) =>
       Object.entries(places).flatMap(([place, all]) => (all.includes(text) ? [`${where} in ${place}`] : [])),
     )

@@ -14,7 +14,7 @@ describe('identity: tokens refused for their form, header and signature', () => 
 
   refusesAll(() => forge, tokenForms)
 
-  it('refuses no token', async () => {
+  it('refuses a missing token', async () => {
     expect(await forge.verifier.verify(undefined)).to.deep.equal({ refused: 'unauthenticated', fault: 'missing' })
   })
 
@@ -32,7 +32,7 @@ describe('identity: tokens refused for their form, header and signature', () => 
     expect(await verifier.verify(forged)).to.have.property('refused', 'token_invalid')
   })
 
-  it('accepts the same tokens without their faults', async () => {
+  it('accepts these tokens without their faults', async () => {
     const { good, keys, claims, withHeader, withPayload, verifier } = forge
     for (const token of [
       good(),

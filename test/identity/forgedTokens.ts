@@ -21,10 +21,10 @@ export const NOW = NOW_MS / 1000
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** Another spelling of the same bytes: one of the unused bits of the last character is set. */
+/** Another encoding of the same bytes: one of the unused bits of the last character is set. */
 export const nonCanonical = (segment: string): string => {
   const last = ALPHABET.indexOf(segment.at(-1) ?? '')
-  expect(segment.length % 4, 'a segment without unused bits has one spelling').to.be.oneOf([2, 3])
+  expect(segment.length % 4, 'a segment without unused bits has one encoding').to.be.oneOf([2, 3])
   return segment.slice(0, -1) + ALPHABET[last | 1]
 }
 
@@ -91,14 +91,14 @@ export type Forge = Awaited<ReturnType<typeof openForge>>
 
 export type Vector = readonly [name: string, fault: TokenFault, token: (forge: Forge) => string]
 
-const told: Readonly<Partial<Record<TokenFault, string>>> = { missing: 'unauthenticated', expired: 'token_expired' }
+const REFUSALS: Readonly<Partial<Record<TokenFault, string>>> = { missing: 'unauthenticated', expired: 'token_expired' }
 
 /** One test for each vector. The fault is compared too, so that each vector is refused for its own reason. */
 export const refusesAll = (forge: () => Forge, vectors: readonly Vector[]): void => {
   for (const [name, fault, token] of vectors) {
-    it(`refuses ${name}`, async () => {
+    it(`refuses a token with ${name}`, async () => {
       const outcome = await forge().verifier.verify(token(forge()))
-      expect(outcome).to.deep.equal({ refused: told[fault] ?? 'token_invalid', fault })
+      expect(outcome).to.deep.equal({ refused: REFUSALS[fault] ?? 'token_invalid', fault })
     })
   }
 }

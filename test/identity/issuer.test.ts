@@ -8,6 +8,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
+import { failureOf } from '../support/failures.ts'
 import { generateTestKey, signToken, TEST_AUDIENCE } from '../support/tokens.ts'
 
 /** The issuer mounted in Express at its path, on a real socket, as in the service. */
@@ -101,7 +102,7 @@ describe('identity: the embedded issuer', () => {
     }
   })
 
-  it('grants no scope that the client is not registered for, and none at all when none is named', async () => {
+  it('grants only scopes that the client is registered for, and requires that one is named', async () => {
     const narrow = { ...client, client_id: 'narrow', scope: 'orders:read' }
     await writeFile(clientsFile(dataDir), JSON.stringify({ clients: [narrow] }))
     await running.stop()
@@ -116,7 +117,7 @@ describe('identity: the embedded issuer', () => {
     expect(await ask({ scope: 'orders:read' }, { authorization })).to.have.property('status', 200)
   })
 
-  it('takes tenant and audience from the registration, not from the request', async () => {
+  it('takes tenant and audience from the registration instead of the request', async () => {
     const authorization = basic(client)
     const form = { scope: 'orders:read', tenant: 'globex', audience: 'https://other.test', sub: 'root' }
     const { body } = await ask(form, { authorization })
@@ -173,7 +174,7 @@ describe('identity: the embedded issuer', () => {
     expect(running.embedded.metadata).to.include({ issuer: running.url, token_endpoint: `${running.url}/token` })
   })
 
-  it('keeps key and clients over a restart, readable by the owner alone', async () => {
+  it('keeps its key and its clients over a restart, readable by the owner only', async () => {
     const { body } = await ask({ scope: 'orders:read' }, { authorization: basic(client) })
     const jwks = await running.embedded.jwks()
     const clients = await readClients(dataDir)
@@ -189,9 +190,9 @@ describe('identity: the embedded issuer', () => {
   })
 
   it('prints nothing', async () => {
-    const said: unknown[] = []
+    const printed: unknown[] = []
     const { warn, info, error, log } = console
-    const note = (...words: unknown[]): void => void said.push(words)
+    const note = (...words: unknown[]): void => void printed.push(words)
     Object.assign(console, { warn: note, info: note, error: note, log: note })
     try {
       await running.stop()
@@ -201,10 +202,10 @@ describe('identity: the embedded issuer', () => {
     } finally {
       Object.assign(console, { warn, info, error, log })
     }
-    expect(said).to.deep.equal([])
+    expect(printed).to.deep.equal([])
   })
 
-  it('mints tokens of workloads and users, whether the issuer runs or not', async () => {
+  it('mints tokens of workloads and users, itself and from its files alone', async () => {
     const place = { dataDir, issuer: running.url, audience: TEST_AUDIENCE }
     const grant = { tenant: 'globex', subject: 'me', scopes: ['orders:read', 'orders:write'], user: false }
     const workload = await mintDevToken({ ...place, ...grant })
@@ -228,8 +229,7 @@ describe('identity: the embedded issuer', () => {
       [{ user: false, lifetimeSeconds: 301 }, '300'],
     ]
     for (const [changes, word] of refused) {
-      const message = await running.embedded.mintToken({ ...grant, ...changes }).catch((error: Error) => error.message)
-      expect(message).to.contain(word)
+      expect(await failureOf(running.embedded.mintToken({ ...grant, ...changes }))).to.contain(word)
     }
   })
 })

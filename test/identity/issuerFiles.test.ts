@@ -5,14 +5,9 @@ import { expect } from 'chai'
 import { loadClients } from '../../src/embedded/issuer/clients.ts'
 import { readOrCreatePrivate } from '../../src/embedded/issuer/privateFile.ts'
 import { loadSigningKey } from '../../src/embedded/issuer/signingKey.ts'
+import { failureOf } from '../support/failures.ts'
 
-const sentence = async (work: Promise<unknown>): Promise<string> =>
-  await work.then(
-    () => 'nothing was thrown',
-    (error: Error) => error.message,
-  )
-
-describe('identity: the files of the embedded issuer', () => {
+describe('identity: reading the files of the embedded issuer', () => {
   let dataDir: string
 
   beforeEach(async () => {
@@ -26,10 +21,10 @@ describe('identity: the files of the embedded issuer', () => {
     await writeFile(join(dataDir, 'issuer', name), content)
   }
 
-  it('gives two processes that create it at once the content of the first', async () => {
-    const { promise: otherIsDone, resolve } = Promise.withResolvers<void>()
+  it('gives two processes that create a file concurrently the content of the first', async () => {
+    const { promise: otherHasEnded, resolve } = Promise.withResolvers<void>()
     const slow = readOrCreatePrivate(dataDir, 'secret', async () => {
-      await otherIsDone
+      await otherHasEnded
       return 'slow'
     })
     expect(await readOrCreatePrivate(dataDir, 'secret', async () => 'fast')).to.equal('fast')
@@ -38,7 +33,7 @@ describe('identity: the files of the embedded issuer', () => {
     expect(await readdir(dataDir)).to.deep.equal(['secret'])
   })
 
-  it('has one key for all processes, and restricts a mode that is too wide', async () => {
+  it('gives all processes one signing key, and restricts a mode that is too wide', async () => {
     const keys = await Promise.all(Array.from({ length: 8 }, async () => await loadSigningKey(dataDir)))
     expect(new Set(keys.map(({ kid }) => kid))).to.have.property('size', 1)
     const path = join(dataDir, 'issuer', 'signing-key.json')
@@ -48,28 +43,28 @@ describe('identity: the files of the embedded issuer', () => {
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
   })
 
-  it('names a damaged file, and quotes nothing of it', async () => {
+  it('fails with the name of a damaged file, and without its content', async () => {
     await loadSigningKey(dataDir)
     await loadClients(dataDir)
     for (const content of ['{"kty":"EC","d":"c2VjcmV0"}', '{c2VjcmV0', '', '[]']) {
       await damage('signing-key.json', content)
-      expect(await sentence(loadSigningKey(dataDir)))
+      expect(await failureOf(loadSigningKey(dataDir)))
         .to.contain('signing-key.json')
         .and.not.contain('c2VjcmV0')
     }
     const client = { client_id: 'a', client_secret: 'c2VjcmV0', tenant: 'acme', scope: 'orders:read' }
     for (const content of [JSON.stringify({ clients: [client] }), '{c2VjcmV0', '{}']) {
       await damage('clients.json', content)
-      expect(await sentence(loadClients(dataDir)))
+      expect(await failureOf(loadClients(dataDir)))
         .to.contain('clients.json')
         .and.not.contain('c2VjcmV0')
     }
   })
 
-  it('names in one sentence the folder that cannot be created', async () => {
+  it('fails with the name of a folder that cannot be created', async () => {
     const file = join(dataDir, 'file')
     await writeFile(file, '')
-    expect(await sentence(loadSigningKey(file)))
+    expect(await failureOf(loadSigningKey(file)))
       .to.contain(file)
       .and.contain('cannot be created')
   })

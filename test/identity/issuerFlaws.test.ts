@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { StartupError } from '../../src/startupError.ts'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { run } from '../scripts/cli.ts'
+import { removeFolder } from '../support/folders.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { generateTestKey, startTestIssuer, TEST_AUDIENCE } from '../support/tokens.ts'
 
@@ -66,18 +67,15 @@ describe('identity: the start is refused', () => {
     for (const bits of [2048, 3072]) expect(await publishing(rsa(bits))).to.equal('opened')
   })
 
-  it('but not with an unreachable issuer: then tokens are refused until it answers', async () => {
+  it('but not for an unreachable issuer: then tokens are refused until it answers', async () => {
     expect(await refusal({ fetchJwks: () => Promise.reject(new Error('connection refused')) })).to.equal('opened')
   })
 
   it('with one sentence that names the setting', async function () {
     this.timeout(60_000)
     const issuer = await startTestIssuer(await generateTestKey('RS256', { modulusLength: 1024 }))
-    const env = {
-      OIDC_ISSUER: issuer.issuer,
-      OIDC_AUDIENCE: TEST_AUDIENCE,
-      LEDGER_DATA_DIR: await temporaryDirectory(),
-    }
+    const dataDir = await temporaryDirectory()
+    const env = { OIDC_ISSUER: issuer.issuer, OIDC_AUDIENCE: TEST_AUDIENCE, LEDGER_DATA_DIR: dataDir }
     try {
       const { code, stderr } = await run('../src/main.ts', [], { ...env, PORT: '0' })
       expect(code).to.equal(1)
@@ -86,6 +84,7 @@ describe('identity: the start is refused', () => {
       )
     } finally {
       await issuer.close()
+      await removeFolder(dataDir)
     }
   })
 })

@@ -7,6 +7,7 @@ import { createMemoryRecords } from '../../src/embedded/issuer/memoryRecords.ts'
 import { fingerprintOf, type Records } from '../../src/embedded/issuer/records.ts'
 import { seal, unseal } from '../../src/embedded/issuer/encryption.ts'
 import type { Database } from '../../src/ports.ts'
+import { eventually } from '../support/client.ts'
 import { sharedService } from '../support/service.ts'
 
 /** The contract of the issuer's records, for each of their stores. */
@@ -31,23 +32,23 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       expect(await records.get(one)).to.equal(undefined)
     })
 
-    it('are consumed by one of twenty, and then consumed', async () => {
+    it('are consumed by one of twenty concurrent attempts, and stay consumed', async () => {
       const one = record()
       await records.put(one)
       const won = await Promise.all(Array.from({ length: 20 }, () => records.consume(one)))
       expect(won.filter(Boolean)).to.have.length(1)
       const found = await records.get(one)
-      expect(found?.consumed).to.be.closeTo(Date.now() / 1000, 10)
+      expect(found?.consumed).to.be.closeTo(Date.now() / 1000, 60)
       expect(await records.consume(nameOf())).to.equal(false)
     })
 
-    it('accept one of twenty with the same new id', async () => {
+    it('of the same new id are accepted from one of twenty concurrent attempts', async () => {
       const one = record()
       const taken = await Promise.all(Array.from({ length: 20 }, () => records.putIfNew(one)))
       expect(taken.filter(Boolean)).to.have.length(1)
     })
 
-    it('are gone after their expiry', async () => {
+    it('do not exist after their expiry', async () => {
       const one = { ...record(), lifetimeSeconds: 0 }
       await records.put(one)
       expect(await records.get(one)).to.equal(undefined)
@@ -55,7 +56,7 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       expect(await records.putIfNew(one)).to.equal(true)
     })
 
-    it('forget those of one kind and grant together', async () => {
+    it('of one kind and grant are removed together', async () => {
       const grantId = randomUUID()
       const [one, two, other] = [record(grantId), record(grantId), record()]
       for (const each of [one, two, other]) await records.put(each)
@@ -66,7 +67,7 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       expect(await records.get(other)).to.deep.equal(other.payload)
     })
 
-    it('as oidc-provider sees them: single use, sessions by both names, an assertion once', async () => {
+    it('serve oidc-provider: codes are used once, sessions have two names, an assertion is accepted once', async () => {
       const revoked: string[] = []
       const adapters = createAdapters({
         records,
@@ -91,33 +92,28 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
 }
 
 let database: Database | undefined
+const connect = async (): Promise<Database> =>
+  (database ??= openDatabase({ connectionString: (await sharedService()).addresses.postgres }))
 
 recordsContract('in memory', async () => createMemoryRecords())
-recordsContract('in Postgres', async () => {
-  const { addresses } = await sharedService()
-  database = openDatabase({ connectionString: addresses.postgres })
-  return openDatabaseRecords(database)
-})
+recordsContract('in Postgres', async () => openDatabaseRecords(await connect()))
 
 describe('identity: a record in the database', function () {
   this.timeout(60_000)
   after(() => database?.close())
 
-  it('is swept when it has expired', async () => {
-    if (!database) return expect.fail('The records in Postgres were not opened.')
+  it('is deleted after its expiry', async () => {
+    const connected = await connect()
     const expired = { kind: 'Interaction', id: randomUUID(), payload: {}, lifetimeSeconds: 0 }
-    await (await openDatabaseRecords(database)).put(expired)
-    const fresh = await openDatabaseRecords(database)
+    await (await openDatabaseRecords(connected)).put(expired)
+    const fresh = await openDatabaseRecords(connected)
     await fresh.put({ ...expired, id: randomUUID(), lifetimeSeconds: 60 })
-    for (;;) {
-      const rows = await database.sql('select 1 from issuer_records_v1 where fingerprint = $1', [
-        fingerprintOf(expired.id),
-      ])
-      if (rows.length === 0) return
-    }
+    const rowsOf = (id: string) =>
+      connected.sql('select 1 from issuer_records_v1 where fingerprint = $1', [fingerprintOf(id)])
+    await eventually(async () => (await rowsOf(expired.id)).length === 0)
   })
 
-  it('opens with its own secret alone, and not when it was changed', () => {
+  it('is decrypted with its own secret only, and not when it was changed', () => {
     const sealed = seal('one', { scope: 'orders:read' })
     expect(unseal('one', sealed)).to.deep.equal({ scope: 'orders:read' })
     expect(sealed.equals(seal('one', { scope: 'orders:read' }))).to.equal(false)

@@ -4,11 +4,11 @@ import { nonCanonical, type Vector, withSegment } from './forgedTokens.ts'
 /** Tokens with an invalid form, header or signature. */
 
 const forms: readonly Vector[] = [
-  ['no token at all', 'missing', () => ''],
-  ['text that is no token', 'not_three_segments', () => 'letmein'],
+  ['no character', 'missing', () => ''],
+  ['one segment', 'not_three_segments', () => 'letmein'],
   ['two segments', 'not_three_segments', f => f.good().split('.').slice(0, 2).join('.')],
   ['four segments', 'not_three_segments', f => `${f.good()}.AAAA`],
-  ['five segments: an encrypted token', 'not_three_segments', f => `${f.good()}.AAAA.AAAA`],
+  ['five segments, like an encrypted one', 'not_three_segments', f => `${f.good()}.AAAA.AAAA`],
   ['an empty header', 'not_canonical_base64url', f => withSegment(f.good(), 0, () => '')],
   ['an empty payload', 'not_canonical_base64url', f => withSegment(f.good(), 1, () => '')],
   ['an empty signature', 'not_canonical_base64url', f => withSegment(f.good(), 2, () => '')],
@@ -25,14 +25,14 @@ const forms: readonly Vector[] = [
   ['a NUL within it', 'not_canonical_base64url', f => withSegment(f.good(), 1, part => `${part}\0`)],
   ['a segment of an impossible length', 'not_canonical_base64url', f => withSegment(f.good(), 1, () => 'AAAAA')],
   ['more than 8 KiB', 'oversize', f => f.good({ pad: 'x'.repeat(8192) })],
-  ['a header that is no JSON', 'not_json_object', f => f.withHeader('{alg:ES256}')],
+  ['a header that is not JSON', 'not_json_object', f => f.withHeader('{alg:ES256}')],
   ['a header that is an array', 'not_json_object', f => f.withHeader('[]')],
   ['a header that is null', 'not_json_object', f => f.withHeader('null')],
   ['a payload that is text', 'not_json_object', f => f.withPayload('"sub"')],
   ['a payload that is an array', 'not_json_object', f => f.withPayload('[]')],
   ['a payload with a byte order mark', 'not_json_object', f => f.withPayload(`\uFEFF${JSON.stringify(f.claims())}`)],
   ['a payload that is not UTF-8', 'not_json_object', f => f.withPayload(Buffer.from('{"sub":"\xff"}', 'latin1'))],
-  ['a token within a token', 'not_json_object', f => f.withPayload(f.good())],
+  ['another token as its payload', 'not_json_object', f => f.withPayload(f.good())],
 ]
 
 const headers: readonly Vector[] = [
@@ -56,14 +56,14 @@ const headers: readonly Vector[] = [
   ['x5u', 'header_not_allowed', f => f.good({}, { x5u: 'https://evil.test/cert' })],
   ['x5c', 'header_not_allowed', f => f.good({}, { x5c: ['MII'] })],
   [
-    'a key of its own',
+    'the public key in its header',
     'header_not_allowed',
     f => signToken(f.keys.stranger, f.claims(), { jwk: f.keys.stranger.publicJwk }),
   ],
   ['b64 false', 'header_not_allowed', f => f.good({}, { b64: false })],
   ['zip', 'header_not_allowed', f => f.good({}, { zip: 'DEF' })],
-  ['cty: a nested token', 'header_not_allowed', f => f.good({}, { cty: 'JWT' })],
-  ['enc: an encrypted one in three segments', 'header_not_allowed', f => f.good({}, { enc: 'A256GCM' })],
+  ['cty for a nested token', 'header_not_allowed', f => f.good({}, { cty: 'JWT' })],
+  ['enc, as if it were encrypted', 'header_not_allowed', f => f.good({}, { enc: 'A256GCM' })],
   ['no kid', 'kid_malformed', f => f.good({}, { kid: undefined })],
   ['an empty kid', 'kid_malformed', f => f.good({}, { kid: '' })],
   ['a kid that is a number', 'kid_malformed', f => f.good({}, { kid: 1 })],
@@ -71,7 +71,7 @@ const headers: readonly Vector[] = [
   ['a kid that is too long', 'kid_malformed', f => f.good({}, { kid: 'k'.repeat(257) })],
   ['a kid that is a path', 'key_unknown', f => f.good({}, { kid: '../../etc/passwd' })],
   ['a kid that is SQL', 'key_unknown', f => f.good({}, { kid: "' union select 'key" })],
-  ['a kid of Object.prototype', 'key_unknown', f => f.good({}, { kid: '__proto__' })],
+  ['a kid that is a member of Object.prototype', 'key_unknown', f => f.good({}, { kid: '__proto__' })],
 ]
 
 const signatures: readonly Vector[] = [
@@ -90,7 +90,7 @@ const signatures: readonly Vector[] = [
   ['an RSA key of 1024 bits', 'key_unknown', f => signToken(f.keys.weak, f.claims())],
   ['a key published for RS512', 'key_unknown', f => signToken(f.keys.mislabelled, f.claims())],
   ['a key published for PS256', 'key_unknown', f => signToken({ ...f.keys.pss, alg: 'RS256' }, f.claims())],
-  ['a P-384 key that calls itself ES256', 'key_unknown', f => signToken(f.keys.p384, f.claims(), { alg: 'ES256' })],
+  ['a P-384 key and alg ES256', 'key_unknown', f => signToken(f.keys.p384, f.claims(), { alg: 'ES256' })],
   [
     'a changed payload',
     'signature_invalid',
@@ -101,7 +101,7 @@ const signatures: readonly Vector[] = [
     'signature_invalid',
     f => withSegment(f.good(), 0, () => base64url(JSON.stringify(headerFor(f.keys.good, { x: 1 })))),
   ],
-  ['a signature cut short', 'signature_invalid', f => withSegment(f.good(), 2, part => part.slice(0, 84))],
+  ['a truncated signature', 'signature_invalid', f => withSegment(f.good(), 2, part => part.slice(0, 84))],
   ['a signature of zeros', 'signature_invalid', f => withSegment(f.good(), 2, () => base64url(Buffer.alloc(64)))],
   [
     'a signature in DER',

@@ -7,9 +7,10 @@ import { sharedService, type TestService } from '../support/service.ts'
 import { type Browser, decide, type Fields, logIn, newPkce, openBrowser, type Seen } from './browser.ts'
 import { patientFetch } from '../support/client.ts'
 
-/** The OAuth flows of correct clients, on the shared service with new users and applications. */
+/** The OAuth flows of correct clients, at the shared service with new users and applications. */
 
 export const CALLBACK = 'http://127.0.0.1:4999/callback'
+const FILE_CHECK_MS = 1_100
 const SCOPE = 'orders:read orders:write invoices:read'
 
 export type Granted = { readonly code: string; readonly verifier: string }
@@ -42,8 +43,8 @@ export const openDelegation = async () => {
   const password = await addUser(dataDir, { username: user, tenant, scope: `${SCOPE} payments:read` })
   await addUser(dataDir, { username: stranger, tenant: other, scope: SCOPE }, password)
   await addUser(dataDir, { username: narrow, tenant, scope: 'orders:read' }, password)
-  /** Waits until the issuer, which polls its files once a second, has read the changes. */
-  const settle = (): Promise<void> => sleep(1_100)
+  /** The issuer checks its files at most once a second: its next request after this time reads the changes. */
+  const settle = (): Promise<void> => sleep(FILE_CHECK_MS)
   await settle()
 
   const browser = (): Browser => openBrowser(new URL(issuer).origin)

@@ -8,9 +8,9 @@ import { patientFetch } from '../support/client.ts'
 
 /** Independent OAuth client libraries, configured with the base URL only, over real HTTP. */
 
+const fetchOf = (url: string, options: object): Promise<Response> => patientFetch(url, options)
 /** Both libraries refuse plain http unless it is permitted explicitly. */
-const patient = (url: string, options: object): Promise<Response> => patientFetch(url, options)
-const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: patient } as const
+const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: fetchOf } as const
 
 const BAD_TOKEN = 'eyJhbGciOiJFUzI1NiJ9.e30.AAAA'
 
@@ -62,7 +62,7 @@ describe('identity: third-party client libraries', function () {
       return { as: await oauth.processDiscoveryResponse(issuer, found), resource }
     }
 
-    it('leads from a refused call to a token, with a loopback redirect on a free port', async () => {
+    it('gets a token after a refused call, with a loopback redirect to any port', async () => {
       const { as, resource } = await discover()
       const client: oauth.Client = { client_id: d.clients.web }
       const verifier = oauth.generateRandomCodeVerifier()
@@ -121,7 +121,7 @@ describe('identity: third-party client libraries', function () {
       })
     })
 
-    it('finds the resource from its base URL, and the issuer by OpenID Connect discovery', async () => {
+    it('discovers the resource by its base URL, and the issuer by OpenID Connect', async () => {
       const found = await oauth.resourceDiscoveryRequest(base(), insecure)
       const resource = await oauth.processResourceDiscoveryResponse(base(), found)
       expect(resource.resource).to.equal(d.service.api)
@@ -138,14 +138,14 @@ describe('identity: third-party client libraries', function () {
         const config = await openid.discovery(new URL(d.issuer), d.clients.web, undefined, openid.None(), {
           algorithm,
           execute,
-          [openid.customFetch]: patient,
+          [openid.customFetch]: fetchOf,
         })
         const pkceCodeVerifier = openid.randomPKCECodeVerifier()
         const [expectedState, expectedNonce] = [openid.randomState(), openid.randomNonce()]
         const url = openid.buildAuthorizationUrl(config, {
           redirect_uri: native.redirectUri,
           scope: 'openid orders:read',
-          // As URL libraries print it, with a trailing slash.
+          // URL libraries add the trailing slash.
           resource: base().href,
           code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier),
           code_challenge_method: 'S256',
@@ -174,7 +174,7 @@ describe('identity: third-party client libraries', function () {
         openid.ClientSecretPost(d.secret),
         {
           execute: [openid.allowInsecureRequests],
-          [openid.customFetch]: patient,
+          [openid.customFetch]: fetchOf,
         },
       )
       const { access_token } = await openid.clientCredentialsGrant(config, {

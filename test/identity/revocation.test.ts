@@ -3,14 +3,16 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { decodeProtectedHeader } from 'jose'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { createRevocations, openRevocations, type Revocable, tokenName } from '../../src/identity/revocations.ts'
 import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import type { Database } from '../../src/ports.ts'
+import { eventually } from '../support/client.ts'
+import { everyRow } from '../support/databaseDump.ts'
 import { formOf } from './browser.ts'
 import { type Delegation, openDelegation } from './oauthFlows.ts'
 
@@ -20,6 +22,8 @@ const named = (token: string): Revocable => {
   const { jti, grant } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
   return { tokenId: String(jti), grant: grant === undefined ? undefined : String(grant) }
 }
+
+const kidOf = (token: string): unknown => decodeProtectedHeader(token).kid
 
 describe('identity: revocation', function () {
   this.timeout(60_000)
@@ -73,16 +77,14 @@ describe('identity: revocation', function () {
     expect((await d.refresh(refresh)).status).to.equal(200)
   })
 
-  it('another instance refuses it within 5 s, also one that accepted it just before', async () => {
-    const elsewhere = await openRevocations({ database, onUnread: () => undefined })
+  it('another instance refuses a revoked token within 5 s, also one that accepted it just before', async () => {
+    let nowMs = 0
+    const elsewhere = await openRevocations({ database, onUnread: () => undefined, monotonicNow: () => nowMs })
     const { access, refresh } = await d.tokens()
     expect(await elsewhere.isRevoked(named(access))).to.equal(false)
     await d.revoke({ client_id: d.clients.web, token: refresh })
-    const revokedAt = performance.now()
-    while (!(await elsewhere.isRevoked(named(access)))) {
-      expect(performance.now() - revokedAt).to.be.below(5_000)
-      await sleep(100)
-    }
+    nowMs += 5_000
+    expect(await elsewhere.isRevoked(named(access))).to.equal(true)
   })
 
   it('an outage of the database changes nothing about known revocations, and delays no caller twice', async () => {
@@ -127,6 +129,7 @@ describe('identity: revocation', function () {
     const cookies = [...on.cookies.values()].map(({ value }) => value)
     const clients = await readFile(join(d.dataDir, 'issuer', 'clients.json'), 'utf8')
     const secrets = [...clients.matchAll(/"client_secret": "([^"]+)"/g)].map(([, secret = '']) => secret)
+    expect(secrets).to.not.have.length(0)
     const cookieKey = (await readFile(join(d.dataDir, 'issuer', 'cookie-key'), 'utf8')).trim()
     const canaries = [
       ...cookies,
@@ -139,21 +142,9 @@ describe('identity: revocation', function () {
       access,
       refresh,
     ]
-    const tables = await database.sql<{ name: string }>(
-      "select quote_ident(relname) as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'",
-    )
-    expect(tables.map(({ name }) => name)).to.include.members(['issuer_records_v1', 'issuer_revocations_v1'])
-    let dump = ''
-    for (const { name } of tables) {
-      const rows = await database.sql<{ row: string }>(
-        // Encrypted values are searched byte by byte too.
-        name === 'issuer_records_v1'
-          ? "select r::text || encode(sealed, 'escape') as row from issuer_records_v1 r"
-          : `select r::text as row from ${name} r`,
-      )
-      dump += rows.map(({ row }) => row).join('\n')
-    }
-    expect(dump).to.have.length.above(1_000)
+    const dump = await everyRow(database)
+    // The names of the users' refresh tokens and revocations show that the tables of the issuer are searched.
+    expect(dump).to.include('RefreshToken').and.include('grant:')
     for (const canary of canaries) {
       expect(canary).to.have.length.above(20)
       expect(dump.includes(canary), canary).to.equal(false)
@@ -200,9 +191,9 @@ describe('identity: revocation', function () {
       return fetch(`${url}/token`, { method: 'POST', body })
     }
 
-    it('codes, refresh tokens, sessions and grants are kept: another process goes on where the first was', async () => {
+    it('codes, refresh tokens and their grants are kept, so that another process accepts those of the first', async () => {
       const mine = await d.tokens()
-      const honest = d.redemption(await d.grant())
+      const redemption = d.redemption(await d.grant())
       const second = await createIssuer({ issuer: d.issuer, audience: AUDIENCE, dataDir: d.dataDir, database })
       server = createServer((request, response) => second.handler(request, response, () => response.destroy()))
       await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -212,7 +203,7 @@ describe('identity: revocation', function () {
           body: new URLSearchParams(fields),
         })
       const refresh = { grant_type: 'refresh_token', client_id: d.clients.web, refresh_token: mine.refresh }
-      const answers = [await ask(honest), await ask(refresh)]
+      const answers = [await ask(redemption), await ask(refresh)]
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200])
       for (const answer of answers) {
         const { access_token } = (await answer.json()) as { access_token: string }
@@ -223,7 +214,7 @@ describe('identity: revocation', function () {
       server.close()
     })
 
-    it('the keys, and the rotation of them while the issuer runs, are kept', async () => {
+    it('the keys are kept, also those of a rotation while the issuer runs', async () => {
       const { url, embedded } = await start()
       const { isRevoked } = createRevocations()
       const verifier = await openTokenVerifier({ issuer: url, audience: AUDIENCE, fetchJwks: embedded.jwks, isRevoked })
@@ -235,18 +226,19 @@ describe('identity: revocation', function () {
       const { signing, retiring } = await rotateSigningKey(dataDir, { now: false })
       expect(retiring).to.have.length(1)
       expect(JSON.stringify(retiring)).to.not.include('"d"')
-      await sleep(1_100)
+      await eventually(async () => kidOf(await tokenNow()) === signing.kid)
       const fresh = await tokenNow()
-      expect(JSON.parse(Buffer.from(fresh.split('.')[0] ?? '', 'base64url').toString())).to.include({
-        kid: signing.kid,
-      })
+      expect(kidOf(fresh)).to.equal(signing.kid)
       expect((await embedded.jwks()).keys).to.have.length(2)
       for (const token of [old, fresh]) expect(await verifier.verify(token)).to.have.property('tenant', 'acme')
 
       const last = await rotateSigningKey(dataDir, { now: true })
-      await sleep(1_100)
-      const published = (await (await fetch(`${url}/jwks`)).json()) as { keys: { kid: string }[] }
-      expect(published.keys.map(({ kid }) => kid)).to.deep.equal([last.signing.kid])
+      const publishedKids = async (): Promise<string[]> => {
+        const { keys } = (await (await fetch(`${url}/jwks`)).json()) as { keys: { kid: string }[] }
+        return keys.map(({ kid }) => kid)
+      }
+      await eventually(async () => (await publishedKids())[0] === last.signing.kid)
+      expect(await publishedKids()).to.deep.equal([last.signing.kid])
       expect(await verifier.verify(await tokenNow())).to.have.property('tenant', 'acme')
       const late = await openTokenVerifier({ issuer: url, audience: AUDIENCE, fetchJwks: embedded.jwks })
       for (const token of [old, fresh]) expect(await late.verify(token)).to.have.property('fault', 'key_unknown')

@@ -6,7 +6,7 @@ import { claimsFor, generateTestKey, signToken, TEST_AUDIENCE, type TestKey } fr
 const ISSUER = 'https://issuer.test/oauth'
 
 /** An issuer in memory, and a clock that the test advances. */
-const openWorld = async (initial: readonly TestKey[], down = false) => {
+const openIssuer = async (initial: readonly TestKey[], down = false) => {
   const state = { published: initial, down, hung: false, fetches: 0, nowMs: 1_800_000_000_000, failures: 0 }
   const verifier: TokenVerifier = await openTokenVerifier({
     issuer: ISSUER,
@@ -30,7 +30,7 @@ const openWorld = async (initial: readonly TestKey[], down = false) => {
   }
   const pass = async (seconds: number): Promise<void> => {
     state.nowMs += seconds * 1000
-    // A background reading ends before the next request.
+    // A background reading, which needs no timer, ends before the next request.
     await sleep(1)
   }
   return { state, verifier, token, outcome, pass }
@@ -46,7 +46,7 @@ describe('identity: key rotation', () => {
   })
 
   it('accepts tokens of both keys while both are published', async () => {
-    const { state, token, outcome } = await openWorld([first])
+    const { state, token, outcome } = await openIssuer([first])
     const old = token(first)
     expect(await outcome(old)).to.equal('ok')
     state.published = [first, second]
@@ -56,7 +56,7 @@ describe('identity: key rotation', () => {
   })
 
   it('refuses tokens of a removed key within 60 s, known or not, under steady use', async () => {
-    const { state, token, outcome, pass } = await openWorld([first, second])
+    const { state, token, outcome, pass } = await openIssuer([first, second])
     const known = token(first)
     expect(await outcome(known)).to.equal('ok')
     state.published = [second]
@@ -70,7 +70,7 @@ describe('identity: key rotation', () => {
   })
 
   it('refuses a known token of a removed key after a minute without any request', async () => {
-    const { state, token, outcome, pass } = await openWorld([first, second])
+    const { state, token, outcome, pass } = await openIssuer([first, second])
     const known = token(first)
     expect(await outcome(known)).to.equal('ok')
     state.published = [second]
@@ -79,7 +79,7 @@ describe('identity: key rotation', () => {
   })
 
   it('refuses every token once the issuer publishes no key', async () => {
-    const { state, token, outcome, pass } = await openWorld([first])
+    const { state, token, outcome, pass } = await openIssuer([first])
     const known = token(first)
     expect(await outcome(known)).to.equal('ok')
     state.published = []
@@ -88,7 +88,7 @@ describe('identity: key rotation', () => {
   })
 
   it('refuses a known token whose kid now names another key', async () => {
-    const { state, token, outcome, pass } = await openWorld([first])
+    const { state, token, outcome, pass } = await openIssuer([first])
     const known = token(first)
     expect(await outcome(known)).to.equal('ok')
     state.published = [await generateTestKey('ES256', { kid: first.kid })]
@@ -97,7 +97,7 @@ describe('identity: key rotation', () => {
   })
 
   it('reads the keys once for many tokens with invented kids, and again 30 s later', async () => {
-    const { state, token, outcome, pass } = await openWorld([first])
+    const { state, token, outcome, pass } = await openIssuer([first])
     const forged = (kid: string): string => token({ ...stranger, kid })
     expect(state.fetches).to.equal(1)
     await Promise.all(Array.from({ length: 50 }, (_, n) => outcome(forged(`at-once-${n}`))))
@@ -112,7 +112,7 @@ describe('identity: key rotation', () => {
   })
 
   it('does not read the keys for a token that is wrong in another way', async () => {
-    const { state, outcome } = await openWorld([first])
+    const { state, outcome } = await openIssuer([first])
     const odd = signToken(stranger, claimsFor(ISSUER, { aud: 'other' }, state.nowMs))
     expect(await outcome(odd)).to.equal('aud_mismatch')
     expect(state.fetches).to.equal(1)
@@ -120,7 +120,7 @@ describe('identity: key rotation', () => {
 
   it('finds each new key at once when the issuer rotates every 2 s', async () => {
     const keys = await Promise.all(Array.from({ length: 12 }, async () => await generateTestKey()))
-    const { state, token, outcome, pass } = await openWorld(keys.slice(0, 1))
+    const { state, token, outcome, pass } = await openIssuer(keys.slice(0, 1))
     let previous: string | undefined
     for (const [n, key] of keys.entries()) {
       state.published = keys.slice(Math.max(0, n - 1), n + 1)
@@ -134,7 +134,7 @@ describe('identity: key rotation', () => {
   })
 
   it('uses the last keys while the issuer is down, for 15 minutes', async () => {
-    const { state, token, outcome, pass } = await openWorld([first])
+    const { state, token, outcome, pass } = await openIssuer([first])
     state.down = true
     for (let minute = 0; minute < 14; minute += 1) {
       await pass(60)
@@ -150,7 +150,7 @@ describe('identity: key rotation', () => {
   })
 
   it('answers keys_unavailable, not token_invalid, for a new key while the issuer is down', async () => {
-    const { state, verifier, token, outcome } = await openWorld([first])
+    const { state, verifier, token, outcome } = await openIssuer([first])
     state.down = true
     expect(await verifier.verify(token(second))).to.deep.equal({
       refused: 'keys_unavailable',
@@ -160,15 +160,15 @@ describe('identity: key rotation', () => {
   })
 
   it('opens while the issuer is down, and works as soon as it is up', async () => {
-    const { state, verifier, token, pass } = await openWorld([first], true)
+    const { state, verifier, token, pass } = await openIssuer([first], true)
     expect(await verifier.verify(token(first))).to.have.property('refused', 'keys_unavailable')
     state.down = false
     await pass(2)
     expect(await verifier.verify(token(first))).to.have.property('subject', 'client-1')
   })
 
-  it('does not wait for a dead issuer with every request', async () => {
-    const { state, token, outcome, pass } = await openWorld([first])
+  it('does not wait for an unreachable issuer with every request', async () => {
+    const { state, token, outcome, pass } = await openIssuer([first])
     state.down = true
     await pass(60)
     for (let n = 0; n < 100; n += 1) await outcome(token(first))

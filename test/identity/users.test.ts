@@ -5,6 +5,8 @@ import { type Delegation, openDelegation } from './oauthFlows.ts'
 
 const WRONG = 'That did not work. Check the user name and the password.'
 
+const withOtherEnd = (text: string): string => `${text.slice(0, -1)}${text.endsWith('_') ? '-' : '_'}`
+
 const claimsOf = (token: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
@@ -26,7 +28,7 @@ describe('identity: users who log in and consent', function () {
     return logIn(on, page, username, password)
   }
 
-  it('get a token of their own tenant for 900 s, which says through which application and under which grant', async () => {
+  it('get a token of their own tenant for 900 s that names the application and the grant', async () => {
     const { access, scope } = await d.tokens()
     const { iat, exp, jti, grant, ...claims } = claimsOf(access)
     expect(claims).to.deep.equal({
@@ -56,7 +58,7 @@ describe('identity: users who log in and consent', function () {
       expect(page.text).to.include(words)
   })
 
-  it('see requests for their identity only, and requests without a known scope', async () => {
+  it('see which requests are for their identity, and which ask for no known scope', async () => {
     const { page } = await d.toConsent({ scope: 'openid orders:read' })
     expect(page.text).to.include('<li>Know your user name</li><li>See your orders</li>')
     const odd = await d.toConsent({ scope: 'everything' })
@@ -76,7 +78,7 @@ describe('identity: users who log in and consent', function () {
   it('do not learn whether the name, the password or the tenant was wrong', async () => {
     const attempts = [
       await tryLogin(d.users.user, 'not the password'),
-      await tryLogin(`nobody-${d.mark}`, d.password),
+      await tryLogin(`unknown-${d.mark}`, d.password),
       await tryLogin(d.users.stranger, d.password),
       await tryLogin('alice', ''),
     ]
@@ -103,7 +105,7 @@ describe('identity: users who log in and consent', function () {
     expect(more.body['error']).to.equal('invalid_scope')
   })
 
-  it('without any of the scopes see that, and cannot consent with a forged form', async () => {
+  it('without any of the requested scopes see that, and cannot consent with a forged form', async () => {
     const { on, page } = await d.toConsent({ scope: 'orders:write' }, d.users.narrow)
     expect(page.text).to.include('asks for more than you may do').and.not.include('value="allow"')
     const { left } = await decide(on, page, 'allow')
@@ -165,7 +167,7 @@ describe('identity: users who log in and consent', function () {
   })
 
   describe('forms', () => {
-    const forged = (seen: Seen): void => {
+    const expectForged = (seen: Seen): void => {
       expect([seen.status, seen.left]).to.deep.equal([403, undefined])
       expect(seen.text).to.include('did not come from our page')
     }
@@ -175,26 +177,26 @@ describe('identity: users who log in and consent', function () {
       const other = formOf((await loginPage()).page)
       const { action, csrf } = formOf(page)
       const fields = { username: d.users.user, password: d.password }
-      forged(await on.post(action, fields))
-      forged(await on.post(action, { ...fields, csrf: '' }))
-      forged(await on.post(action, { ...fields, csrf: other.csrf }))
-      forged(await on.post(action, { ...fields, csrf }, { origin: 'https://evil.test' }))
-      forged(await on.post(action, { ...fields, csrf }, { origin: 'null' }))
-      forged(await on.post(action, { ...fields, csrf }, { 'sec-fetch-site': 'cross-site' }))
-      forged(await on.post(action, { ...fields, csrf }, { 'sec-fetch-site': 'same-site' }))
-      forged(await on.post(action, JSON.stringify({ ...fields, csrf }), { 'content-type': 'application/json' }))
-      forged(await on.post(action, { ...fields, csrf, more: 'x'.repeat(20_000) }))
+      expectForged(await on.post(action, fields))
+      expectForged(await on.post(action, { ...fields, csrf: '' }))
+      expectForged(await on.post(action, { ...fields, csrf: other.csrf }))
+      expectForged(await on.post(action, { ...fields, csrf }, { origin: 'https://evil.test' }))
+      expectForged(await on.post(action, { ...fields, csrf }, { origin: 'null' }))
+      expectForged(await on.post(action, { ...fields, csrf }, { 'sec-fetch-site': 'cross-site' }))
+      expectForged(await on.post(action, { ...fields, csrf }, { 'sec-fetch-site': 'same-site' }))
+      expectForged(await on.post(action, JSON.stringify({ ...fields, csrf }), { 'content-type': 'application/json' }))
+      expectForged(await on.post(action, { ...fields, csrf, more: 'x'.repeat(20_000) }))
       expect((await on.post(action, { ...fields, csrf, more: 'x'.repeat(300_000) })).status).to.equal(413)
       const twice = `${new URLSearchParams({ ...fields, csrf }).toString()}&username=other`
-      forged(await on.post(action, twice, { 'content-type': 'application/x-www-form-urlencoded' }))
+      expectForged(await on.post(action, twice, { 'content-type': 'application/x-www-form-urlencoded' }))
       expect((await on.post(action, { ...fields, csrf })).text).to.include('to act for you?')
     })
 
-    it('of a consent are too', async () => {
+    it('of a consent are accepted from its own page only', async () => {
       const { on, page } = await d.toConsent()
       const { action, csrf } = formOf(page)
-      forged(await on.post(action, { decision: 'allow' }))
-      forged(await on.post(action, { decision: 'allow', csrf }, { origin: 'https://evil.test' }))
+      expectForged(await on.post(action, { decision: 'allow' }))
+      expectForged(await on.post(action, { decision: 'allow', csrf }, { origin: 'https://evil.test' }))
       const odd = await on.get(action)
       expect(odd.status).to.equal(404)
       const { left } = await on.post(action, { decision: 'Allow', csrf })
@@ -212,19 +214,19 @@ describe('identity: users who log in and consent', function () {
   })
 
   describe('another browser', () => {
-    const expired = (seen: Seen): void => {
+    const expectExpired = (seen: Seen): void => {
       expect([seen.status, seen.left]).to.deep.equal([400, undefined])
       expect(seen.text).to.include('This sign-in has expired, or was begun in another browser.')
     }
 
-    it('cannot go on with a login that it did not begin', async () => {
+    it('cannot continue a login that it did not begin', async () => {
       const { page } = await d.toConsent()
       const { action, csrf } = formOf(page)
       const [address, resume] = [action.replace(/\/consent$/, ''), action.replace('/interaction/', '/auth/')]
-      expired(await d.browser().get(address))
-      expired(await d.browser().post(action, { csrf, decision: 'allow' }))
-      expired(await d.browser().get(resume.replace(/\/consent$/, '')))
-      expired(await d.browser().get(`${d.issuer}/interaction/${'x'.repeat(43)}`))
+      expectExpired(await d.browser().get(address))
+      expectExpired(await d.browser().post(action, { csrf, decision: 'allow' }))
+      expectExpired(await d.browser().get(resume.replace(/\/consent$/, '')))
+      expectExpired(await d.browser().get(`${d.issuer}/interaction/${'x'.repeat(43)}`))
     })
 
     it('cannot use a cookie that was tampered with, or that is of another login', async () => {
@@ -233,17 +235,17 @@ describe('identity: users who log in and consent', function () {
       const address = action.replace(/\/login$/, '')
       for (const [name, cookie] of mine.on.cookies)
         mine.on.cookies.set(name, { ...cookie, path: new URL(address).pathname })
-      expired(await mine.on.get(address))
+      expectExpired(await mine.on.get(address))
       for (const [name, cookie] of theirs.on.cookies)
-        if (!name.includes('.sig')) theirs.on.cookies.set(name, { ...cookie, value: `${cookie.value.slice(0, -1)}_` })
-      expired(await theirs.on.get(address))
+        if (!name.includes('.sig')) theirs.on.cookies.set(name, { ...cookie, value: withOtherEnd(cookie.value) })
+      expectExpired(await theirs.on.get(address))
     })
   })
 
   describe('values in pages', () => {
     const SCRIPT = `<script>alert(1)</script>'"`
 
-    it('are shown as text, wherever they come from', async () => {
+    it('are shown as text, whatever their origin', async () => {
       const name = '<img src=x onerror=alert(1)>'
       const id = await d.client({ client_id: 'marked', public: true, name })
       await d.settle()

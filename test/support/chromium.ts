@@ -1,27 +1,13 @@
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
+import { findProgram } from './programs.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'] as const
-
-const onPath = (program: string): string | undefined =>
-  (process.env.PATH ?? '')
-    .split(delimiter)
-    .map(folder => join(folder, program))
-    .find(path => {
-      try {
-        accessSync(path, constants.X_OK)
-        return true
-      } catch {
-        return false
-      }
-    })
 
 /**
  * Determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
  * run.
  */
-export const chromiumPath: string | undefined = NAMES.map(onPath).find(path => path !== undefined)
+export const chromiumPath: string | undefined = NAMES.map(findProgram).find(path => path !== undefined)
 
 /** The browser of this machine, since playwright-core has none. The caller closes it. */
 export const openChromium = (): Promise<Browser> =>
@@ -32,5 +18,5 @@ export const openChromium = (): Promise<Browser> =>
   })
 
 /** Printed by files that need a browser where there is none. */
-export const sayWithoutChromium = (what: string): void =>
-  void process.stdout.write(`Browser: no ${NAMES.join(', no ')} on the PATH; not run: ${what}.\n`)
+export const reportMissingChromium = (tests: string): void =>
+  void process.stdout.write(`Browser: no ${NAMES.join(', no ')} on the PATH; not run: ${tests}.\n`)

@@ -27,8 +27,8 @@ export type Client = {
 
 const OVERLOADED_TRIES_MAX = 20
 
-/** Repeats a request after a second while the service sheds load, as it may on a loaded machine. */
-export const patiently = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
+/** Sends a request again after a second while the service sheds load, as it may on a loaded machine. */
+export const retried = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
   for (let tries = 1; ; tries++) {
     const answer = await ask()
     if (tries === OVERLOADED_TRIES_MAX || !(await isRefused(answer))) return answer
@@ -36,23 +36,23 @@ export const patiently = async <T>(ask: () => Promise<T>, isRefused: (answer: T)
   }
 }
 
-/** The response to HEAD has the status and header only. */
+/** A response to HEAD has no problem document, so that its status and headers count. */
 export const isOverloaded = ({ status, text, headers, body }: Answer): boolean =>
   body?.code === 'overloaded' || (status === 503 && text === '' && headers.has('retry-after'))
 
-/** `fetch` with these repetitions, for tests that need the whole response. */
+/** `fetch` with these retries, for tests that need the whole response. */
 export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
-  patiently(
+  retried(
     () => fetch(url, init),
     async answer => answer.status === 503 && (await answer.clone().text()).includes('"overloaded"'),
   )
 
 /**
- * A client over a real socket. Every response is checked against openapi.json. Requests are repeated while the service
+ * A client over a real socket. Every response is checked against openapi.json. Requests are retried while the service
  * sheds load.
  */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = (method, path, asked) => patiently(() => ask(method, path, asked), isOverloaded)
+  const request: Client['request'] = (method, path, asked) => retried(() => ask(method, path, asked), isOverloaded)
   const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {
@@ -65,8 +65,8 @@ export const clientOf = (api: string, token?: string): Client => {
       ...(content === undefined ? {} : { body: content }),
     })
     const text = await response.text()
-    const answer: Answer = { status: response.status, headers: response.headers, text, body: parsed(text) }
-    await checkResponse(api, { method, path, ...answer })
+    const answer: Answer = { status: response.status, headers: response.headers, text, body: parsedJson(text) }
+    await checkResponse({ method, path, ...answer })
     return answer
   }
   return {
@@ -76,7 +76,8 @@ export const clientOf = (api: string, token?: string): Client => {
   }
 }
 
-const parsed = (text: string): unknown => {
+/** The JSON value of a text; undefined if it is none. */
+export const parsedJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -119,6 +120,16 @@ export const aPayment = (invoiceId: string, given: object = {}) => ({
 export const pay = (client: Client, payment: object, key: string = newKey()): Promise<Answer> =>
   client.post('/payments', payment, { 'idempotency-key': key })
 
+/** The parts of a response that a replay must repeat byte for byte. */
+export const recordOf = ({ status, text, headers }: Answer) => ({
+  status,
+  text,
+  location: headers.get('location'),
+  etag: headers.get('etag'),
+  position: headers.get('ledger-position'),
+})
+export const isReplay = ({ headers }: Answer): boolean => headers.get('idempotent-replayed') === 'true'
+
 /** Works on each item, at most `width` concurrently; the results are in the order of the items. */
 export const inParallel = async <T, R>(
   width: number,
@@ -149,10 +160,21 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Pro
     const found = await look()
     const nowMs = performance.now()
     if (found) return found as Found<T>
-    if (nowMs > deadline) throw new Error(`It did not come in ${maxMs} ms: ${look.toString()}`)
+    if (nowMs > deadline) throw new Error(`Not found in ${maxMs} ms: ${look.toString()}`)
     // Polling must not take processor time from the work that it waits for.
     await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs))
   }
+}
+
+/** Waits until the change is in effect. A look that begins `withinMs` after this call, or later, must find it. */
+export const takesEffect = (isInEffect: () => Promise<boolean>, withinMs: number): Promise<true> => {
+  const startedAtMs = performance.now()
+  return eventually(async () => {
+    const isLate = performance.now() - startedAtMs >= withinMs
+    const found = await isInEffect()
+    if (isLate && !found) throw new Error(`Not in effect after ${withinMs} ms: ${isInEffect.toString()}`)
+    return found
+  })
 }
 
 /** A problem without its individual members, for comparisons. */

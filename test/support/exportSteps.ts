@@ -16,11 +16,10 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { ExportFormat, ExportResource } from '../../streams/operation/index.ts'
 import { payment, type PaymentEvent } from '../../streams/payment/index.ts'
-import { type Answer, type Client, eventually, inParallel } from './client.ts'
+import { type Answer, type Client, eventually, inParallel, patientFetch } from './client.ts'
 import { checkResponse } from './openapiCheck.ts'
 import { rowsOfFile, type Read } from './exportFileReaders.ts'
 import type { TestService } from './service.ts'
-import { patientFetch } from './client.ts'
 
 /** Shared steps of the export tests: request, wait, download, and compare the file with its manifest. */
 
@@ -41,7 +40,7 @@ export const download = async (
   const isProblem = response.headers.get('content-type') === 'application/problem+json'
   const body: unknown = isProblem ? JSON.parse(bytes.toString()) : undefined
   const { status } = response
-  await checkResponse(service.api, { method: 'GET', path, status, headers: response.headers, body, text })
+  await checkResponse({ method: 'GET', path, status, headers: response.headers, body, text })
   return { status, headers: response.headers, bytes }
 }
 
@@ -130,13 +129,13 @@ export const foldedUpTo = async (
     .map(({ shown }) => shown)
 }
 
-const AT_ONCE = 64
+const CONCURRENCY = 64
 
 /** Writes payments directly into the log, in numbers for which requests would take too long. */
 export const manyPayments = async (store: EventStore, tenant: string, count: number): Promise<void> => {
   const world = realWorld()
   const from = Date.now() - count
-  await inParallel(AT_ONCE, Array.from({ length: count }).fill(0), async (_, n) => {
+  await inParallel(CONCURRENCY, Array.from({ length: count }).fill(0), async (_, n) => {
     const id = randomId('pay', world)
     const terms = {
       invoice_id: randomId('inv', world),
@@ -154,9 +153,16 @@ export const manyPayments = async (store: EventStore, tenant: string, count: num
         : { type: 'PaymentSucceeded', data: terms },
     ]
     const at = new Date(from + n).toISOString()
-    const who = { tenant, subject: 'bulk', client: 'bulk', authority: 'test', correlationId: 'bulk', causationId: id }
+    const caller = {
+      tenant,
+      subject: 'bulk',
+      client: 'bulk',
+      authority: 'test',
+      correlationId: 'bulk',
+      causationId: id,
+    }
     const made = events.map(event =>
-      newEventOf(payment.codec, { event, eventId: randomUUID(), metadata: { ...who, at, schemaVersion: 1 } }),
+      newEventOf(payment.codec, { event, eventId: randomUUID(), metadata: { ...caller, at, schemaVersion: 1 } }),
     )
     await store.append(`payment-${id}`, made, 'no_stream')
   })

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { accessSync, constants } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
@@ -11,6 +10,7 @@ import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
+import { findProgram } from './programs.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
@@ -21,23 +21,13 @@ export type KafkaForTests = {
 /** `given`: KAFKA_BROKERS · `real`: started by the tests · `mock`: kcat's, which cannot create topics · `none`. */
 export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
 
-const MOCK_START_MS = 5_000
+const MOCK_START_MS = 30_000
 const POLL_MS = 20
-
-const onPath = (program: string): boolean =>
-  (process.env.PATH ?? '').split(delimiter).some(folder => {
-    try {
-      accessSync(join(folder, program), constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
 
 const kindHere = (): KafkaKind => {
   if ((process.env.KAFKA_BROKERS ?? '') !== '') return 'given'
-  if (onPath('java') && onPath('mvn')) return 'real'
-  return onPath('kcat') ? 'mock' : 'none'
+  if (findProgram('java') && findProgram('mvn')) return 'real'
+  return findProgram('kcat') ? 'mock' : 'none'
 }
 
 /**
@@ -53,7 +43,7 @@ const canStartBroker =
 export const describeWithOwnBroker = (title: string, suite: (this: Mocha.Suite) => void): void => {
   describe(title, function () {
     if (canStartBroker) return suite.call(this)
-    it('was not run: a broker of its own is started with java and mvn, and they are not here', () => {
+    it('is not run, because java and mvn, which start its broker, are missing', () => {
       expect(canStartBroker).to.equal(false)
     })
   })
@@ -71,15 +61,15 @@ const startReal = async (): Promise<KafkaForTests> => {
 }
 
 const addressOf = async (mock: ChildProcess): Promise<string> => {
-  let said = ''
+  let output = ''
   mock.stderr?.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
+    output += chunk.toString()
   })
   const deadline = Date.now() + MOCK_START_MS
   for (;;) {
-    const address = /127\.0\.0\.1:\d+/.exec(said)?.[0]
+    const address = /127\.0\.0\.1:\d+/.exec(output)?.[0]
     if (address !== undefined) return address
-    if (Date.now() > deadline) throw new Error(`The mock broker of kcat did not start: ${said}`)
+    if (Date.now() > deadline) throw new Error(`The mock broker of kcat did not start: ${output}`)
     await delay(POLL_MS)
   }
 }
@@ -143,8 +133,8 @@ const offsetsOf = async (admin: Admin, topic: string) => {
     try {
       return await admin.fetchTopicOffsets(topic)
     } catch (error) {
-      const passes = error instanceof Error && 'retriable' in error && error.retriable === true
-      if (!passes || tries === OFFSET_TRIES_MAX) throw error
+      const isRetriable = error instanceof Error && 'retriable' in error && error.retriable === true
+      if (!isRetriable || tries === OFFSET_TRIES_MAX) throw error
       await delay(OFFSET_RETRY_MS)
     }
   }

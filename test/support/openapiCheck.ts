@@ -27,7 +27,7 @@ export const resolved = <T extends object>(given: T | { readonly $ref: string })
   if (!('$ref' in given)) return given
   const [, , kind = '', name = ''] = given.$ref.split('/')
   const found = (document.components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
-  if (found === undefined) throw new Error(`Nothing is at ${given.$ref}.`)
+  if (found === undefined) throw new Error(`The document has no ${given.$ref}.`)
   return found
 }
 
@@ -50,24 +50,26 @@ const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAl
 const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-type-options']
 const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
 
-/** Checks the promises for every response, whatever the request. */
+/** Checks the promises that hold for every response. */
 export const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
-  const what = `${method} ${path} → ${status}`
-  for (const name of EVERY) if (!headers.get(name)) throw new Error(`${what} lacks the header ${name}.`)
+  const subject = `${method} ${path} → ${status}`
+  for (const name of EVERY) if (!headers.get(name)) throw new Error(`${subject} lacks the header ${name}.`)
   for (const name of ['x-powered-by', 'server'])
-    if (headers.has(name)) throw new Error(`${what} says what it is made of: ${headers.get(name)}.`)
+    if (headers.has(name)) throw new Error(`${subject} discloses its software: ${headers.get(name)}.`)
   const isProblem = headers.get('content-type') === 'application/problem+json'
-  if (isProblem !== status >= 400 && path !== '/readyz') throw new Error(`${what}: a failure is a problem document.`)
-  if (isProblem && method !== 'HEAD') checkProblem(what, status, headers, body)
+  if (isProblem !== status >= 400 && path !== '/readyz')
+    throw new Error(`${subject}: not a problem document, or one without a failure.`)
+  if (isProblem && method !== 'HEAD') checkProblem(subject, status, headers, body)
 }
 
-const checkProblem = (what: string, status: number, headers: Headers, body: unknown): void => {
-  if (!ajv.validate(problemSchema, body)) throw new Error(`${what}: ${ajv.errorsText()} in ${JSON.stringify(body)}`)
+const checkProblem = (subject: string, status: number, headers: Headers, body: unknown): void => {
+  if (!ajv.validate(problemSchema, body)) throw new Error(`${subject}: ${ajv.errorsText()} in ${JSON.stringify(body)}`)
   const problem = body as { status: number; type: string; code: string; retry: { after_seconds?: number } }
-  if (problem.status !== status) throw new Error(`${what}: the document says ${problem.status}.`)
-  if (problem.type !== `/problems/${problem.code}`) throw new Error(`${what}: ${problem.type} is not ${problem.code}.`)
+  if (problem.status !== status) throw new Error(`${subject}: the document says ${problem.status}.`)
+  if (problem.type !== `/problems/${problem.code}`)
+    throw new Error(`${subject}: ${problem.type} is not ${problem.code}.`)
   const after = problem.retry.after_seconds?.toString() ?? null
-  if (headers.get('retry-after') !== after) throw new Error(`${what}: Retry-After is not ${after}.`)
+  if (headers.get('retry-after') !== after) throw new Error(`${subject}: Retry-After is not ${after}.`)
 }
 
 const codeOf = ({ body }: Seen): string => (body as { code?: string } | undefined)?.code ?? ''
@@ -84,16 +86,16 @@ type Response = {
   readonly content?: Readonly<Record<string, object>>
 }
 
-const checkHeader = (what: string, name: string, { required, schema = {} }: Header, { headers }: Seen): void => {
+const checkHeader = (subject: string, name: string, { required, schema = {} }: Header, { headers }: Seen): void => {
   const text = headers.get(name)
-  if (text === null && required) throw new Error(`${what} lacks the header ${name}.`)
+  if (text === null && required) throw new Error(`${subject} lacks the header ${name}.`)
   if (text === null) return
   const value = schema.type === 'integer' ? Number(text) : text
-  if (!ajv.validate(schema, value)) throw new Error(`${what}: the header ${name}: ${text}: ${ajv.errorsText()}.`)
+  if (!ajv.validate(schema, value)) throw new Error(`${subject}: the header ${name}: ${text}: ${ajv.errorsText()}.`)
 }
 
 /** Throws if the contract does not have this response. An unknown path or method must give 404 or 405. */
-export const checkResponse = async (_api: string, answer: Seen): Promise<void> => {
+export const checkResponse = async (answer: Seen): Promise<void> => {
   checkEvery(answer)
   const found = templateOf(pathOf(answer.path))
   const isHead = answer.method === 'HEAD'
@@ -107,23 +109,24 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
   }
   // Ids contain no colon, so a path with one may match a template without being a route.
   if (codeOf(answer) === 'route_not_found' && pathOf(answer.path).includes(':')) return
-  const what = `${answer.method} ${found.template} → ${answer.status}`
+  const subject = `${answer.method} ${found.template} → ${answer.status}`
   const given = operation.responses?.[`${answer.status}` as '200']
-  if (given === undefined) throw new Error(`${what} is not in the contract: ${JSON.stringify(answer.body)}`)
+  if (given === undefined) throw new Error(`${subject} is not in the contract: ${JSON.stringify(answer.body)}`)
   const response: Response = resolved(given)
   const { code } = (answer.body ?? {}) as { code?: string }
   const declared = response['x-error-codes']
   if (declared && !isHead && !declared.includes(code ?? ''))
-    throw new Error(`${what} does not declare the code ${code}.`)
+    throw new Error(`${subject} does not declare the code ${code}.`)
   seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
-  for (const [name, header] of Object.entries(response.headers ?? {})) checkHeader(what, name, resolved(header), answer)
+  for (const [name, header] of Object.entries(response.headers ?? {}))
+    checkHeader(subject, name, resolved(header), answer)
   const { content } = response
   const types = Object.keys(content ?? {})
   const contentType = answer.headers.get('content-type')?.split(';')[0]
   if (types.length === 0 || contentType === 'text/event-stream') return
   const type = types.find(each => each === contentType)
   if (type === undefined)
-    throw new Error(`${what} has the content type ${contentType} in place of ${types.join(' or ')}.`)
+    throw new Error(`${subject} has the content type ${contentType} in place of ${types.join(' or ')}.`)
   if (isHead) return
   const place =
     '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(found.template)}/${method}/responses/${answer.status}`
@@ -131,7 +134,7 @@ export const checkResponse = async (_api: string, answer: Seen): Promise<void> =
   const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
   if (!validate) throw new Error(`No schema at ${reference}.`)
   if (!validate(type.endsWith('json') ? answer.body : answer.text))
-    throw new Error(`${what}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body)}`)
+    throw new Error(`${subject}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(answer.body)}`)
   if (operation.operationId === 'list_events' && answer.status === 200)
     for (const fact of (answer.body as { items: Fact[] }).items) checkFact(fact, 'page')
 }

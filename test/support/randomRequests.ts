@@ -1,3 +1,5 @@
+import { randomOf } from './virtualWorld.ts'
+
 /** Requests generated from openapi.json: valid ones, and ones with violations. */
 
 export type Schema = {
@@ -40,17 +42,6 @@ export type RandomRequest = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-}
-
-/** Numbers from 0 to 1, deterministic by seed (mulberry32). */
-const randomOf = (seed: number) => {
-  let state = seed
-  return (): number => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 const ODD_TEXTS = [
@@ -98,14 +89,14 @@ const MORE_HEADERS = [
   'Expect',
   'X-HTTP-Method-Override',
 ]
-const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/g
+const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/
 const ID_PATTERN = /^\^([a-z]+)_\[/
 const KNOWN_MAX = 400
 const DEPTH_MAX = 8
 /** Names that no member or parameter has. */
-const STRANGERS = ['x', 'tenant_id', 'role', 'offset', '__proto__', 'amount[]']
+const UNKNOWN_NAMES = ['x', 'tenant_id', 'role', 'offset', '__proto__', 'amount[]']
 
-/** `known` are texts that the service knows; ids in responses are added. */
+/** `known` are texts that the service knows; `learn` adds the first id of a response. */
 export const randomRequests = (document: Document, seed: number, known: readonly string[]) => {
   const random = randomOf(seed)
   const oneOf = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
@@ -148,7 +139,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
       if (required.includes(name) ? !chance(wrong) : chance(0.4)) members[name] = valueOf(inner, wrong, depth + 1)
     if (typeof additionalProperties === 'object' && chance(0.5))
       members['a'] = valueOf(additionalProperties, wrong, depth + 1)
-    if (chance(wrong)) members[oneOf(STRANGERS)] = oneOf(ODD_VALUES)
+    if (chance(wrong)) members[oneOf(UNKNOWN_NAMES)] = oneOf(ODD_VALUES)
     return members
   }
 
@@ -198,7 +189,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
     const query = parameters
       .filter(parameter => parameter.in === 'query' && chance(0.25))
       .map(({ name, schema }) => `${name}=${encodeURIComponent(String(valueOf(schema, wrong)))}`)
-    if (chance(wrong)) query.push(`${encodeURIComponent(oneOf(STRANGERS))}=${encodeURIComponent(oneOf(ODD_TEXTS))}`)
+    if (chance(wrong)) query.push(`${encodeURIComponent(oneOf(UNKNOWN_NAMES))}=${encodeURIComponent(oneOf(ODD_TEXTS))}`)
     return query.length > 0 ? `${filled}?${query.join('&')}` : filled
   }
 
@@ -225,11 +216,10 @@ export const randomRequests = (document: Document, seed: number, known: readonly
   }
 
   const learn = (text: string): void => {
-    for (const [id] of text.matchAll(ID)) {
-      if (texts.length < KNOWN_MAX) texts.push(id)
-      else if (!texts.includes(id)) texts[known.length + Math.floor(random() * (KNOWN_MAX - known.length))] = id
-      return
-    }
+    const id = ID.exec(text)?.[0]
+    if (id === undefined) return
+    if (texts.length < KNOWN_MAX) texts.push(id)
+    else if (!texts.includes(id)) texts[known.length + Math.floor(random() * (KNOWN_MAX - known.length))] = id
   }
 
   return { next, learn }

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkEvery, checkResponse } from './openapiCheck.ts'
-import type { Answer } from './client.ts'
+import { type Answer, parsedJson } from './client.ts'
 
 /** A request on the wire: headers may be duplicated, and the body may never end. */
 export type Wire = {
@@ -28,7 +28,7 @@ export const send = async (api: string, { method, path, headers, body, unfinishe
       incoming.on('end', () => {
         const text = Buffer.concat(chunks).toString()
         const pairs = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)])
-        resolve({ status: incoming.statusCode ?? 0, headers: new Headers(pairs), text, body: parsed(text) })
+        resolve({ status: incoming.statusCode ?? 0, headers: new Headers(pairs), text, body: parsedJson(text) })
       })
     })
     outgoing.on('error', reject)
@@ -36,16 +36,8 @@ export const send = async (api: string, { method, path, headers, body, unfinishe
     if (body !== undefined) outgoing.write(Buffer.from(body))
     if (!unfinished) outgoing.end()
   })
-  await checkResponse(api, { method, path, ...answer })
+  await checkResponse({ method, path, ...answer })
   return answer
-}
-
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** A raw connection that sends only the given bytes, and stays open until it is closed. */
@@ -63,11 +55,10 @@ export type Exchange = {
   readonly interim: readonly number[]
   /** Whether the service has closed the connection. */
   readonly closed: boolean
-  readonly tookMs: number
 }
 
 export type Awaited = {
-  /** The number of expected responses; an additional one directly after them is seen too. */
+  /** The number of expected responses; an additional one directly after them is noticed too. */
   readonly answers: number
   /** Ends the sending side. */
   readonly end?: boolean
@@ -75,12 +66,14 @@ export type Awaited = {
 }
 
 const LOOK_EVERY_MS = 2
-const HEELS_MS = 30
-const EXCHANGE_MAX_MS = 5_000
+/** The wait for an additional response on a connection that stays open. */
+const ADDITIONAL_MS = 30
+const EXCHANGE_MAX_MS = 30_000
 
 /**
  * Sends bytes (Latin-1) that no client library would send, and reads the responses. Each is checked against the
- * promises for every response. Throws after a time limit.
+ * promises for every response. After a response with `Connection: close` the service must close the connection. Throws
+ * after a time limit.
  */
 export const exchange = async (api: string, bytes: string, awaited: Awaited): Promise<Exchange> => {
   const { answers: count, end = false, maxMs = EXCHANGE_MAX_MS } = awaited
@@ -92,23 +85,28 @@ export const exchange = async (api: string, bytes: string, awaited: Awaited): Pr
   const startedAtMs = performance.now()
   socket.write(bytes, 'latin1')
   if (end) socket.end()
-  const sinceMs = () => performance.now() - startedAtMs
+  const isIncomplete = (): boolean => {
+    const answers = answersIn(text).filter(isFinal)
+    return answers.length < count || answers.at(-1)?.headers.get('connection') === 'close'
+  }
   try {
-    // An interim 100 is not a final response.
-    while (!closed && answersIn(text).filter(({ status }) => status >= 200).length < count) {
+    while (!closed && isIncomplete()) {
       await sleep(LOOK_EVERY_MS)
-      if (sinceMs() > maxMs) throw new Error(`No ${count} answers in ${maxMs} ms, but ${JSON.stringify(text)}.`)
+      if (performance.now() - startedAtMs > maxMs)
+        throw new Error(`Not ${count} responses and their end in ${maxMs} ms, but ${JSON.stringify(text)}.`)
     }
-    const tookMs = sinceMs()
-    if (!closed) await sleep(HEELS_MS)
+    if (!closed) await sleep(ADDITIONAL_MS)
     const all = answersIn(text)
-    const final = all.filter(({ status }) => status >= 200)
+    const final = all.filter(isFinal)
     for (const answer of final) checkEvery({ method: 'GET', path: 'a raw request', ...answer })
-    return { answers: final, interim: all.map(({ status }) => status).filter(status => status < 200), closed, tookMs }
+    return { answers: final, interim: all.map(({ status }) => status).filter(status => status < 200), closed }
   } finally {
     socket.destroy()
   }
 }
+
+/** An interim 100 is not a final response. */
+const isFinal = ({ status }: Answer): boolean => status >= 200
 
 /** The complete responses in the received bytes, by their Content-Length. */
 const answersIn = (received: string): Answer[] => {
@@ -123,7 +121,7 @@ const answersIn = (received: string): Answer[] => {
   const text = received.slice(whole.length, whole.length + length)
   if (text.length < length) return []
   return [
-    { status: Number(status), headers, text, body: parsed(text) },
+    { status: Number(status), headers, text, body: parsedJson(text) },
     ...answersIn(received.slice(whole.length + length)),
   ]
 }

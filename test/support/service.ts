@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import type { EventStore } from '../../src/ports.ts'
+import type { EventStore, JsonObject } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
 import { removeFolder } from './folders.ts'
@@ -65,10 +65,7 @@ export const closeSharedService = async (): Promise<void> => {
 
 const QUIET_MS = 300
 
-/**
- * The position of the store after all processes have settled, since an order completes shortly after its invoice is
- * paid.
- */
+/** The position of the store once nothing was appended for a while. Events of other suites may still follow. */
 export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint> => {
   for (let head = await store.head(); ; ) {
     await sleep(QUIET_MS)
@@ -78,20 +75,53 @@ export const quietHead = async (store: Pick<EventStore, 'head'>): Promise<bigint
   }
 }
 
+const CATEGORIES = Object.keys(aggregates)
 /** Audit records of denials are not business data. */
-const BOOKS = Object.keys(aggregates).filter(category => category !== 'access')
+const BUSINESS_CATEGORIES = CATEGORIES.filter(category => category !== 'access')
 
-/** Business events after this position, of this tenant when one is named: a rejected request must not write any. */
-export const writtenSince = async (store: EventStore, position: bigint, tenant?: string): Promise<string[]> => {
+type Selection = {
+  readonly after: bigint
+  readonly categories: readonly string[]
+  readonly isSelected: (metadata: JsonObject) => boolean
+}
+
+const typesOf = async (store: EventStore, { after, categories, isSelected }: Selection): Promise<string[]> => {
   const types: string[] = []
   const enough = new AbortController()
-  for await (const item of store.subscribe({ after: position, categories: BOOKS, signal: enough.signal })) {
+  for await (const item of store.subscribe({ after, categories, signal: enough.signal })) {
     if (item.kind === 'caught_up') break
-    if (item.kind !== 'event') continue
-    if (tenant === undefined || item.event.metadata['tenant'] === tenant) types.push(item.event.type)
+    if (item.kind === 'event' && isSelected(item.event.metadata)) types.push(item.event.type)
   }
   enough.abort()
   return types
+}
+
+/** The types of the business events of a tenant after this position. */
+export const writtenSince = (store: EventStore, position: bigint, tenant: string): Promise<string[]> =>
+  typesOf(store, {
+    after: position,
+    categories: BUSINESS_CATEGORIES,
+    isSelected: metadata => metadata['tenant'] === tenant,
+  })
+
+export type WrittenBy = {
+  readonly after: bigint
+  /** The responses to the requests. */
+  readonly answers: readonly { readonly headers: Headers }[]
+  readonly withAuditRecords?: boolean
+}
+
+/**
+ * The types of the events after this position that these requests wrote, by their correlation ids: events that earlier
+ * requests or other suites caused do not count.
+ */
+export const writtenBy = (store: EventStore, { after, answers, withAuditRecords }: WrittenBy): Promise<string[]> => {
+  const ids = new Set<unknown>(answers.map(({ headers }) => headers.get('x-correlation-id') ?? 'none'))
+  return typesOf(store, {
+    after,
+    categories: withAuditRecords ? CATEGORIES : BUSINESS_CATEGORIES,
+    isSelected: metadata => ids.has(metadata['$correlationId']),
+  })
 }
 
 export type ServiceProcess = TestService & {

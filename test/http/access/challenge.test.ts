@@ -28,14 +28,14 @@ describe('http: WWW-Authenticate', () => {
       expect(await challenge(headers)).to.equal(`${metadata()}, error="invalid_token", error_description="${words}"`)
   })
 
-  it('names the scope that is lacking', async () => {
+  it('names the missing scope', async () => {
     const token = await service.token({ tenant: 'challenges', scopes: ['invoices:read'] })
     expect(await challenge({ authorization: `Bearer ${token}` })).to.equal(
       `${metadata()}, error="insufficient_scope", error_description="The credential lacks the scope for this operation.", scope="orders:read"`,
     )
   })
 
-  it('is on no 403 that another scope would not solve', async () => {
+  it('is absent from a 403 that no other scope would prevent', async () => {
     const token = await service.token({ tenant: 'challenges', user: true })
     const client = clientOf(service.api, token)
     const answer = await client.post('/payments/pay_00000000000000000000000000:settle', {})
@@ -61,7 +61,7 @@ describe('http: responses below /oauth', () => {
     return { status: response.status, headers: response.headers, text }
   }
 
-  it('have the common headers, whatever their status', async () => {
+  it('have the common headers with every status', async () => {
     const form = (fields: Readonly<Record<string, string>>) => ({ body: new URLSearchParams(fields) })
     const answers = [
       await ask('GET', '/jwks'),
@@ -79,7 +79,7 @@ describe('http: responses below /oauth', () => {
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 400, 400, 400, 413, 400, 400, 204])
   })
 
-  it('are OAuth errors where OAuth defines them', async () => {
+  it('are OAuth errors at the endpoints of OAuth', async () => {
     const { status, headers, text } = await ask('POST', '/token', {
       headers: { authorization: 'Basic bm9uZTpub25l' },
       body: new URLSearchParams({ grant_type: 'client_credentials' }),
@@ -90,7 +90,7 @@ describe('http: responses below /oauth', () => {
     expect(headers.get('cache-control')).to.equal('no-store')
   })
 
-  it('are problems where there is no such path or method', async () => {
+  it('are problems for an unknown path or method', async () => {
     const refused: readonly (readonly [string, string, number, string | null])[] = [
       ['GET', '/nothing', 404, null],
       ['GET', '/token', 405, 'POST, OPTIONS'],

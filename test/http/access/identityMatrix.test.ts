@@ -9,28 +9,29 @@ import { caller, startVariant, TENANT, type Variant } from '../../support/servic
 import { type Example, examples } from '../requestExamples.ts'
 
 /**
- * Every route × every wrong identity. Routes and expectations are both derived from the declarations, so that a new route is in
- * the matrix at once.
+ * Every route × every wrong identity. Routes and expectations are both derived from the declarations, so that a new route is
+ * tested at once.
  */
 
-const STRANGER = 'matrix-stranger'
-const NOWHERE = '0'.repeat(26)
+const OTHER_TENANT = 'matrix-other'
+const NO_ID = '0'.repeat(26)
 const ID = /[0-9A-HJKMNP-TV-Z]{26}/g
 
-type Told = readonly [status: number, code: string | undefined]
+type Outcome = readonly [status: number, code: string | undefined]
 type Identity = {
   readonly name: string
   /** Undefined when the route accepts the identity. */
-  readonly expected: (declared: AnyRoute) => Told | undefined
+  readonly expected: (declared: AnyRoute) => Outcome | undefined
   readonly ask: (declared: AnyRoute, example: Example) => Promise<Answer>
 }
 
-const guarded = routes.filter(({ scope }) => scope !== 'none')
+const authenticated = routes.filter(({ scope }) => scope !== 'none')
 const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] => [scope, ...orScopes]
-const namesOne = ({ params }: AnyRoute): boolean => params !== undefined && 'id' in params.shape
+const namesResource = ({ params }: AnyRoute): boolean => params !== undefined && 'id' in params.shape
 const isRead = ({ scope }: AnyRoute): boolean => scope.endsWith(':read')
 /** Bodies of creating requests that refer to resources of another tenant. */
-const refersToOne = ({ operationId }: AnyRoute): boolean => ['raise_invoice', 'create_payment'].includes(operationId)
+const refersToResource = ({ operationId }: AnyRoute): boolean =>
+  ['raise_invoice', 'create_payment'].includes(operationId)
 
 describe('every route and every wrong identity', function () {
   this.timeout(60_000)
@@ -55,17 +56,17 @@ describe('every route and every wrong identity', function () {
     (declared, example) =>
       send(variants[name]?.api ?? '', declared, example, {})
 
-  const foreign = (declared: AnyRoute): Told | undefined =>
-    namesOne(declared) || refersToOne(declared) ? [404, 'resource_not_found'] : undefined
+  const foreign = (declared: AnyRoute): Outcome | undefined =>
+    namesResource(declared) || refersToResource(declared) ? [404, 'resource_not_found'] : undefined
 
   const identities: readonly Identity[] = [
     {
-      name: 'nobody',
+      name: 'a request without a credential',
       expected: () => [401, 'unauthenticated'],
       ask: (declared, example) => send(service.api, declared, example, {}),
     },
     {
-      name: 'a token that has expired',
+      name: 'an expired token',
       expected: () => [401, 'token_expired'],
       ask: withToken(() => expiredToken(service, TENANT)),
     },
@@ -75,9 +76,9 @@ describe('every route and every wrong identity', function () {
       ask: withToken(async () => `${(await service.token({ tenant: TENANT })).slice(0, -8)}AAAAAAAA`),
     },
     {
-      name: 'a key that nobody issued',
+      name: 'a malformed API key',
       expected: () => [401, 'api_key_invalid'],
-      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': `lk_dev_${NOWHERE}_x_y` }),
+      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': `lk_dev_${NO_ID}_x_y` }),
     },
     {
       name: 'two credentials',
@@ -89,7 +90,7 @@ describe('every route and every wrong identity', function () {
         }),
     },
     {
-      name: 'every scope but the one that is needed',
+      name: 'a token with every scope but the needed one',
       expected: () => [403, 'insufficient_scope'],
       ask: (declared, example) => {
         const scopes = SCOPES.filter(scope => !scopesOf(declared).includes(scope))
@@ -97,7 +98,7 @@ describe('every route and every wrong identity', function () {
       },
     },
     {
-      name: 'an API key, for what is no reading',
+      name: 'an API key where the operation is no reading',
       expected: declared => (isRead(declared) ? undefined : [403, 'credential_not_permitted']),
       ask: asVariant('apiKey'),
     },
@@ -107,31 +108,31 @@ describe('every route and every wrong identity', function () {
       ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['foreign'] ?? '' }),
     },
     {
-      name: 'an API key that was revoked',
+      name: 'a revoked API key',
       expected: () => [401, 'api_key_invalid'],
       ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['revoked'] ?? '' }),
     },
     {
-      name: 'a user, where only workloads may',
+      name: 'a user where only workloads are permitted',
       expected: ({ kinds }) => (kinds && !kinds.includes('user') ? [403, 'credential_not_permitted'] : undefined),
-      ask: withToken(() => service.token({ tenant: TENANT, user: true, subject: 'somebody' })),
+      ask: withToken(() => service.token({ tenant: TENANT, user: true, subject: 'a-user' })),
     },
     {
       name: 'another tenant’s workload',
       expected: foreign,
-      ask: withToken(() => service.token({ tenant: STRANGER })),
+      ask: withToken(() => service.token({ tenant: OTHER_TENANT })),
     },
     {
       name: 'another tenant’s user',
       expected: declared => (declared.kinds?.includes('user') === false ? undefined : foreign(declared)),
-      ask: withToken(() => service.token({ tenant: STRANGER, user: true, subject: 'tester-of-strangers' })),
+      ask: withToken(() => service.token({ tenant: OTHER_TENANT, user: true, subject: 'a-user-of-another' })),
     },
     {
-      name: 'another tenant’s workload that claims to be ours in headers',
+      name: 'another tenant’s workload whose headers name this tenant',
       expected: foreign,
       ask: async (declared, example) =>
         send(service.api, declared, example, {
-          authorization: `Bearer ${await service.token({ tenant: STRANGER })}`,
+          authorization: `Bearer ${await service.token({ tenant: OTHER_TENANT })}`,
           'x-tenant-id': TENANT,
           'x-forwarded-user': 'tester',
           'x-user-role': 'admin',
@@ -147,7 +148,7 @@ describe('every route and every wrong identity', function () {
       const { body } = await manager.post('/api-keys', { name: 'matrix', scopes: READ_SCOPES })
       return { key: String(body.secret), revoke: () => manager.request('DELETE', `/api-keys/${body.id}`) }
     }
-    keys['foreign'] = (await issuedTo(STRANGER)).key
+    keys['foreign'] = (await issuedTo(OTHER_TENANT)).key
     const gone = await issuedTo(TENANT)
     await gone.revoke()
     keys['revoked'] = gone.key
@@ -164,39 +165,39 @@ describe('every route and every wrong identity', function () {
     return make(owner)
   }
 
-  let cells = 0
-  for (const declared of guarded)
+  let cases = 0
+  for (const declared of authenticated)
     describe(`${declared.method} ${declared.path}`, () => {
       for (const { name, expected, ask } of identities) {
-        const told = expected(declared)
-        if (told === undefined) continue
-        it(`${told.join(' ')} for ${name}`, async () => {
+        const outcome = expected(declared)
+        if (outcome === undefined) continue
+        it(`answers ${outcome.join(' ')} to ${name}`, async () => {
           const answer = await ask(declared, await exampleOf(declared))
-          expect([answer.status, answer.body.code], answer.text).to.deep.equal(told)
-          cells += 1
+          expect([answer.status, answer.body.code], answer.text).to.deep.equal(outcome)
+          cases += 1
         })
       }
-      if (namesOne(declared))
-        it('answers for resources of another tenant as for missing ones, byte for byte', async () => {
+      if (namesResource(declared))
+        it('answers for resources of another tenant as for missing ones, to the byte', async () => {
           const example = await exampleOf(declared)
-          const missing = { ...example, path: example.path.replace(ID, NOWHERE) }
-          const stranger = withToken(() => service.token({ tenant: STRANGER }))
-          const [foreigns, nobodys] = [await stranger(declared, example), await stranger(declared, missing)]
+          const missing = { ...example, path: example.path.replace(ID, NO_ID) }
+          const stranger = withToken(() => service.token({ tenant: OTHER_TENANT }))
+          const [ofAnother, ofNone] = [await stranger(declared, example), await stranger(declared, missing)]
           const id = example.path.match(ID)?.[0] ?? ''
-          const bytesOf = ({ text, body }: Answer) => text.replaceAll(body.correlation_id, '').replaceAll(id, NOWHERE)
-          expect(bytesOf(foreigns)).to.equal(bytesOf(nobodys))
+          const bytesOf = ({ text, body }: Answer) => text.replaceAll(body.correlation_id, '').replaceAll(id, NO_ID)
+          expect(bytesOf(ofAnother)).to.equal(bytesOf(ofNone))
           const headersOf = ({ headers }: Answer) => [...headers.keys()].toSorted()
-          expect(headersOf(foreigns)).to.deep.equal(headersOf(nobodys))
+          expect(headersOf(ofAnother)).to.deep.equal(headersOf(ofNone))
         })
     })
 
-  describe('all of them', () => {
+  describe('together', () => {
     it('have as many cases as the declarations require', () => {
-      const expected = guarded.flatMap(declared =>
+      const expected = authenticated.flatMap(declared =>
         identities.filter(one => one.expected(declared) !== undefined),
       ).length
-      process.stdout.write(`      ${cells} of ${expected} cells of ${guarded.length} routes\n`)
-      expect(cells).to.equal(expected)
+      process.stdout.write(`      ${cases} of ${expected} cases of ${authenticated.length} routes\n`)
+      expect(cases).to.equal(expected)
     })
   })
 })

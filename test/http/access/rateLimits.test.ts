@@ -13,7 +13,7 @@ import { caller, startVariant, TENANT, type Variant, type Wrong } from '../../su
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
 const HOUR_SECONDS = 3_600
-const AT_ONCE = 16
+const CONCURRENCY = 16
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
 
 describe('rate limits', function () {
@@ -71,7 +71,7 @@ describe('rate limits', function () {
     expect(refused.body.retry).to.deep.include({ retryable: true, strategy: 'same_request' })
   })
 
-  it('let requests in again when the window is over', async () => {
+  it('accept requests again when the window is over', async () => {
     const client = clientOf(await instance({ default: of(1, 1) }))
     const isNow = (status: number) => eventually(async () => (await client.get('/orders')).status === status)
     await isNow(200)
@@ -79,7 +79,7 @@ describe('rate limits', function () {
     await isNow(200)
   })
 
-  it('are each caller’s own', async () => {
+  it('are separate for each caller', async () => {
     let subject = 'one'
     const authenticate = async () => ({ ...caller, subject, client: subject })
     const client = clientOf(await instance({ default: of(1) }, { authenticate }))
@@ -89,14 +89,14 @@ describe('rate limits', function () {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
-  it('come before 403, which would be an audit record', async () => {
+  it('are checked before authorization, whose refusals are audit records', async () => {
     const authenticate = async () => ({ ...caller, scopes: new Set<string>() })
     const client = clientOf(await instance({ default: of(1) }, { authenticate }))
     expect((await client.get('/orders')).body.code).to.equal('insufficient_scope')
     expect((await client.get('/orders')).body.code).to.equal('rate_limited')
   })
 
-  it('come before the body is read', async () => {
+  it('are checked before the body is read', async () => {
     const client = clientOf(await instance({ payments: of(0) }))
     const refused = await client.request('POST', '/payments', { raw: '{', headers: { 'idempotency-key': 'k' } })
     expect([refused.status, refused.headers.get('ratelimit-policy')]).to.deep.equal([
@@ -105,30 +105,32 @@ describe('rate limits', function () {
     ])
   })
 
-  it('of payments are one for all instances: not one more, not one less', async () => {
+  it('of payments are shared by all instances, and exact', async () => {
     const settings = { payments: of(40, HOUR_SECONDS) }
     const shared = () => openSharedCounter(database, fail)
     const one = clientOf(await instance(settings, as('shared'), await shared()))
     const two = clientOf(await instance(settings, as('shared'), await shared()))
     const { invoiceId } = await approvedInvoice(clientOf(service.api, await service.token({ tenant: TENANT })))
     const payment = aPayment(invoiceId, { amount: 1 })
-    const answers = await inParallel(AT_ONCE, Array.from({ length: 100 }), (_, index) =>
+    const answers = await inParallel(CONCURRENCY, Array.from({ length: 100 }), (_, index) =>
       pay(index % 2 ? one : two, payment, `limit-${index}`),
     )
     expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
   })
 
   it('are counted by each instance alone while Postgres does not answer', async () => {
-    let isAway = false
-    const away: Database = {
+    let isUnavailable = false
+    const flaky: Database = {
       ...database,
       sql: (text, values) =>
-        isAway ? Promise.reject(new Unavailable('database', 'none', new Error('away'))) : database.sql(text, values),
+        isUnavailable
+          ? Promise.reject(new Unavailable('database', 'none', new Error('planted')))
+          : database.sql(text, values),
     }
     const failures: unknown[] = []
-    const counter = await openSharedCounter(away, error => failures.push(error))
-    isAway = true
-    const counted = [await counter.count('away', of(9)), await counter.count('away', of(9))]
+    const counter = await openSharedCounter(flaky, error => failures.push(error))
+    isUnavailable = true
+    const counted = [await counter.count('caller', of(9)), await counter.count('caller', of(9))]
     expect([counted.map(({ used }) => used), failures.length]).to.deep.equal([[1, 2], 1])
   })
 
@@ -177,16 +179,16 @@ describe('rate limits', function () {
     let code: 'token_expired' | 'token_invalid' = 'token_expired'
     const authenticate = () => Promise.reject(new Problem(code))
     const client = clientOf(await instance({ auth_failures: of(2) }, { authenticate }))
-    const told = async (times: number) => {
+    const codesOf = async (times: number) => {
       const codes: string[] = []
       for (let n = 0; n < times; n++) codes.push((await client.get('/orders')).body.code)
       return codes
     }
-    expect(await told(4)).to.deep.equal(Array(4).fill('token_expired'))
+    expect(await codesOf(4)).to.deep.equal(Array(4).fill('token_expired'))
     code = 'token_invalid'
-    expect(await told(3)).to.deep.equal(['token_invalid', 'token_invalid', 'rate_limited'])
+    expect(await codesOf(3)).to.deep.equal(['token_invalid', 'token_invalid', 'rate_limited'])
     code = 'token_expired'
-    expect(await told(2)).to.deep.equal(Array(2).fill('token_expired'))
+    expect(await codesOf(2)).to.deep.equal(Array(2).fill('token_expired'))
   })
 
   it('are counted for the client that a trusted proxy names', async () => {
@@ -209,7 +211,7 @@ describe('the shared counter', () => {
   })
   after(() => database.close())
 
-  it('counts callers with names of any length, for all instances', async () => {
+  it('counts the requests of callers with names of any length, for all instances', async () => {
     const failures: unknown[] = []
     const open = () => openSharedCounter(database, error => failures.push(error))
     const [one, other] = [await open(), await open()]
@@ -220,7 +222,7 @@ describe('the shared counter', () => {
   })
 })
 
-describe('exports under way', () => {
+describe('running exports', () => {
   const who = (subject: string) => ({ tenant: TENANT, subject, client: subject })
   const idOf = (index: number): string => `op_${String(index).padStart(26, '0')}`
   let database: Database
@@ -230,19 +232,19 @@ describe('exports under way', () => {
   })
   after(() => database.close())
 
-  it('are limited to two at once for each caller, also for concurrent requests', async () => {
+  it('are limited to two for each caller, also for concurrent requests', async () => {
     const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), 2))
     expect((await Promise.all(asked)).filter(Boolean)).to.have.length(2)
     expect(await takeExportSlot(database, who('another'), idOf(30), 2)).to.equal(true)
   })
 
-  it('do not count the same one twice', async () => {
+  it('count once, also when a request is repeated', async () => {
     for (const id of [idOf(40), idOf(40), idOf(41), idOf(41)])
       expect(await takeExportSlot(database, who('same'), id, 2)).to.equal(true)
     expect(await takeExportSlot(database, who('same'), idOf(42), 2)).to.equal(false)
   })
 
-  it('free their slot when they end, and when they were never accepted', async () => {
+  it('release their slot when they end, or when they were never accepted', async () => {
     const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
     const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
     await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
@@ -256,7 +258,7 @@ describe('exports under way', () => {
 describe('RATE_LIMITS', () => {
   const limitsOf = (text: string) => readConfig({ RATE_LIMITS: text }).rateLimits
 
-  it('replaces those that it names', () => {
+  it('replaces the limits that it names', () => {
     expect(limitsOf('payments=5/1')).to.deep.equal({
       default: of(6_000),
       payments: of(5, 1),
@@ -266,7 +268,7 @@ describe('RATE_LIMITS', () => {
     })
   })
   for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
-    it(`refuses ${text}, and names the right form`, () => {
+    it(`is refused as ${text}, with the expected format`, () => {
       expect(() => limitsOf(text)).to.throw(/RATE_LIMITS is not usable: .* is not policy=requests\/seconds/)
     })
 })

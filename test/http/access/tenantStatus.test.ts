@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Client, clientOf, eventually, patientFetch } from '../../support/client.ts'
+import { type Client, clientOf, eventually, patientFetch, takesEffect } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { ledger } from '../../scripts/ledger/fixtures.ts'
 
-const COUNTS_WITHIN_MS = 5_000
+const IN_EFFECT_WITHIN_MS = 5_000
 
 describe('a command of an operator on a tenant', function () {
   this.timeout(60_000)
@@ -21,45 +20,44 @@ describe('a command of an operator on a tenant', function () {
     service = await sharedService()
   })
 
-  it('suspends and reinstates it, for every credential, within 5 s', async () => {
+  it('suspends and reinstates the tenant, for every credential, within 5 s', async () => {
     const client = await clientFor({ tenant: 'suspended' })
     expect((await client.get('/orders')).status).to.equal(200)
     expect(await tenants('suspend', 'suspended')).to.deep.equal({ tenant: 'suspended', suspended: true, revoked: [] })
-    await eventually(async () => (await codeOf(client)) === 'policy_denied', COUNTS_WITHIN_MS)
+    await takesEffect(async () => (await codeOf(client)) === 'policy_denied', IN_EFFECT_WITHIN_MS)
     const user = await clientFor({ tenant: 'suspended', user: true, subject: 'somebody' })
     expect(await codeOf(user)).to.equal('policy_denied')
     expect(await codeOf(await clientFor({ tenant: 'suspended-not' }))).to.equal(undefined)
     await tenants('reinstate', 'suspended')
-    await eventually(async () => (await codeOf(client)) === undefined, COUNTS_WITHIN_MS)
+    await takesEffect(async () => (await codeOf(client)) === undefined, IN_EFFECT_WITHIN_MS)
   })
 
   it('revokes and restores a scope of a subject', async () => {
     const [clerk, chief] = await Promise.all(
       ['clerk', 'chief'].map(subject => clientFor({ tenant: 'revoking', subject })),
     )
-    if (!clerk || !chief) throw new Error('Two were asked for.')
+    if (!clerk || !chief) throw new Error('There are not two clients.')
     await clerk.get('/orders')
-    const right = ['--subject', 'clerk', '--scope', 'orders:read'] as const
-    expect((await tenants('revoke-scope', 'revoking', ...right)).revoked).to.deep.equal([
+    const scope = ['--subject', 'clerk', '--scope', 'orders:read'] as const
+    expect((await tenants('revoke-scope', 'revoking', ...scope)).revoked).to.deep.equal([
       { subject: 'clerk', scope: 'orders:read' },
     ])
-    await eventually(async () => (await codeOf(clerk)) === 'insufficient_scope', COUNTS_WITHIN_MS)
+    await takesEffect(async () => (await codeOf(clerk)) === 'insufficient_scope', IN_EFFECT_WITHIN_MS)
     expect([await codeOf(chief), await codeOf(clerk, '/invoices')]).to.deep.equal([undefined, undefined])
-    await tenants('restore-scope', 'revoking', ...right)
-    await eventually(async () => (await codeOf(clerk)) === undefined, COUNTS_WITHIN_MS)
+    await tenants('restore-scope', 'revoking', ...scope)
+    await takesEffect(async () => (await codeOf(clerk)) === undefined, IN_EFFECT_WITHIN_MS)
   })
 
-  it('ends a stream of events that is under way', async () => {
+  it('ends an open stream of events', async () => {
     const token = await service.token({ tenant: 'streaming' })
     const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' }
     const response = await patientFetch(`${service.api}/events`, { headers })
     const text = response.text()
-    await sleep(100)
     await tenants('suspend', 'streaming')
     expect(await text).to.match(/\n: ended: policy_denied\n\n$/)
   })
 
-  it('is an audit record', async () => {
+  it('is recorded for the audit', async () => {
     const auditor = await clientFor({ tenant: 'revoking' })
     await eventually(async () => {
       const { body } = await auditor.get('/audit-records?operation=restore_scope')
@@ -67,13 +65,13 @@ describe('a command of an operator on a tenant', function () {
     })
   })
 
-  for (const [what, args, complaint] of [
+  for (const [what, args, message] of [
     ['an unknown scope', ['revoke-scope', 'acme', '--subject', 'x', '--scope', 'nope'], 'There is no scope "nope"'],
-    ['what is no tenant', ['suspend', 'Acme!'], 'A tenant is 1 to 63'],
+    ['a malformed tenant', ['suspend', 'Acme!'], 'A tenant is 1 to 63'],
   ] as const)
-    it(`reports the error of ${what}`, async () => {
+    it(`is refused with the reason for ${what}`, async () => {
       const { code, stderr } = await ledger(['tenants', ...args, '--reason', 'a test'])
       expect(code).to.equal(1)
-      expect(stderr).to.include(complaint)
+      expect(stderr).to.include(message)
     })
 })

@@ -11,10 +11,10 @@ import { send } from '../../support/rawHttp.ts'
 const CODES: Readonly<Record<string, string>> = { expired: 'token_expired' }
 
 /** Tokens that a header cannot carry, or that are changed on the way. */
-const NOT_CARRIED = ['no token at all', 'a space before it', 'a line feed behind it', 'a NUL within it']
+const NOT_CARRIED = ['no character', 'a space before it', 'a line feed behind it', 'a NUL within it']
 const vectors = [...tokenForms, ...tokenClaims].filter(([name]) => !NOT_CARRIED.includes(name))
 
-describe('bad tokens over HTTP', function () {
+describe('authentication over HTTP', function () {
   this.timeout(30_000)
   let forge: Forge
   let variant: Variant
@@ -29,15 +29,15 @@ describe('bad tokens over HTTP', function () {
   after(() => variant.close())
 
   for (const [name, fault, token] of vectors)
-    it(`refuses ${name}`, async () => {
+    it(`refuses a token with ${name}`, async () => {
       const answer = await ask(token(forge))
       expect([answer.status, answer.body.code]).to.deep.equal([401, CODES[fault] ?? 'token_invalid'])
       expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
-      // The caller learns only that it is refused; the reason is logged.
+      // The reason is in the log only.
       if (!(fault in CODES)) expect(answer.text).to.not.include(fault)
     })
 
-  it('accepts the valid token', async () => {
+  it('accepts a valid token', async () => {
     expect((await ask(forge.good({ scope: 'orders:read' }))).status).to.equal(200)
   })
 })

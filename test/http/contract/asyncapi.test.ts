@@ -112,7 +112,7 @@ describe('asyncapi.json', function () {
     const ajv = addFormats.default(new Ajv({ strict: false }))
     ajv.addSchema({ $id: 'document', ...document })
     const [envelope] = (schemaDocuments.get('/schemas/cloudevent.v1.json')?.['examples'] ?? []) as CloudEvent[]
-    if (envelope === undefined) return expect.fail('an example')
+    if (envelope === undefined) return expect.fail('There is no example.')
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     const { headers } = messageOf('t', { ...envelope, traceparent })
     const validate = ajv.getSchema('document#/components/messages/order.created.v1/headers')
@@ -126,7 +126,7 @@ describe('asyncapi.json', function () {
       )
   })
 
-  it('states the guarantees, and refers to the policy of evolution', () => {
+  it('states the guarantees, and refers to the rules of evolution', () => {
     for (const words of ['At least once', 'In order per key', 'Complete', 'How a fact evolves', 'CONTRIBUTING.md'])
       expect(document.info.description).to.include(words)
   })

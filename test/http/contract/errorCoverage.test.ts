@@ -20,8 +20,6 @@ type Ask = (
 /** `ask` sends the endpoint's own example, changed as the code needs it. */
 type Provoke = (ask: Ask, declared: AnyRoute) => Promise<Answer>
 
-const MISSING: Readonly<Record<string, string>> = { ord: '0', inv: '0', pay: '0', op: '0' }
-
 /** The service variant whose limit is reached, by operation. */
 const FULL: Readonly<Record<string, string>> = {
   create_subscription: 'noSubscriptions',
@@ -37,6 +35,8 @@ describe('every error code of every endpoint', function () {
   let service: TestService
   let client: Client
   let token: string
+  /** Resolves when an append has begun that never ends. */
+  let hangingAppend = Promise.withResolvers<void>()
 
   before(async () => {
     service = await sharedService()
@@ -56,7 +56,15 @@ describe('every error code of every endpoint', function () {
     await start('overloaded', { loadShedding: { isOverloaded: () => true } })
     await start('stopping', { loadShedding: { stopping: AbortSignal.abort() } })
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
-    await start('hanging', { store: real => ({ ...real, append: () => new Promise(() => undefined) }) })
+    await start('hanging', {
+      store: real => ({
+        ...real,
+        append: () => {
+          hangingAppend.resolve()
+          return new Promise(() => undefined)
+        },
+      }),
+    })
     await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
     // The renewal of an expired key needs a slot of the quota again.
     await start('noKeysLater', {
@@ -111,8 +119,8 @@ describe('every error code of every endpoint', function () {
     api_key_invalid: ask => ask({ without: 'Authorization', add: [['X-API-Key', 'lk_none']] }),
     insufficient_scope: async (ask, { scope }) => {
       const other = scope === 'ledger:read' ? 'orders:read' : 'ledger:read'
-      const poor = await service.token({ tenant: variants.TENANT, scopes: [other] })
-      return ask({ without: 'Authorization', add: [['Authorization', `Bearer ${poor}`]] })
+      const withOther = await service.token({ tenant: variants.TENANT, scopes: [other] })
+      return ask({ without: 'Authorization', add: [['Authorization', `Bearer ${withOther}`]] })
     },
     dependency_unavailable: async ask => {
       expect((await ask({ api: api['nothingAnswers'] ?? '' })).body.code).to.equal('dependency_unavailable')
@@ -153,8 +161,9 @@ describe('every error code of every endpoint', function () {
     idempotency_key_reused: (ask, { operationId }) => twice(ask, { body: JSON.stringify(otherBody(operationId)) }),
     idempotency_key_expired: ask => twice(ask, { api: api['later'] ?? '' }),
     idempotency_in_progress: async ask => {
+      hangingAppend = Promise.withResolvers<void>()
       void ask({ api: api['hanging'] ?? '' }).catch(() => undefined)
-      await new Promise(resolve => setTimeout(resolve, 100))
+      await hangingAppend.promise
       return ask({ api: api['hanging'] ?? '' })
     },
     range_not_satisfiable: ask => ask({ add: [['Range', 'bytes=999999999999-']] }),
@@ -198,9 +207,7 @@ describe('every error code of every endpoint', function () {
       operations: 'op',
       'api-keys': 'key',
       subscriptions: 'sub',
-    })[path.split('/')[1]?.split(':')[0] ?? ''] ??
-    Object.keys(MISSING)[0] ??
-    ''
+    })[path.split('/')[1]?.split(':')[0] ?? ''] ?? 'ord'
 
   const askerOf = (declared: AnyRoute, example: Example): Ask => {
     lastPaths.set(declared.operationId, example.path)
@@ -238,7 +245,7 @@ describe('every error code of every endpoint', function () {
         expect(answer.status).to.be.lessThan(300)
       })
       for (const code of errorsOf(declared))
-        it(`${statusOf(code)} ${code}`, async () => {
+        it(`answers ${statusOf(code)} ${code}`, async () => {
           const own = refusals[operationId]?.[code]
           const make = own ?? examples[operationId]
           const provoke = own
@@ -252,7 +259,7 @@ describe('every error code of every endpoint', function () {
     })
 
   // A nested suite, since mocha runs the tests of a suite before those of its nested suites.
-  describe('all of them', () => {
+  describe('together', () => {
     it('are seen for each declaration of openapi.json', () => {
       const declared = routes.flatMap(one => errorsOf(one).map(code => `${one.operationId} ${code}`))
       process.stdout.write(`      ${covered.size} of ${declared.length} (endpoint, code) pairs seen\n`)

@@ -14,7 +14,7 @@ import { removeFolder } from '../../support/folders.ts'
  * TypeScript compiler; the others need a compiler API that TypeScript 7 does not have.
  */
 
-type Play = (
+type Run = (
   api: string,
   token: string,
   key: string,
@@ -97,9 +97,9 @@ export const wrong = (api: Api<string>) => api.payments.createPayment({ invoice_
   })
 
   it('orders, invoices, approves, pays and lists over HTTP', async () => {
-    const { play } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as { play: Play }
-    const played = await play(service.api, await service.token({ tenant: 'generated-client' }), newKey())
-    expect(played).to.include({ paid: 900, refusal: 'payment_exceeds_due' })
-    expect(played.listed).to.deep.equal([`${played.paymentId} succeeded`])
+    const { run } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as { run: Run }
+    const result = await run(service.api, await service.token({ tenant: 'generated-client' }), newKey())
+    expect(result).to.include({ paid: 900, refusal: 'payment_exceeds_due' })
+    expect(result.listed).to.deep.equal([`${result.paymentId} succeeded`])
   })
 })

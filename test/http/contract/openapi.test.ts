@@ -54,7 +54,7 @@ describe('openapi.json', function () {
     expect(broken.valid).to.equal(false)
   })
 
-  it('has exactly the routes that are served', () => {
+  it('has exactly the served routes', () => {
     expect(document.paths).to.deep.equal(JSON.parse(JSON.stringify(openApiOf(routes))).paths)
     const declared = routes.map(({ method, path }) => `${method.toLowerCase()} ${path}`)
     expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(declared)
@@ -95,7 +95,7 @@ describe('openapi.json', function () {
     }
   })
 
-  it('names the headers that an operation needs', () => {
+  it('names the headers that an operation requires', () => {
     const needs = (id: string): string[] =>
       parametersOf(id, 'header')
         .filter(({ required }) => required)
@@ -150,7 +150,7 @@ describe('openapi.json for generators of clients', () => {
       expect(schema, id).to.deep.equal({ type: 'integer', minimum: 1, maximum: 100, default: 25 })
   })
 
-  const fits: Readonly<Record<string, readonly (readonly [string, boolean])[]>> = {
+  const values: Readonly<Record<string, readonly (readonly [string, boolean])[]>> = {
     'Idempotency-Key': [
       ...(['k', '"k"', 'x'.repeat(255), '"a\\"b"', "it's"].map(key => [key, true]) as [string, boolean][]),
       ...(['', '""', 'a b', '"a', 'a"b', '"a"b"', 'x'.repeat(256), 'é'].map(key => [key, false]) as [
@@ -185,16 +185,16 @@ describe('openapi.json for generators of clients', () => {
       ['00-00000000000000000000000000000000-00f067aa0ba902b7-01', false],
     ],
   }
-  for (const [name, cases] of Object.entries(fits))
+  for (const [name, cases] of Object.entries(values))
     it(`has a pattern for the values of ${name}`, () => {
       const schemas = Object.values(schemasOf(name))
       expect(schemas).not.to.deep.equal([])
       for (const { pattern } of schemas)
-        for (const [value, isTaken] of cases)
-          expect(new RegExp(String(pattern), 'u').test(value), `${name}: ${value}`).to.equal(isTaken)
+        for (const [value, isValid] of cases)
+          expect(new RegExp(String(pattern), 'u').test(value), `${name}: ${value}`).to.equal(isValid)
     })
 
-  it('names the operations that take a preference, a range or Last-Event-ID', () => {
+  it('names the operations that accept a preference, a range or Last-Event-ID', () => {
     expect(Object.keys(schemasOf('Prefer'))).to.include.members(['create_payment', 'list_orders'])
     expect(Object.keys(schemasOf('Range'))).to.deep.equal(['read_export'])
     expect(Object.keys(schemasOf('If-Range'))).to.deep.equal(['read_export'])
@@ -219,7 +219,7 @@ describe('openapi.json for generators of clients', () => {
   })
 })
 
-describe('the check of every answer against the contract', () => {
+describe('the check of every response against the contract', () => {
   const limits = { 'ratelimit-policy': '"default";q=6000;w=60', ratelimit: '"default";r=5999;t=60' }
   const every = {
     'x-correlation-id': '12345678',
@@ -246,14 +246,14 @@ describe('the check of every answer against the contract', () => {
     text: '',
     body: problem as unknown,
   }
-  const fails = async (answer: typeof missing): Promise<string> =>
-    checkResponse('', answer).then(
+  const complaintAbout = async (answer: typeof missing): Promise<string> =>
+    checkResponse(answer).then(
       () => 'nothing',
       (error: Error) => error.message,
     )
 
   it('accepts responses as promised', async () => {
-    expect(await fails(missing)).to.equal('nothing')
+    expect(await complaintAbout(missing)).to.equal('nothing')
   })
 
   for (const [what, changed, complaint] of [
@@ -265,29 +265,29 @@ describe('the check of every answer against the contract', () => {
     ],
     ['a code that does not exist', { body: { ...problem, code: 'oops', type: '/problems/oops' } }, 'code'],
     ['a problem without guidance', { body: { ...problem, retry: undefined } }, 'retry'],
-    ['a problem that says another status', { body: { ...problem, status: 400 } }, 'says 400'],
+    ['a problem with another status than the response', { body: { ...problem, status: 400 } }, 'says 400'],
     [
-      'a failure that is no problem document',
+      'a failure without a problem document',
       { headers: new Headers({ ...every, 'content-type': 'application/json' }) },
       'problem document',
     ],
     [
-      'guidance that the header does not mirror',
+      'guidance that differs from Retry-After',
       { body: { ...problem, retry: { ...problem.retry, after_seconds: 3 } } },
       'Retry-After',
     ],
     [
-      'an answer without a correlation id',
+      'a response without a correlation id',
       { headers: new Headers({ ...every, 'x-correlation-id': '', 'content-type': 'application/problem+json' }) },
       'lacks the header x-correlation-id',
     ],
     [
-      'an answer that says what it is made of',
+      'a response that discloses its software',
       { headers: new Headers({ ...every, 'content-type': 'application/problem+json', 'x-powered-by': 'Express' }) },
-      'made of',
+      'discloses',
     ],
     [
-      'a header of another form',
+      'a malformed header',
       { headers: new Headers({ ...every, 'retry-after': 'soon', 'content-type': 'application/problem+json' }) },
       'Retry-After',
     ],
@@ -302,6 +302,6 @@ describe('the check of every answer against the contract', () => {
     ],
   ] as const)
     it(`rejects ${what}`, async () => {
-      expect(await fails({ ...missing, ...changed })).to.include(complaint)
+      expect(await complaintAbout({ ...missing, ...changed })).to.include(complaint)
     })
 })

@@ -4,7 +4,7 @@ import { routes } from '../../../src/http/index.ts'
 import { AUDITED_PREFIXES } from '../../../src/http/resources/audit.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'
-import { quietHead, sharedService, type TestService } from '../../support/service.ts'
+import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 import { examples } from '../requestExamples.ts'
 
 const TENANT = 'audited'
@@ -225,20 +225,24 @@ describe('audit records', function () {
   })
 
   it('are durable before the caller receives the refusal', async () => {
-    const before = await quietHead(store)
-    const poor = await as({ scopes: ['orders:read'] })
-    await poor.post('/exports', { resource: 'orders', format: 'csv' })
-    expect(await store.head()).to.not.equal(before)
+    const after = await store.head()
+    const withoutScope = await as({ scopes: ['orders:read'] })
+    const refused = await withoutScope.post('/exports', { resource: 'orders', format: 'csv' })
+    expect(await writtenBy(store, { after, answers: [refused], withAuditRecords: true })).to.deep.equal([
+      'AccessDenied',
+    ])
   })
 
   it('are not made of malformed or stale requests', async () => {
     const { invoiceId } = await approvedInvoice(client)
-    const before = await quietHead(store)
-    await client.post(`/invoices/${invoiceId}:approve`, {}, { 'if-match': '"stale"' })
-    await client.post(`/invoices/${invoiceId}:approve`, {})
-    await client.post('/payments', { nonsense: true }, { 'idempotency-key': newKey() })
-    await clientOf(service.api).post('/payments', {})
-    expect(await store.head()).to.equal(before)
+    const after = await store.head()
+    const answers = [
+      await client.post(`/invoices/${invoiceId}:approve`, {}, { 'if-match': '"stale"' }),
+      await client.post(`/invoices/${invoiceId}:approve`, {}),
+      await client.post('/payments', { nonsense: true }, { 'idempotency-key': newKey() }),
+      await clientOf(service.api).post('/payments', {}),
+    ]
+    expect(await writtenBy(store, { after, answers, withAuditRecords: true })).to.deep.equal([])
   })
 
   it('are not made twice by a replay', async () => {

@@ -10,8 +10,9 @@ import {
   clientOf,
   newKey,
   pay,
+  wordsOf,
 } from '../../support/client.ts'
-import { quietHead, writtenSince, sharedService, type TestService } from '../../support/service.ts'
+import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 
 const TENANT = 'refusals'
 const MISSING = 'inv_00000000000000000000000000'
@@ -61,7 +62,6 @@ describe('POST /payments refuses', function () {
     const { invoiceId } = await approvedInvoice(client)
     const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
     const [theirs, missing] = await Promise.all([pay(stranger, aPayment(invoiceId)), pay(stranger, aPayment(MISSING))])
-    const wordsOf = ({ body: { correlation_id: _, ...words } }: Answer) => words
     expect(wordsOf(theirs)).to.deep.equal(wordsOf(missing))
     expect(theirs.body).to.include({ status: 404, code: 'resource_not_found' })
   })
@@ -71,10 +71,10 @@ describe('POST /payments refuses', function () {
     const reference = `order of ${newKey()}`
     const first = await pay(client, aPayment(invoiceId, { reference }))
     expect(first.status).to.equal(201)
-    const before = await quietHead(store)
+    const after = await store.head()
     const refused = await refuses(aPayment(invoiceId, { reference }), 409, 'payment_reference_conflict')
     expect(refused.body.detail).to.include(first.body.id)
-    expect(await writtenSince(store, before)).to.deep.equal([])
+    expect(await writtenBy(store, { after, answers: [refused] })).to.deep.equal([])
     const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
     const theirs = await approvedInvoice(stranger)
     expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
@@ -101,9 +101,9 @@ describe('POST /payments refuses', function () {
   it('without a trace: the key is free for the corrected request', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
-    const before = await quietHead(store)
+    const after = await store.head()
     const reader = clientOf(service.api, await service.token({ tenant: TENANT, scopes: ['payments:read'] }))
-    const statuses = [
+    const answers = [
       await pay(clientOf(service.api), aPayment(invoiceId), key),
       await pay(reader, aPayment(invoiceId), key),
       await pay(client, aPayment(MISSING), key),
@@ -111,14 +111,14 @@ describe('POST /payments refuses', function () {
       await pay(client, aPayment(invoiceId, { amount: 901 }), key),
       await pay(client, aPayment(invoiceId, { currency: 'EUR' }), key),
       await pay(client, aPayment(invoiceId, { extra: 1 }), key),
-    ].map(({ status }) => status)
-    expect(statuses).to.deep.equal([401, 403, 404, 400, 409, 409, 400])
-    expect(await writtenSince(store, before)).to.deep.equal([])
+    ]
+    expect(answers.map(({ status }) => status)).to.deep.equal([401, 403, 404, 400, 409, 409, 400])
+    expect(await writtenBy(store, { after, answers })).to.deep.equal([])
     const corrected = await pay(client, aPayment(invoiceId), key)
     expect(corrected.status).to.equal(201)
     expect(corrected.headers.has('idempotent-replayed')).to.equal(false)
     // The helper is checked too: it finds the event of a successful payment.
-    expect(await writtenSince(store, before)).to.include('PaymentSucceeded')
+    expect(await writtenBy(store, { after, answers: [corrected] })).to.include('PaymentSucceeded')
   })
 
   it('amounts that a pending deferred payment has reserved', async () => {

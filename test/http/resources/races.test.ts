@@ -2,26 +2,16 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { eventually, newKey, pay } from '../../support/client.ts'
+import { eventually, isReplay, newKey, pay, recordOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** Concurrent requests of which only some, or only one, can succeed. */
 
 const DUE = 10_000
-const RACERS = 200
-const ASKERS = 100
+const PAYMENTS = 200
+const REQUESTS = 100
 
-const isReplay = ({ headers }: Answer): boolean => headers.get('idempotent-replayed') === 'true'
-/** The parts of a response that a replay must repeat byte for byte. */
-const recordOf = ({ status, text, headers }: Answer) => ({
-  status,
-  text,
-  location: headers.get('location'),
-  etag: headers.get('etag'),
-  position: headers.get('ledger-position'),
-})
-
-describe('of concurrent requests', function () {
+describe('concurrent requests', function () {
   this.timeout(120_000)
   let service: TestService
   let client: Client
@@ -54,9 +44,9 @@ describe('of concurrent requests', function () {
     ['of the whole amount', () => DUE],
     ['that fit exactly forty times', () => DUE / 40],
   ] as const)
-    it(`${RACERS} payments ${what}, as many succeed as there is due, and each replay has the same response`, async () => {
+    it(`${PAYMENTS} payments ${what} succeed up to the amount due, and each replay has the same response`, async () => {
       const { invoiceId } = await approvedInvoice(client, DUE)
-      const tries = Array.from({ length: RACERS }, (_, index) => ({ key: newKey(), amount: amountOf(index) }))
+      const tries = Array.from({ length: PAYMENTS }, (_, index) => ({ key: newKey(), amount: amountOf(index) }))
       const once = () => Promise.all(tries.map(({ key, amount }) => pay(client, aPayment(invoiceId, { amount }), key)))
       // A busy machine may need longer than a request waits: 202, and the same key has the outcome later.
       const pending = new Set<number>()
@@ -79,7 +69,7 @@ describe('of concurrent requests', function () {
       expect((await client.get(`/invoices/${invoiceId}`)).body).to.include({ amount_paid: paid, amount_pending: 0 })
       expect(paid).to.be.at.most(DUE)
       for (const [index, { status }] of answers.entries())
-        if (status === 409) expect(tries[index]?.amount, 'there was room for it').to.be.above(DUE - paid)
+        if (status === 409) expect(tries[index]?.amount, 'it would have fitted').to.be.above(DUE - paid)
       const ever = await everPaid(invoiceId)
       expect([Math.max(...ever), ever.at(-1)]).to.deep.equal([paid, paid])
 
@@ -95,7 +85,7 @@ describe('of concurrent requests', function () {
           if (isRecorded) expect(recordOf(answer)).to.deep.equal(recordOf(first))
           else expect(answer.body).to.include({ code: 'payment_exceeds_due' })
         }
-      expect(recorded.size, 'none of them raced').to.be.greaterThan(0)
+      expect(recorded.size, 'no refusal is in the log, so none of the payments raced').to.be.greaterThan(0)
       expect(await everPaid(invoiceId)).to.deep.equal(ever)
     })
 
@@ -105,7 +95,7 @@ describe('of concurrent requests', function () {
   }
   const oneOf = (answers: readonly Answer[]): Answer => {
     const [won, ...others] = answers.filter(({ status }) => status === 200)
-    if (won === undefined) throw new Error(`Nobody won: ${answers[0]?.text}`)
+    if (won === undefined) throw new Error(`No request succeeded: ${answers[0]?.text}`)
     expect(others).to.deep.equal([])
     for (const lost of answers) {
       if (lost === won) continue
@@ -115,7 +105,7 @@ describe('of concurrent requests', function () {
     return won
   }
 
-  it('two invoices under one key from two orders, one is raised and the other order stays open', async () => {
+  it('of two invoices under one key from two orders one is raised, and the other order stays open', async () => {
     for (let round = 0; round < 10; round += 1) {
       const orders = [await order(), await order()]
       const headers = { 'idempotency-key': newKey() }
@@ -131,11 +121,11 @@ describe('of concurrent requests', function () {
     }
   })
 
-  it(`${ASKERS} patches with one ETag, one is taken`, async () => {
+  it(`of ${REQUESTS} patches with one ETag one is applied`, async () => {
     const { path, etag } = await order()
     const headers = { 'if-match': etag, 'content-type': 'application/merge-patch+json' }
     const answers = await Promise.all(
-      Array.from({ length: ASKERS }, (_, index) =>
+      Array.from({ length: REQUESTS }, (_, index) =>
         client.request('PATCH', path, { body: { description: `v${index}` }, headers }),
       ),
     )
@@ -145,12 +135,12 @@ describe('of concurrent requests', function () {
     expect(now.text).to.equal(won.text)
   })
 
-  it(`${ASKERS} approvals with one ETag, one is given`, async () => {
+  it(`of ${REQUESTS} approvals with one ETag one takes effect`, async () => {
     const invoice = await client.post('/invoices', { order_id: (await order()).id })
     const headers = { 'if-match': invoice.headers.get('etag') ?? '' }
     const path = `/invoices/${invoice.body.id}`
     const approve = () => client.post(`${path}:approve`, {}, headers)
-    const won = oneOf(await Promise.all(Array.from({ length: ASKERS }, approve)))
+    const won = oneOf(await Promise.all(Array.from({ length: REQUESTS }, approve)))
     expect((await client.get(path)).text).to.equal(won.text)
     expect(won.body).to.include({ state: 'approved', version: 1 })
   })

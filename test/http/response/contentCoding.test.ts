@@ -35,7 +35,7 @@ describe('the content coding that a caller prefers', () => {
   })
 })
 
-describe('answers', function () {
+describe('responses', function () {
   this.timeout(60_000)
   let service: TestService
   let client: Client
@@ -118,7 +118,7 @@ describe('answers', function () {
     expect([known.status, known.headers.get('content-encoding'), known.bytes.length]).to.deep.equal([304, null, 0])
   })
 
-  it('that hold a secret are sent uncompressed, however long', async () => {
+  it('that contain a secret are sent uncompressed, whatever their length', async () => {
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`m${n}`, 'x'.repeat(100)]))
     const scopes = ['orders:read']
     const sent = [JSON.stringify({ name: 'n', scopes, metadata }), JSON.stringify({ name: 'n', scopes })]
@@ -142,8 +142,9 @@ describe('answers', function () {
     const reader = answer.body?.getReader()
     let text = ''
     while (!text.includes('event: order.created')) {
-      const part = await reader?.read()
-      text += Buffer.from(part?.value ?? new Uint8Array()).toString()
+      const { done = true, value } = (await reader?.read()) ?? {}
+      if (done) expect.fail('The stream ended.')
+      text += Buffer.from(value ?? new Uint8Array()).toString()
     }
     await reader?.cancel()
     expect(answer.headers.get('content-encoding')).to.equal(null)

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, Unavailable } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay } from '../../support/client.ts'
-import { sharedService, type TestService } from '../../support/service.ts'
+import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 import { caller, startVariant, TENANT, type Wrong } from '../../support/serviceVariants.ts'
 
 /** An event store that fails between the steps of one request. */
@@ -33,17 +34,20 @@ const losing = (appends: number, effect: Effect = 'none') => {
       yield* real.readStream(...asked)
     },
   })
-  return { store, mend: () => void (left = Number.POSITIVE_INFINITY) }
+  return { store, restore: () => void (left = Number.POSITIVE_INFINITY) }
 }
 
 describe('an event store that fails in the middle of a request', function () {
   this.timeout(60_000)
   let service: TestService
   let client: Client
+  let realStore: EventStore
   before(async () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: TENANT, subject: 'tester' }))
+    realStore = openEventStore({ connectionString: service.addresses.event_store })
   })
+  after(() => realStore.close())
 
   const through = async <T>(wrong: Wrong, work: (through: Client) => Promise<T>): Promise<T> => {
     const variant = await startVariant(service, wrong)
@@ -83,18 +87,20 @@ describe('an event store that fails in the middle of a request', function () {
   }
 
   for (const [name, prepare] of Object.entries(commands)) {
-    it(`has no effect on ${name} before its first event`, async () => {
+    it(`prevents every effect of ${name} before its first event, which is answered with 503`, async () => {
       const send = await prepare()
+      const after = await realStore.head()
       const answer = await through({ store: losing(0).store }, send)
       expect(answer.body).to.include({ status: 503, code: 'dependency_unavailable' })
+      expect(await writtenBy(realStore, { after, answers: [answer] })).to.deep.equal([])
     })
 
     it(`leaves the effect of ${name} unknown after its first event, and the same request resolves it`, async () => {
       const send = await prepare()
-      const { store, mend } = losing(1)
+      const { store, restore } = losing(1)
       await through({ store }, async broken => {
         expect((await send(broken)).body).to.include({ status: 504, code: 'deadline_exceeded' })
-        mend()
+        restore()
         expect((await send(broken)).status).to.be.oneOf([200, 201])
       })
     })
@@ -114,7 +120,7 @@ describe('an event store that fails in the middle of a request', function () {
       expect(statuses).to.include(202)
     })
 
-  it('answers 202 when appends are slow, and grants no wait beyond the deadline', async () => {
+  it('that is only slow causes 202, and no wait beyond the deadline', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const store = (real: EventStore): EventStore => ({
       ...real,
@@ -129,14 +135,14 @@ describe('an event store that fails in the middle of a request', function () {
   })
 
   for (const effect of ['none', 'unknown'] as const)
-    it(`makes a refusal that cannot be recorded a 503 without effect: ${effect}`, async () => {
+    it(`turns a refusal that cannot be recorded into 503, when the failed append has the effect ${effect}`, async () => {
       const { invoiceId } = await approvedInvoice(client)
-      const powerless = { ...caller, scopes: new Set(['payments:read' as const]) }
+      const withoutScope = { ...caller, scopes: new Set(['payments:read' as const]) }
       const store = (real: EventStore): EventStore => ({
         ...real,
         append: () => Promise.reject(new Unavailable('event store', effect, new Error('planted'))),
       })
-      const refusals = await through({ store, authenticate: async () => powerless }, broken =>
+      const refusals = await through({ store, authenticate: async () => withoutScope }, broken =>
         Promise.all([
           pay(broken, aPayment(invoiceId)),
           broken.post(`/invoices/${invoiceId}:approve`, {}, { 'if-match': '*' }),
@@ -146,14 +152,14 @@ describe('an event store that fails in the middle of a request', function () {
       for (const { body } of refusals) expect(body).to.include({ status: 503, code: 'dependency_unavailable' })
     })
 
-  it('does not answer 412 for a version that every read still shows', async () => {
+  it('delays 412 until the newer version is readable', async () => {
     const order = await client.post('/orders', anOrder())
     const path = `/orders/${order.body.id}`
     const etag = order.headers.get('etag') ?? ''
     const stream = `order-${order.body.id}`
     const cancel = (by: Client) => by.post(`${path}:cancel`, {}, { 'if-match': etag })
     /** A concurrent write is committed when ours arrives, but becomes readable only after `reads` more reads. */
-    const hiding = (reads: number): Wrong['store'] => {
+    const hiding = (reads: number): NonNullable<Wrong['store']> => {
       let left = reads
       let isDecided = false
       return real => ({
@@ -170,15 +176,13 @@ describe('an event store that fails in the middle of a request', function () {
         },
       })
     }
-    const store = hiding(2)
-    if (store === undefined) throw new TypeError('There is one.')
-    const stale = await through({ store }, cancel)
+    const stale = await through({ store: hiding(2) }, cancel)
     expect(stale.body).to.include({ status: 412, code: 'precondition_failed' })
     expect(stale.headers.get('etag')).to.not.equal(etag)
     expect(stale.headers.get('etag')).to.equal((await client.get(path)).headers.get('etag'))
   })
 
-  it('is retryable when the newer version stays unreadable', async () => {
+  it('causes a retryable 503 while the newer version stays unreadable', async () => {
     const order = await client.post('/orders', anOrder())
     const store = (real: EventStore): EventStore => ({
       ...real,

@@ -9,6 +9,7 @@ import { eventually } from '../../support/client.ts'
 
 const CHUNK = 'x'.repeat(64 * 1024)
 const CHUNKS = 256
+const STILL_MS = 100
 
 describe('a streamed response', function () {
   this.timeout(30_000)
@@ -30,12 +31,23 @@ describe('a streamed response', function () {
     return response
   }
 
-  it('reaches a slow reader whole, and waits for it', async () => {
+  /** Waits until the sender has sent something, and then nothing for a while. */
+  const untilBlocked = async (sent: () => number): Promise<void> => {
+    let before = 0
+    await eventually(async () => {
+      const isBlocked = before > 0 && sent() === before
+      before = sent()
+      if (!isBlocked) await sleep(STILL_MS)
+      return isBlocked
+    })
+  }
+
+  it('reaches a slow reader completely, and waits for it', async () => {
     let sent = 0
     const response = await read(async send => {
       for (; sent < CHUNKS; sent++) await send(CHUNK)
     })
-    await sleep(300)
+    await untilBlocked(() => sent)
     const sentUnread = sent
     let bytes = 0
     for await (const chunk of response) {
@@ -46,14 +58,15 @@ describe('a streamed response', function () {
     expect(sentUnread, 'all was sent before anything was read').to.be.below(CHUNKS)
   })
 
-  it('ends when its reader goes, also in the midst of waiting for it', async () => {
+  it('ends when its reader disconnects, also while it waits for the reader', async () => {
     let aborted = false
+    let sent = 0
     const response = await read(async (send, signal) => {
-      while (!signal.aborted) await send(CHUNK)
+      for (; !signal.aborted; sent++) await send(CHUNK)
       aborted = true
     })
-    await sleep(200)
+    await untilBlocked(() => sent)
     response.destroy()
-    await eventually(async () => aborted, 5_000)
+    await eventually(async () => aborted)
   })
 })

@@ -58,6 +58,7 @@ const INSIDE = `
   process.on('SIGWINCH', blocks(120, 0))
   process.on('SIGCONT', blocks(180, 50))
 `
+const TENANT = 'overload'
 const UNLIMITED = ['default', 'payments', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(',')
 
 describe('an overloaded service', function () {
@@ -71,7 +72,7 @@ describe('an overloaded service', function () {
     dataDir = await temporaryDirectory()
     const inside = `--import data:text/javascript,${encodeURIComponent(INSIDE)}`
     service = await startProcess(dataDir, { NODE_OPTIONS: inside, RATE_LIMITS: UNLIMITED })
-    const token = await service.token({ tenant: 'overload' })
+    const token = await service.token({ tenant: TENANT })
     authorization = `Bearer ${token}`
     client = clientOf(service.api, token)
     store = openEventStore({ connectionString: service.addresses.event_store })
@@ -162,7 +163,7 @@ describe('an overloaded service', function () {
         refused.slice(1).map(each => client.get(`/idempotency-keys/${each}?operation=create_order`)),
       )
       expect(new Set(events.map(({ body }) => body.status))).to.deep.equal(new Set(['never_seen']))
-      expect((await writtenSince(store, settled)).length).to.be.at.most(2 + taken)
+      expect((await writtenSince(store, settled, TENANT)).length).to.be.at.most(2 + taken)
     })
 
   const medianOf = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
@@ -181,7 +182,7 @@ describe('an overloaded service', function () {
     const created: Load['created'] = []
     const counts: Load['counts'] = {}
     const subjects = Array.from({ length: FLOODING }, (_, index) => `flooding-${index}`)
-    const tokens = await Promise.all(subjects.map(subject => service.token({ tenant: 'overload', subject })))
+    const tokens = await Promise.all(subjects.map(subject => service.token({ tenant: TENANT, subject })))
     const until = performance.now() + lengthMs
     const one = async (_: unknown, index: number): Promise<void> => {
       while (performance.now() < until) {

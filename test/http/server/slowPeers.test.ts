@@ -6,16 +6,16 @@ import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts
 import type { EventStore } from '../../../src/ports.ts'
 import { anOrder, type Client, clientOf, eventually, inParallel } from '../../support/client.ts'
 import { residentMib } from '../../support/residentMemory.ts'
-import { quietHead, sharedService, type TestService } from '../../support/service.ts'
-import { startVariant, type Variant } from '../../support/serviceVariants.ts'
+import { quietHead, sharedService, type TestService, writtenSince } from '../../support/service.ts'
+import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
 import { dial, exchange } from '../../support/rawHttp.ts'
 
 /** Slow peers, peers that disconnect in the middle of a request, and decompression bombs. */
 
 const HEADERS_DEADLINE_MS = 10_000
-/** Node checks its timeouts once a second. */
-const LATE_MAX_MS = 3_000
-const DRIBBLE_EVERY_MS = 400
+/** Node checks its timeouts once a second, and a busy machine is late. */
+const LATE_MAX_MS = 20_000
+const BYTE_EVERY_MS = 400
 const IDLE_SOCKETS = 2_000
 const PROMPT_MS = 500
 /** The permitted ratio to the duration without the other peers, on the same machine. */
@@ -23,27 +23,26 @@ const SLOWER_MAX = 5
 /** Long enough to be distinguished from the effect of a loaded machine. */
 const LONG_DRAIN_MS = 30_000
 const MEBIBYTE = 1024 * 1024
-/** Decompressing all of them would take minutes. */
-const BOMBS_MAX_MS = 20_000
 const ORDER = JSON.stringify(anOrder())
+const TENANT = 'slow'
 
-type Told = { text: string; closedAfterMs: number | undefined }
+type Received = { text: string; closedAfterMs: number | undefined }
 
 /** Records the received bytes, and the time at which the connection ends. */
-const listen = (socket: Socket): Told => {
+const record = (socket: Socket): Received => {
   const startedAtMs = performance.now()
-  const told: Told = { text: '', closedAfterMs: undefined }
-  const over = (): void => void (told.closedAfterMs ??= performance.now() - startedAtMs)
-  socket.on('data', chunk => (told.text += String(chunk)))
-  socket.once('end', over).once('close', over)
-  return told
+  const received: Received = { text: '', closedAfterMs: undefined }
+  const end = (): void => void (received.closedAfterMs ??= performance.now() - startedAtMs)
+  socket.on('data', chunk => (received.text += String(chunk)))
+  socket.once('end', end).once('close', end)
+  return received
 }
 
-const dribble = async (socket: Socket, bytes: string, told: Told): Promise<void> => {
+const sendSlowly = async (socket: Socket, bytes: string, received: Received): Promise<void> => {
   for (const byte of bytes) {
-    if (told.closedAfterMs !== undefined) return
+    if (received.closedAfterMs !== undefined) return
     socket.write(byte)
-    await sleep(DRIBBLE_EVERY_MS)
+    await sleep(BYTE_EVERY_MS)
   }
 }
 
@@ -54,25 +53,25 @@ describe('slow and misbehaving peers', function () {
   let client: Client
   let store: EventStore
   let token: string
-  let untouched: bigint
-  const slow: { socket: Socket; told: Told }[] = []
+  let position: bigint
+  const slow: { socket: Socket; received: Received }[] = []
   before(async () => {
     service = await sharedService()
-    token = await service.token({ tenant: 'slow' })
+    token = await service.token({ tenant: TENANT })
     client = clientOf(service.api, token)
-    variant = await startVariant(service)
+    variant = await startVariant(service, { authenticate: async () => ({ ...caller, tenant: TENANT }) })
     store = openEventStore({ connectionString: service.addresses.event_store })
-    untouched = await quietHead(store)
-    // They need ten seconds, so the following steps run meanwhile.
+    position = await store.head()
+    // These requests are refused after ten seconds; the other tests run meanwhile.
     for (const bytes of [
       '',
       head('POST /orders').slice(0, -4),
       'GET /orders HTTP/1.1\r\nHost: a\r\nX-'.padEnd(200, 'x'),
     ]) {
       const socket = await dial(service.api)
-      const told = listen(socket)
-      slow.push({ socket, told })
-      if (bytes.endsWith('x')) void dribble(socket, bytes, told)
+      const received = record(socket)
+      slow.push({ socket, received })
+      if (bytes.endsWith('x')) void sendSlowly(socket, bytes, received)
       else socket.write(bytes)
     }
   })
@@ -123,19 +122,19 @@ describe('slow and misbehaving peers', function () {
       ['Transfer-Encoding: chunked', `${ORDER.length.toString(16)}\r\n${ORDER}\r\n0\r\n\r\n`],
     ] as const) {
       const socket = await dial(variant.api)
-      const told = listen(socket)
+      const received = record(socket)
       socket.write(head('POST /orders', fields) + body.slice(0, 10))
-      await eventually(async () => told.text.includes('"request_timeout"'), 3_000)
+      await eventually(async () => received.text.includes('"request_timeout"'))
       socket.write(body.slice(10))
-      await eventually(async () => told.closedAfterMs !== undefined, 3_000)
-      expect(told.text).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n/is)
-      expect(told.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
+      await eventually(async () => received.closedAfterMs !== undefined)
+      expect(received.text).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n/is)
+      expect(received.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
       socket.destroy()
     }
-    expect(await store.head()).to.equal(untouched)
+    expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
   })
 
-  it('a compressed bomb is not decompressed', async () => {
+  it('decompression bombs are refused and not decompressed', async () => {
     const zeros = Buffer.alloc(48 * MEBIBYTE)
     const bombs = {
       gzip: gzipSync(zeros),
@@ -145,29 +144,33 @@ describe('slow and misbehaving peers', function () {
     }
     const serviceMib = () => residentMib(service.addresses.pids['service'])
     const beforeMib = await serviceMib()
-    const startedAtMs = performance.now()
     const headers = { 'content-type': 'application/json' }
     const every = Object.entries(bombs).flatMap(bomb => Array.from({ length: 50 }, () => bomb))
-    await inParallel(20, every, async ([coding, raw]) => {
-      const answer = await client.request('POST', '/orders', {
-        raw,
-        headers: { ...headers, 'content-encoding': coding },
+    /** The duration of requests with these bytes, which are refused because of this header. */
+    const refusedMs = async (headerOf: (coding: string) => Record<string, string>): Promise<number> => {
+      const startedAtMs = performance.now()
+      await inParallel(20, every, async ([coding, raw]) => {
+        const answer = await client.request('POST', '/orders', { raw, headers: { ...headers, ...headerOf(coding) } })
+        expect(answer.body, coding).to.include({ status: 415, code: 'unsupported_media_type' })
+        expect(answer.headers.get('accept-post')).to.equal('application/json')
       })
-      expect(answer.body, coding).to.include({ status: 415, code: 'unsupported_media_type' })
-      expect(answer.headers.get('accept-post')).to.equal('application/json')
-    })
+      return performance.now() - startedAtMs
+    }
+    const plainMs = await refusedMs(() => ({ 'content-type': 'text/plain' }))
+    const bombsMs = await refusedMs(coding => ({ 'content-encoding': coding }))
     expect((await serviceMib()) - beforeMib).to.be.below(100)
-    expect(performance.now() - startedAtMs).to.be.below(BOMBS_MAX_MS)
+    // The decompression of all of them would take several times as long.
+    expect(bombsMs, `${Math.round(plainMs)} ms without a content coding`).to.be.below(SLOWER_MAX * plainMs)
     const large = gzipSync(Buffer.alloc(100 * MEBIBYTE))
     const tooLarge = await client.request('POST', '/orders', {
       raw: large,
       headers: { ...headers, 'content-encoding': 'gzip' },
     })
     expect(tooLarge.status).to.equal(413)
-    expect(await store.head()).to.equal(untouched)
+    expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
   })
 
-  it('clients that disconnect within their body leave nothing', async () => {
+  it('clients that disconnect within their body cause no event', async () => {
     await inParallel(20, Array.from({ length: 100 }), async (_, index) => {
       const socket = await dial(service.api)
       const chunked = index % 2 === 0
@@ -179,7 +182,8 @@ describe('slow and misbehaving peers', function () {
       else socket.destroy()
     })
     expect((await client.get('/livez')).status).to.equal(200)
-    expect(await quietHead(store)).to.equal(untouched)
+    await quietHead(store)
+    expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
   })
 
   it('clients that disconnect before their responses hold no slot, for these or pipelined requests', async () => {
@@ -205,33 +209,38 @@ describe('slow and misbehaving peers', function () {
     await sleep(100)
     const askedAtMs = performance.now()
     await closing.close()
-    expect(performance.now() - askedAtMs, 'somebody is still waited for').to.be.below(LONG_DRAIN_MS / 2)
+    expect(performance.now() - askedAtMs, 'the shutdown waited for a disconnected client').to.be.below(
+      LONG_DRAIN_MS / 2,
+    )
   })
 
   it('a client that keeps its connection open after a malformed request is disconnected', async () => {
     const socket = await dial(service.api)
-    const told = listen(socket)
+    const received = record(socket)
     const closed = new Promise(resolve => socket.once('close', resolve))
     const talking = setInterval(() => socket.writable && socket.write('nonsense\r\n\r\n'), 50)
-    const outcome = await Promise.race([closed.then(() => 'closed'), sleep(5_000, 'still open')])
+    const outcome = await Promise.race([closed.then(() => 'closed'), sleep(LATE_MAX_MS, 'still open')])
     clearInterval(talking)
     expect(outcome).to.equal('closed')
-    expect(told.text.match(/HTTP\/1.1 400/g)).to.have.lengthOf(1)
+    expect(received.text.match(/HTTP\/1.1 400/g)).to.have.lengthOf(1)
   })
 
   it('a head that arrives too slowly gets 408 after about ten seconds', async () => {
     await Promise.all(
-      slow.map(async ({ socket, told }, index) => {
-        await eventually(async () => told.closedAfterMs !== undefined, HEADERS_DEADLINE_MS + LATE_MAX_MS)
-        expect(told.closedAfterMs).to.be.above(HEADERS_DEADLINE_MS - 1_500)
-        expect(told.text, `${index}`).to.match(/^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n.*"code":"request_timeout"/is)
+      slow.map(async ({ socket, received }, index) => {
+        await eventually(async () => received.closedAfterMs !== undefined, HEADERS_DEADLINE_MS + LATE_MAX_MS)
+        expect(received.closedAfterMs).to.be.above(HEADERS_DEADLINE_MS - 1_500)
+        expect(received.text, `${index}`).to.match(
+          /^HTTP\/1.1 408 .*\r\nretry-after: 1\r\n.*"code":"request_timeout"/is,
+        )
         // Bytes after the error response are not processed.
         if (socket.writable) socket.write(`\r\nContent-Length: ${ORDER.length}\r\n\r\n${ORDER}`)
         await sleep(200)
-        expect(told.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
+        expect(received.text.match(/HTTP\/1.1/g)).to.have.lengthOf(1)
       }),
     )
-    expect(await quietHead(store)).to.equal(untouched)
+    await quietHead(store)
+    expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
     const { answers } = await exchange(service.api, head('GET /orders?limit=1'), { answers: 1 })
     expect(answers[0]?.status).to.equal(200)
   })

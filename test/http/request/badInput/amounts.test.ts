@@ -3,11 +3,11 @@ import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harnes
 
 type Where = 'payment' | 'refund' | 'price' | 'quantity' | 'lines'
 type Amount = readonly [Where, string]
-type On = { readonly invoiceId: string; readonly paymentId: string; readonly watched: readonly string[] }
+type Resources = { readonly invoiceId: string; readonly paymentId: string; readonly watched: readonly string[] }
 
 const AMOUNT_MAX = 999_999_999_999
 
-const BODIES: Readonly<Record<Where, (literal: string, on: On) => string>> = {
+const BODIES: Readonly<Record<Where, (literal: string, on: Resources) => string>> = {
   payment: (literal, { invoiceId }) => `{"invoice_id":"${invoiceId}","amount":${literal},"currency":"USD"}`,
   refund: literal => `{"amount":${literal},"reason":"x"}`,
   price: literal => `{"currency":"USD","lines":[{"sku":"a","quantity":1,"unit_amount":${literal}}]}`,
@@ -15,12 +15,12 @@ const BODIES: Readonly<Record<Where, (literal: string, on: On) => string>> = {
   lines: literal => `{"currency":"USD","lines":${literal}}`,
 }
 
-const pathOf = (where: Where, { paymentId }: On): string => {
+const pathOf = (where: Where, { paymentId }: Resources): string => {
   if (where === 'payment') return '/payments'
   return where === 'refund' ? `/payments/${paymentId}:refund` : '/orders'
 }
 
-const request = ([where, literal]: Amount, on: On): BadRequest => ({
+const request = ([where, literal]: Amount, on: Resources): BadRequest => ({
   method: 'POST',
   path: pathOf(where, on),
   headers: [JSON_TYPE, ['Idempotency-Key', newKey()]],
@@ -33,9 +33,9 @@ const of = (where: Where, literals: readonly string[]): Record<string, Amount> =
 const noAmount = (literals: readonly string[]) =>
   refusedAs([400, 'validation_failed', '/amount'], of('payment', literals))
 
-const nothing = noAmount(['0', '-0', '0.0', '-0.0', '0e0', '0e5', '0.000', '-0e-3', '0E+2'])
+const zeros = noAmount(['0', '-0', '0.0', '-0.0', '0e0', '0e5', '0.000', '-0e-3', '0E+2'])
 const negative = noAmount(['-1', '-100', '-0.5', '-1e2', '-999999999999', '-9007199254740993', '-1e400'])
-const broken = noAmount([
+const fractions = noAmount([
   ...['0.5', '1.5', '99.99', '100.1', '0.1e0', '1e-1', '15e-1', '100.5e0', '1e-400', '0.9999999999'],
   ...['100.00000000000000000001', '0.99999999999999999999', '99.99999999999999999999999', '1.7976931348623157e-308'],
 ])
@@ -44,7 +44,7 @@ const tooMuch = noAmount([
   ...['9007199254740991', '9007199254740992', '9007199254740993', '18446744073709551616', '99999999999999999999'],
   ...['340282366920938463463374607431768211456', '1e999999999999999999999'],
 ])
-const noNumber = noAmount([
+const otherTypes = noAmount([
   ...[
     '"100"',
     '"1e2"',
@@ -72,7 +72,7 @@ const noNumber = noAmount([
     '{"$gt":0}',
   ],
 ])
-const noJson = refusedAs(
+const invalidJson = refusedAs(
   [400, 'invalid_json'],
   of('payment', [
     ...[
@@ -111,7 +111,7 @@ const noJson = refusedAs(
     ],
   ]),
 )
-const elsewhere = [
+const ofOtherMembers = [
   ...refusedAs(
     [400, 'validation_failed', '/amount'],
     of('refund', ['0', '-1', '0.5', '1000000000000', '"1"', 'null', '[1]']),
@@ -125,19 +125,19 @@ const elsewhere = [
     of('quantity', ['0', '-1', '1.5', '1000001', '"1"', 'null', '0.99999999999999999999', '1e400']),
   ),
   ...refusedAs<Amount>([400, 'validation_failed', '/lines'], {
-    'a line that comes to more than an order may': ['lines', '[{"sku":"a","quantity":1000000,"unit_amount":1000000}]'],
-    'two lines that add up to more by one': [
+    'a line above the maximum of an order': ['lines', '[{"sku":"a","quantity":1000000,"unit_amount":1000000}]'],
+    'two lines that exceed the maximum by one': [
       'lines',
       `[{"sku":"a","quantity":1,"unit_amount":${AMOUNT_MAX}},{"sku":"b","quantity":1,"unit_amount":1}]`,
     ],
-    'a sum that no double holds': [
+    'a sum beyond the integers of a double': [
       'lines',
       `[${Array.from({ length: 200 }, () => `{"sku":"a","quantity":1000000,"unit_amount":${AMOUNT_MAX}}`).join(',')}]`,
     ],
   }),
 ]
 
-badInput<Amount, On>({
+badInput<Amount, Resources>({
   set: 'amounts',
   least: 90,
   prepare: async client => {
@@ -146,8 +146,8 @@ badInput<Amount, On>({
     return { invoiceId, paymentId: body.id, watched: [`/invoices/${invoiceId}`, `/payments/${body.id}`] }
   },
   request,
-  refused: [...nothing, ...negative, ...broken, ...tooMuch, ...noNumber, ...noJson, ...elsewhere],
-  taken: [
+  refused: [...zeros, ...negative, ...fractions, ...tooMuch, ...otherTypes, ...invalidJson, ...ofOtherMembers],
+  accepted: [
     ...[
       '10',
       '10.0',

@@ -6,11 +6,11 @@ import { type BadInputFixtures, type Case, refusesAll, type Refusal } from './ca
 const DUE = 900
 const AMOUNT_MAX = 999_999_999_999
 
-type Things = {
+type Resources = {
   readonly invoices: Readonly<Record<'untouched' | 'partlyPaid' | 'held' | 'paidAndHeld' | 'paid', string>>
   readonly payments: Readonly<Record<'whole' | 'partlyRefunded' | 'refunded' | 'pending' | 'failed', string>>
 }
-let things: Things
+let resources: Resources
 
 const paid = async (client: Client, invoiceId: string, given: object): Promise<string> => {
   const answer = await pay(client, aPayment(invoiceId, given))
@@ -20,7 +20,7 @@ const paid = async (client: Client, invoiceId: string, given: object): Promise<s
 
 const DEFERRED = { settlement: 'deferred' }
 
-const invoices = async (client: Client): Promise<Things['invoices']> => {
+const invoices = async (client: Client): Promise<Resources['invoices']> => {
   const next = async (...payments: object[]): Promise<string> => {
     const { invoiceId } = await approvedInvoice(client, DUE)
     for (const given of payments) await paid(client, invoiceId, given)
@@ -35,7 +35,7 @@ const invoices = async (client: Client): Promise<Things['invoices']> => {
   }
 }
 
-const payments = async ({ client, service }: BadInputFixtures): Promise<Things['payments']> => {
+const payments = async ({ client, service }: BadInputFixtures): Promise<Resources['payments']> => {
   const { invoiceId } = await approvedInvoice(client, DUE)
   const next = async (refund: object | undefined, given: object = {}): Promise<string> => {
     const id = await paid(client, invoiceId, given)
@@ -57,24 +57,24 @@ const payments = async ({ client, service }: BadInputFixtures): Promise<Things['
 const EXCEEDS: Refusal = [409, 'payment_exceeds_due']
 const CONFLICT: Refusal = [409, 'payment_state_conflict']
 
-const tooMuchFor = (invoice: keyof Things['invoices'], due: number, literals: readonly string[]): Case[] =>
+const paymentsAbove = (invoice: keyof Resources['invoices'], due: number, literals: readonly string[]): Case[] =>
   literals.map(literal => ({
-    name: `${literal} for an invoice with ${due} due: ${invoice}`,
+    name: `the payment of ${literal} for an invoice with ${due} due: ${invoice}`,
     refusal: EXCEEDS,
     send: ({ client }) =>
       client.request('POST', '/payments', {
-        raw: `{"invoice_id":"${things.invoices[invoice]}","amount":${literal},"currency":"USD"}`,
+        raw: `{"invoice_id":"${resources.invoices[invoice]}","amount":${literal},"currency":"USD"}`,
         headers: { 'idempotency-key': newKey() },
       }),
   }))
 
-const tooMuchBack = (payment: keyof Things['payments'], left: number, bodies: readonly object[]): Case[] =>
+const refundsAbove = (payment: keyof Resources['payments'], left: number, bodies: readonly object[]): Case[] =>
   bodies.map(body => ({
-    name: `${JSON.stringify(body)} back, of a payment with ${left} left: ${payment}`,
+    name: `the refund ${JSON.stringify(body)} of a payment with ${left} left: ${payment}`,
     refusal: CONFLICT,
     send: ({ client }) =>
       client.post(
-        `/payments/${things.payments[payment]}:refund`,
+        `/payments/${resources.payments[payment]}:refund`,
         { reason: 'x', ...body },
         { 'idempotency-key': newKey() },
       ),
@@ -83,19 +83,19 @@ const tooMuchBack = (payment: keyof Things['payments'], left: number, bodies: re
 refusesAll(
   { set: 'amounts beyond what is due', tenant: 'bad-input-beyond-due', least: 30 },
   [
-    ...tooMuchFor('untouched', DUE, ['901', '901.0', '9.01e2', '9010e-1', '1e3', '1800', '90000', `${AMOUNT_MAX}`]),
-    ...tooMuchFor('untouched', DUE, ['2147483647', '2147483648', '4294967296', '4294967297', '999999.999999e6']),
-    ...tooMuchFor('partlyPaid', 800, ['801', '900', '8.01e2', `${AMOUNT_MAX}`]),
-    ...tooMuchFor('held', 700, ['701', '900', `${AMOUNT_MAX}`]),
-    ...tooMuchFor('paidAndHeld', 1, ['2', '2.0', '800', `${AMOUNT_MAX}`]),
-    ...tooMuchFor('paid', 0, ['1', '1.0', '1e0', '900', `${AMOUNT_MAX}`]),
-    ...tooMuchBack('whole', 100, [{ amount: 101 }, { amount: DUE }, { amount: AMOUNT_MAX }]),
-    ...tooMuchBack('partlyRefunded', 60, [{ amount: 61 }, { amount: 100 }]),
-    ...tooMuchBack('refunded', 0, [{ amount: 1 }, {}]),
-    ...tooMuchBack('pending', 0, [{ amount: 1 }, {}]),
-    ...tooMuchBack('failed', 0, [{ amount: 1 }, {}]),
+    ...paymentsAbove('untouched', DUE, ['901', '901.0', '9.01e2', '9010e-1', '1e3', '1800', '90000', `${AMOUNT_MAX}`]),
+    ...paymentsAbove('untouched', DUE, ['2147483647', '2147483648', '4294967296', '4294967297', '999999.999999e6']),
+    ...paymentsAbove('partlyPaid', 800, ['801', '900', '8.01e2', `${AMOUNT_MAX}`]),
+    ...paymentsAbove('held', 700, ['701', '900', `${AMOUNT_MAX}`]),
+    ...paymentsAbove('paidAndHeld', 1, ['2', '2.0', '800', `${AMOUNT_MAX}`]),
+    ...paymentsAbove('paid', 0, ['1', '1.0', '1e0', '900', `${AMOUNT_MAX}`]),
+    ...refundsAbove('whole', 100, [{ amount: 101 }, { amount: DUE }, { amount: AMOUNT_MAX }]),
+    ...refundsAbove('partlyRefunded', 60, [{ amount: 61 }, { amount: 100 }]),
+    ...refundsAbove('refunded', 0, [{ amount: 1 }, {}]),
+    ...refundsAbove('pending', 0, [{ amount: 1 }, {}]),
+    ...refundsAbove('failed', 0, [{ amount: 1 }, {}]),
   ],
   async fixtures => {
-    things = { invoices: await invoices(fixtures.client), payments: await payments(fixtures) }
+    resources = { invoices: await invoices(fixtures.client), payments: await payments(fixtures) }
   },
 )

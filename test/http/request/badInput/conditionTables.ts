@@ -4,7 +4,7 @@
  */
 export type Row = readonly [name: string, values: string | readonly string[]]
 
-/** A list of tags of half the maximal length of a header. */
+/** A list of this many tags, none of which is one of an order. */
 const many = (count: number): string => Array.from({ length: count }, (_, index) => `"other-${index}"`).join(', ')
 /** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
@@ -49,7 +49,7 @@ export const UNPARSABLE: readonly Row[] = [
   ['W with a space before the slash', 'W /<current>'],
   ['W with a space behind the slash', 'W/ <current>'],
   ['W twice', 'W/W/<current>'],
-  ['W and nothing', 'W/'],
+  ['W/ without a tag', 'W/'],
   ['W and a bare word', 'W/abc'],
   ['S for strong', 'S/<current>'],
   ['a slash before it', '/<current>'],
@@ -58,11 +58,11 @@ export const UNPARSABLE: readonly Row[] = [
   ['a star and a star', '*, *'],
   ['a star, then a tag', '*, <current>'],
   ['a tag, then a star', '<current>, *'],
-  ['a star, then nothing', '*,'],
-  ['nothing, then a star', ',*'],
+  ['a star and a comma', '*,'],
+  ['a comma and a star', ',*'],
   ['a star and a no-break space', '*\xa0'],
   ['the star of another width', utf8('＊')],
-  ['nothing', ''],
+  ['an empty value', ''],
   ['one comma', ','],
   ['commas and spaces', ' , ,\t, '],
   ['a JSON array', '[<current>]'],
@@ -75,7 +75,7 @@ export const UNPARSABLE: readonly Row[] = [
   ['two lines, a star and a tag', ['*', '<current>']],
   ['two lines, a star in each', ['*', '*']],
   ['two lines, a quote that spans them', ['"a', 'b"']],
-  ['two lines, nothing in either', ['', '']],
+  ['two empty lines', ['', '']],
   ['a list of 300 with the last one broken', `${many(300)}, "other`],
   ['2,000 commas', ','.repeat(2_000)],
 ]
@@ -87,8 +87,8 @@ export const FALSE_IF_MATCH: readonly Row[] = [
   ['the stale tag', '<stale>'],
   ['the stale tag, weak', 'W/<stale>'],
   ['a stale tag and a weak one', '<stale>, W/<current>'],
-  ['a tag of nothing', '""'],
-  ['a weak tag of nothing', 'W/""'],
+  ['an empty tag', '""'],
+  ['an empty weak tag', 'W/""'],
   ['a star in quotes', '"*"'],
   ['a comma in quotes', '","'],
   ['the current tag among commas within one pair of quotes', '"a,<current.>,b"'],
@@ -100,7 +100,7 @@ export const FALSE_IF_MATCH: readonly Row[] = [
   ['the current revision with a zero before it', '"01.2026-11-01"'],
   ['the current revision with a sign', '"+1.2026-11-01"'],
   ['the current revision of another version of the contract', '"1.2027-11-01"'],
-  ['a revision that is yet to come', '"2.2026-11-01"'],
+  ['a future revision', '"2.2026-11-01"'],
   ['a revision below the first', '"-1.2026-11-01"'],
   ['the current tag in full-width digits', utf8('"１.2026-11-01"')],
   ['the current tag, percent-encoded', '"1%2E2026-11-01"'],
@@ -108,10 +108,10 @@ export const FALSE_IF_MATCH: readonly Row[] = [
   ['every character that a tag may have', `"!#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~\x80\xff"`],
   ['a backslash at the end of a tag', '"a\\"'],
   ['a single quote in quotes', '"\'"'],
-  ['empty elements around a tag that never was', ', ,"never",, ,'],
-  ['a tag that never was, and a comma', '"never",'],
-  ['another twice', '"never","never"'],
-  ['two lines, neither of them', ['"a"', '"b"']],
+  ['empty elements around an unknown tag', ', ,"never",, ,'],
+  ['an unknown tag and a comma', '"never",'],
+  ['an unknown tag twice', '"never","never"'],
+  ['two lines without the current tag', ['"a"', '"b"']],
   ['two lines, stale and weak', ['<stale>', 'W/<current>']],
   ['two lines, one of them empty', ['', '<stale>']],
   ['a list of 300', many(300)],
@@ -154,11 +154,11 @@ export const MATCHING: readonly Row[] = [
 export const NOT_MATCHING: readonly Row[] = [
   ['the stale tag', '<stale>'],
   ['the stale tag, weak', 'W/<stale>'],
-  ['a tag of nothing', '""'],
+  ['an empty tag', '""'],
   ['a star in quotes', '"*"'],
   ['the current tag among commas within one pair of quotes', '"a,<current.>,b"'],
   ['the current tag with W/ within its quotes', '"W/<current.>"'],
   ['obs-text in quotes', utf8('"é"')],
-  ['a tag that never was, and empty elements', ',"never",,'],
+  ['an unknown tag and empty elements', ',"never",,'],
   ['a list of 300', many(300)],
 ]

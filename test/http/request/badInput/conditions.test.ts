@@ -1,7 +1,7 @@
 import type { Answer } from '../../../support/client.ts'
 import { anOrder } from '../../../support/client.ts'
 import { send } from '../../../support/rawHttp.ts'
-import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, acceptsAll } from './cases.ts'
 import { FALSE_IF_MATCH, MATCHING, NOT_MATCHING, type Row, TRUE_IF_MATCH, UNPARSABLE } from './conditionTables.ts'
 
 /** If-Match and If-None-Match (RFC 9110 §13.1). */
@@ -10,7 +10,7 @@ const TENANT = 'bad-conditions'
 const MISSING = '00000000000000000000000000'
 const CANCEL = ':cancel'
 
-type Things = {
+type Resources = {
   readonly token: string
   /** The id of an order that was changed once. */
   readonly order: string
@@ -19,7 +19,7 @@ type Things = {
   readonly approved: string
   readonly etags: Readonly<Record<string, string>>
 }
-let things: Things
+let resources: Resources
 
 const etagOf = ({ headers }: Answer): string => headers.get('etag') ?? ''
 
@@ -36,7 +36,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
   const draft = await invoiceOf(300)
   const second = await invoiceOf(400)
   const approved = await client.post(`/invoices/${second.body.id}:approve`, {}, { 'if-match': '*' })
-  things = {
+  resources = {
     token: await service.token({ tenant: TENANT }),
     order: `/orders/${order.body.id}`,
     cancelled: `/orders/${other.body.id}`,
@@ -55,7 +55,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
 /** Replaces `<current>` by the entity tag, and `<current.>` by its text between the quotes. */
 const filled = (value: string): string =>
   value.replaceAll(/<(\w+)(\.?)>/g, (_, name: string, inner: string) => {
-    const etag = things.etags[name] ?? ''
+    const etag = resources.etags[name] ?? ''
     return inner ? etag.slice(1, -1) : etag
   })
 
@@ -69,7 +69,7 @@ const sending =
       method,
       path: path(),
       headers: [
-        ['Authorization', `Bearer ${things.token}`],
+        ['Authorization', `Bearer ${resources.token}`],
         ...(body === undefined
           ? []
           : [['Content-Type', `application/${method === 'PATCH' ? 'merge-patch+' : ''}json`] as const]),
@@ -79,7 +79,7 @@ const sending =
     })
 
 const linesOf = (header: string, values: Row[1]): Line[] => [values].flat().map(value => [header, value])
-const orderPath = (): string => things.order
+const orderPath = (): string => resources.order
 const changing = (values: Row[1], body = '{"description":"never"}') =>
   sending({ method: 'PATCH', path: orderPath, body, lines: linesOf('If-Match', values) })
 const reading = (values: Row[1], method = 'GET') =>
@@ -94,9 +94,9 @@ type Operation = { readonly method: string; readonly path: () => string; readonl
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   'a change of an order': { method: 'PATCH', path: orderPath, body: '{}' },
   'the deletion of an order': { method: 'DELETE', path: orderPath },
-  'the cancellation of an order': { method: 'POST', path: () => `${things.order}${CANCEL}`, body: '{}' },
-  'the approval of an invoice': { method: 'POST', path: () => `${things.draft}:approve`, body: '{}' },
-  'the voiding of an invoice': { method: 'POST', path: () => `${things.draft}:void`, body: '{"reason":"none"}' },
+  'the cancellation of an order': { method: 'POST', path: () => `${resources.order}${CANCEL}`, body: '{}' },
+  'the approval of an invoice': { method: 'POST', path: () => `${resources.draft}:approve`, body: '{}' },
+  'the voiding of an invoice': { method: 'POST', path: () => `${resources.draft}:void`, body: '{"reason":"none"}' },
 }
 
 const onEvery = (refusal: Refusal, what: string, lines: Line[]): Case[] =>
@@ -110,13 +110,13 @@ const STAR: Line = ['If-Match', '*']
 const one = (name: string, refusal: Refusal, sent: Sent): Case => ({ name, refusal, send: sending(sent) })
 
 /** Requests without a required precondition, and combinations of preconditions that must be refused. */
-const TOGETHER: readonly Case[] = [
+const COMBINATIONS: readonly Case[] = [
   ...onEvery(REQUIRED, 'without a condition', []),
   ...onEvery(REQUIRED, 'with If-None-Match in place of If-Match', [['If-None-Match', '"x"']]),
-  ...onEvery(FAILED, 'with a tag that never was', [['If-Match', '"never"']]),
-  ...onEvery(FAILED, 'if it is there, and if it is not', [STAR, ['If-None-Match', '*']]),
-  ...onEvery(INVALID, 'if it is there, and if something that cannot be read', [STAR, ['If-None-Match', 'x']]),
-  one('a change with If-Unmodified-Since, which is for dates', REQUIRED, {
+  ...onEvery(FAILED, 'with an unknown tag', [['If-Match', '"never"']]),
+  ...onEvery(FAILED, 'with If-Match: * and If-None-Match: *', [STAR, ['If-None-Match', '*']]),
+  ...onEvery(INVALID, 'with If-Match: * and a malformed If-None-Match', [STAR, ['If-None-Match', 'x']]),
+  one('a change with If-Unmodified-Since', REQUIRED, {
     ...{ method: 'PATCH', path: orderPath, body: '{}' },
     lines: [['If-Unmodified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT']],
   }),
@@ -124,39 +124,39 @@ const TOGETHER: readonly Case[] = [
     ...{ method: 'PATCH', path: orderPath, body: '{}' },
     lines: [['ETag', '<current>']],
   }),
-  one('a change of what If-None-Match says is known, in a weak tag', FAILED, {
+  one('a change whose If-None-Match has the current tag, weak', FAILED, {
     ...{ method: 'PATCH', path: orderPath, body: '{}' },
     lines: [
       ['If-Match', '<current>'],
       ['If-None-Match', '"x", W/<current>'],
     ],
   }),
-  one('the approval of what was approved, by the tag that it had as a draft', FAILED, {
-    ...{ method: 'POST', path: () => `${things.approved}:approve`, body: '{}' },
+  one('the approval of an approved invoice, by the tag of its draft', FAILED, {
+    ...{ method: 'POST', path: () => `${resources.approved}:approve`, body: '{}' },
     lines: [['If-Match', '<draft>']],
   }),
-  one('the approval of what was approved, by its tag: the state says no', [409, 'invoice_state_conflict'], {
-    ...{ method: 'POST', path: () => `${things.approved}:approve`, body: '{}' },
+  one('the approval of an approved invoice, by its current tag', [409, 'invoice_state_conflict'], {
+    ...{ method: 'POST', path: () => `${resources.approved}:approve`, body: '{}' },
     lines: [['If-Match', '<approved>']],
   }),
-  one('the cancellation of what was cancelled, by its tag: the state says no', [409, 'order_state_conflict'], {
-    ...{ method: 'POST', path: () => `${things.cancelled}${CANCEL}`, body: '{}' },
+  one('the cancellation of a cancelled order, by its current tag', [409, 'order_state_conflict'], {
+    ...{ method: 'POST', path: () => `${resources.cancelled}${CANCEL}`, body: '{}' },
     lines: [['If-Match', '<cancelled>']],
   }),
-  one('the star, for an order that never was', GONE, {
+  one('If-Match: * for an unknown order', GONE, {
     ...{ method: 'PATCH', path: () => `/orders/ord_${MISSING}`, body: '{}' },
     lines: [STAR],
   }),
-  one('if-none-match: *, of an order that never was', GONE, {
+  one('If-None-Match: * for an unknown order', GONE, {
     ...{ method: 'GET', path: () => `/orders/ord_${MISSING}` },
     lines: [['If-None-Match', '*']],
   }),
-  one('a tag that cannot be read, of an order that never was', GONE, {
+  one('a malformed tag for an unknown order', GONE, {
     ...{ method: 'GET', path: () => `/orders/ord_${MISSING}` },
     lines: [['If-None-Match', 'x']],
   }),
   one('a coded body and a stale tag: the coding comes first', [415, 'unsupported_media_type'], {
-    ...{ method: 'POST', path: () => `${things.draft}:approve`, body: '{}' },
+    ...{ method: 'POST', path: () => `${resources.draft}:approve`, body: '{}' },
     lines: [
       ['Content-Encoding', 'identity'],
       ['If-Match', '<stale>'],
@@ -178,12 +178,12 @@ refusesAll(
       send: reading(values),
     })),
     ...FALSE_IF_MATCH.map(([name, values]) => ({ name: `If-Match: ${name}`, refusal: FAILED, send: changing(values) })),
-    ...TOGETHER,
+    ...COMBINATIONS,
   ],
   prepare,
 )
 
-takesAll(
+acceptsAll(
   { set: 'conditions', tenant: TENANT },
   [
     ...TRUE_IF_MATCH.map(([name, values]) => ({
@@ -196,7 +196,7 @@ takesAll(
     { name: 'HEAD, If-None-Match: the current tag', status: 304, send: reading('<current>', 'HEAD') },
     { name: 'HEAD, If-None-Match: the stale tag', status: 200, send: reading('<stale>', 'HEAD') },
     {
-      name: 'dates beside a tag that matches: they do not count',
+      name: 'If-Modified-Since beside a tag that matches: it is ignored',
       status: 304,
       send: sending({
         ...{ method: 'GET', path: orderPath },
@@ -207,7 +207,7 @@ takesAll(
       }),
     },
     {
-      name: 'dates, of which there are none here',
+      name: 'conditions on dates, which the service ignores',
       status: 200,
       send: sending({
         ...{ method: 'GET', path: orderPath },

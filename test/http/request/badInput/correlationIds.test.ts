@@ -14,7 +14,7 @@ const REPLACED: Readonly<Record<string, readonly string[]>> = {
   'seven characters': ['QUQUQ67'],
   'one character too many': ['QUQUQ'.padEnd(129, 'x')],
   'thousands of characters': ['QUQUQ'.padEnd(4_000, 'x')],
-  nothing: [''],
+  'an empty value': [''],
   'a space within': ['QUQUQ 45678'],
   'a tab within': ['QUQUQ\t45678'],
   'a colon': ['QUQUQ:45678'],
@@ -28,7 +28,7 @@ const REPLACED: Readonly<Record<string, readonly string[]>> = {
   'a comma behind': ['QUQUQ45678,'],
   'a script': ['<script>QUQUQ</script>'],
   'an escaped line break': ['QUQUQ45678%0d%0aX-Evil:1'],
-  'what JNDI would look up': [`\${jndi:ldap://QUQUQ}`],
+  'a JNDI lookup': [`\${jndi:ldap://QUQUQ}`],
   'brackets around it': ['[QUQUQ45678]'],
   'a statement of SQL': ["QUQUQ';drop table x;--"],
   'a path': ['../../QUQUQ/passwd'],
@@ -42,7 +42,7 @@ const REPLACED: Readonly<Record<string, readonly string[]>> = {
   'two lines, one of them empty': ['', 'QUQUQ45678'],
 }
 const KEPT = ['12345678', 'x'.repeat(128), 'A.b_c-9.', '........', '--------', '________', '00000000']
-const AROUND = ['  kept-45678', 'kept-45678\t ']
+const PADDED = ['  kept-45678', 'kept-45678\t ']
 
 describe('bad input: correlation ids', function () {
   this.timeout(60_000)
@@ -64,32 +64,32 @@ describe('bad input: correlation ids', function () {
       ],
       ...(body === undefined ? {} : { body }),
     })
-  const EVERYWHERE = [
+  const REQUESTS = [
     [200, 'GET', '/orders?limit=1'],
     [200, 'GET', '/livez'],
     [201, 'POST', '/orders', JSON.stringify(anOrder())],
     [404, 'GET', `/orders/ord_${SUFFIX}`],
-    [404, 'GET', '/nowhere'],
+    [404, 'GET', '/unknown'],
     [400, 'POST', '/orders', '{'],
   ] as const
 
   for (const [name, lines] of Object.entries(REPLACED))
-    it(`replaced, in every answer: ${name}`, async () => {
-      const made = new Set<string>()
-      for (const [status, method, path, body] of EVERYWHERE) {
+    it(`are replaced in every response: ${name}`, async () => {
+      const ids = new Set<string>()
+      for (const [status, method, path, body] of REQUESTS) {
         const answer = await ask(method, path, lines, body)
         expect(answer.status, answer.text).to.equal(status)
         const id = answer.headers.get('x-correlation-id') ?? ''
         expect(id, path).to.match(UUID)
         if (status >= 400) expect(answer.body.correlation_id).to.equal(id)
         expect(`${answer.text}${JSON.stringify([...answer.headers])}`).not.to.include('QUQUQ')
-        made.add(id)
+        ids.add(id)
       }
-      expect(made.size).to.equal(EVERYWHERE.length)
+      expect(ids.size).to.equal(REQUESTS.length)
     })
-  for (const given of [...KEPT, ...AROUND])
-    it(`kept: ${JSON.stringify(given).slice(0, 30)}`, async () => {
-      for (const [, method, path, body] of EVERYWHERE)
+  for (const given of [...KEPT, ...PADDED])
+    it(`are kept: ${JSON.stringify(given).slice(0, 30)}`, async () => {
+      for (const [, method, path, body] of REQUESTS)
         expect((await ask(method, path, [given], body)).headers.get('x-correlation-id'), path).to.equal(given.trim())
     })
 })

@@ -3,11 +3,11 @@ import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harnes
 
 /** The literal as it stands in the body, or the text of a query. */
 type Currency = readonly [where: 'order' | 'payment' | 'export' | 'list', literal: string]
-type On = { readonly invoiceId: string; readonly watched: readonly string[] }
+type Resources = { readonly invoiceId: string; readonly watched: readonly string[] }
 
 const LINES = '"lines":[{"sku":"a","quantity":1,"unit_amount":100}]'
 
-const request = ([where, literal]: Currency, { invoiceId }: On): BadRequest => {
+const request = ([where, literal]: Currency, { invoiceId }: Resources): BadRequest => {
   const post = (path: string, body: string): BadRequest => ({
     method: 'POST',
     path,
@@ -72,7 +72,7 @@ const lookalike = inOrder([
 ])
 const members = inOrder(['toString', 'constructor', 'hasOwnProperty', 'valueOf', '__proto__', 'length', '0'])
 
-badInput<Currency, On>({
+badInput<Currency, Resources>({
   set: 'currencies',
   least: 60,
   prepare: async client => {
@@ -116,7 +116,7 @@ badInput<Currency, On>({
       of('list', ['currency=USD&currency=EUR', 'currency=USD&currency=USD', 'Currency=USD', 'currency[]=USD']),
     ),
   ],
-  taken: [
+  accepted: [
     ['without minor digits', ['order', '"JPY"'], 201, () => ({ currency: 'JPY', exponent: 0 })],
     ['with three', ['order', '"BHD"'], 201, () => ({ currency: 'BHD', exponent: 3 })],
     ['with four', ['order', '"CLF"'], 201, () => ({ currency: 'CLF', exponent: 4 })],

@@ -4,11 +4,11 @@ import { anOrder, aPayment, approvedInvoice, type Client, clientOf, eventually, 
 import type { TestService } from '../../../support/service.ts'
 import type { BadInputFixtures } from './cases.ts'
 
-/** All lists with cursors, each with more than one page and with the cursor of its second page. */
+/** All lists that have cursors, each with more than one page and with the cursor of its second page. */
 
 export const TENANT = 'bad-cursors'
-const STRANGERS = 'bad-cursors-2'
-const NOWHERE = '00000000000000000000000000'
+const OTHER_TENANT = 'bad-cursors-2'
+const NO_ID = '00000000000000000000000000'
 
 export type List = {
   readonly path: string
@@ -41,7 +41,7 @@ const listsOf = (orderId: string, invoiceId: string): Readonly<Record<Name, List
   payments: {
     path: '/payments',
     filter: `invoice_id=${invoiceId}`,
-    others: [`invoice_id=inv_${NOWHERE}`, `invoice_id=${invoiceId}&state=succeeded`, `order_id=${orderId}`],
+    others: [`invoice_id=inv_${NO_ID}`, `invoice_id=${invoiceId}&state=succeeded`, `order_id=${orderId}`],
   },
   operations: {
     path: '/operations',
@@ -62,7 +62,7 @@ const listsOf = (orderId: string, invoiceId: string): Readonly<Record<Name, List
   'history of an invoice': { path: `/invoices/${invoiceId}/history`, filter: '', others: [] },
 })
 
-const fill = async (client: Client): Promise<{ orderId: string; invoiceId: string }> => {
+const createResources = async (client: Client): Promise<{ orderId: string; invoiceId: string }> => {
   const { orderId, invoiceId } = await approvedInvoice(client)
   await approvedInvoice(client)
   for (const amount of [100, 200]) await pay(client, aPayment(invoiceId, { amount }))
@@ -76,7 +76,7 @@ const fill = async (client: Client): Promise<{ orderId: string; invoiceId: strin
 export const pathOf = ({ path }: List, ...parameters: readonly string[]): string =>
   `${path}?${parameters.filter(Boolean).join('&')}`
 
-/** A cursor that contains `-` and `_`, which the standard base64 alphabet does not have. */
+/** A cursor that contains `-` and `_`, which the standard alphabet of base64 lacks: each request yields another one. */
 const cursorTo = async (client: Client, list: List): Promise<string> =>
   eventually(async () => {
     const { body } = await client.get(pathOf(list, 'limit=1', list.filter))
@@ -85,12 +85,13 @@ const cursorTo = async (client: Client, list: List): Promise<string> =>
   })
 
 export type CursorFixtures = {
-  readonly stranger: Client
+  /** Of another tenant. */
+  readonly other: Client
   readonly token: string
   readonly lists: Readonly<Record<Name, List>>
   readonly cursors: Readonly<Record<Name, string>>
   /** A cursor of another tenant's list of orders. */
-  readonly strangers: string
+  readonly ofOtherTenant: string
   /** A cursor as the service would have encrypted it `agoMs` earlier, with its secret or another one. */
   readonly sealed: (name: Name, agoMs: number, secret?: Uint8Array) => string
 }
@@ -110,26 +111,26 @@ const contentOf = (name: Name, { path, filter }: List): readonly [binding: objec
   const filters = Object.fromEntries(new URLSearchParams(filter))
   return [
     { tenant: TENANT, path, filters },
-    { created_at: '2100-01-01T00:00:00.000Z', id: `ord_${NOWHERE}` },
+    { created_at: '2100-01-01T00:00:00.000Z', id: `ord_${NO_ID}` },
   ]
 }
 
 export const prepareCursors = async ({ client, service }: BadInputFixtures): Promise<CursorFixtures> => {
-  const stranger = clientOf(service.api, await service.token({ tenant: STRANGERS }))
-  for (const amount of [1, 2]) await stranger.post('/orders', anOrder(amount))
-  const { orderId, invoiceId } = await fill(client)
+  const other = clientOf(service.api, await service.token({ tenant: OTHER_TENANT }))
+  for (const amount of [1, 2]) await other.post('/orders', anOrder(amount))
+  const { orderId, invoiceId } = await createResources(client)
   const lists = listsOf(orderId, invoiceId)
   const secret = await secretOf(service)
   const cursors: Partial<Record<Name, string>> = {}
   for (const name of NAMES) cursors[name] = await cursorTo(client, lists[name])
   return {
-    stranger,
+    other,
     token: await service.token({ tenant: TENANT }),
     lists,
     cursors: cursors as Record<Name, string>,
-    strangers: await cursorTo(stranger, lists.orders),
-    sealed: (name, agoMs, other = secret) => {
-      const sealer: Cursors = createCursors(other, () => Date.now() - agoMs)
+    ofOtherTenant: await cursorTo(other, lists.orders),
+    sealed: (name, agoMs, given = secret) => {
+      const sealer: Cursors = createCursors(given, () => Date.now() - agoMs)
       return sealer.seal(...contentOf(name, lists[name]))
     },
   }

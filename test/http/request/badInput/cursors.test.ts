@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { createCursors } from '../../../../src/http/request/cursor.ts'
 import type { Answer } from '../../../support/client.ts'
 import { send } from '../../../support/rawHttp.ts'
-import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, acceptsAll } from './cases.ts'
 import { type CursorFixtures, type Name, NAMES, pathOf, prepareCursors, TENANT } from './cursorFixtures.ts'
 
 /** Cursors are encrypted, bound to tenant, route and filters, and valid for three days. */
@@ -101,7 +101,7 @@ const BROKEN: Readonly<Record<string, Change>> = {
 }
 
 /** Texts that the service never issued as cursors. */
-const NEVER: Readonly<Record<string, string>> = {
+const NEVER_ISSUED: Readonly<Record<string, string>> = {
   null: 'null',
   undefined: 'undefined',
   zero: '0',
@@ -113,7 +113,7 @@ const NEVER: Readonly<Record<string, string>> = {
   'an id': 'ord_00000000000000000000000000',
   'a time': '2026-01-01T00:00:00Z',
   'a token': 'eyJhbGciOiJub25lIn0.e30.',
-  'a sealed thing of another kind (JWE)': 'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..AAAAAAAAAAAAAAAA.AAAA.AAAA',
+  'an encrypted token (JWE)': 'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..AAAAAAAAAAAAAAAA.AAAA.AAAA',
   'a statement': "' or 1=1; --",
   'a path': '../../etc/passwd',
   'a star': '*',
@@ -142,30 +142,30 @@ const broken: readonly Case[] = NAMES.flatMap(name =>
     refusal: INVALID,
     send: ({ client }: BadInputFixtures): Promise<Answer> => {
       const changed = change(fixtures.cursors[name])
-      expect(changed, 'it must be another').not.to.equal(fixtures.cursors[name])
+      expect(changed, 'the changed cursor').not.to.equal(fixtures.cursors[name])
       return withCursor(name, () => changed)({ client } as BadInputFixtures)
     },
   })),
 )
 
-const never: readonly Case[] = NAMES.flatMap(name =>
-  Object.entries(NEVER).map(([what, text]) => ({
+const neverIssued: readonly Case[] = NAMES.flatMap(name =>
+  Object.entries(NEVER_ISSUED).map(([what, text]) => ({
     name: `${name}: ${what}`,
     refusal: INVALID,
     send: withCursor(name, () => text),
   })),
 )
 
-const elsewhere: readonly Case[] = NAMES.flatMap(name => [
+const ofOtherLists: readonly Case[] = NAMES.flatMap(name => [
   ...NAMES.filter(other => other !== name).map(other => ({
     name: `${name}: the cursor of ${other}`,
     refusal: INVALID,
     send: withCursor(name, own(other)),
   })),
   {
-    name: `${name}: another tenant's of its orders`,
+    name: `${name}: the cursor of another tenant's orders`,
     refusal: INVALID,
-    send: withCursor(name, () => fixtures.strangers),
+    send: withCursor(name, () => fixtures.ofOtherTenant),
   },
 ])
 
@@ -213,7 +213,7 @@ const secrets: readonly Case[] = NAMES.flatMap(name => [
 ])
 
 /** Malformed forms of the query parameter. */
-const written: readonly Case[] = NAMES.flatMap(name => {
+const malformed: readonly Case[] = NAMES.flatMap(name => {
   const as = (how: string, refusal: Refusal, parameter: () => string): Case => ({
     name: `${name}: ${how}`,
     refusal,
@@ -221,14 +221,14 @@ const written: readonly Case[] = NAMES.flatMap(name => {
   })
   const cursor = own(name)
   return [
-    as('nothing', UNFIT, () => 'cursor='),
-    as('nothing, and no equals sign', UNFIT, () => 'cursor'),
+    as('an empty value', UNFIT, () => 'cursor='),
+    as('no value and no equals sign', UNFIT, () => 'cursor'),
     as('1,025 letters', UNFIT, () => `cursor=${'A'.repeat(1_025)}`),
     as('8,000 letters', UNFIT, () => `cursor=${'A'.repeat(8_000)}`),
     as('9,000 letters', [414, 'uri_too_long'], () => `cursor=${'A'.repeat(9_000)}`),
     as('the same twice', UNKNOWN, () => `cursor=${cursor()}&cursor=${cursor()}`),
     as('right, then wrong', UNKNOWN, () => `cursor=${cursor()}&cursor=x`),
-    as('right, then nothing', UNKNOWN, () => `cursor=${cursor()}&cursor=`),
+    as('right, then an empty one', UNKNOWN, () => `cursor=${cursor()}&cursor=`),
     as('twice, once with an encoded name', UNKNOWN, () => `cursor=${cursor()}&%63ursor=${cursor()}`),
     as('in capitals', UNKNOWN, () => `CURSOR=${cursor()}`),
     as('as an array', UNKNOWN, () => `cursor[]=${cursor()}`),
@@ -244,7 +244,7 @@ const written: readonly Case[] = NAMES.flatMap(name => {
 })
 
 /** Last-Event-ID of an event stream is a cursor too. */
-const streamed: readonly Case[] = Object.entries({ ...BROKEN }).flatMap(([how, change]) => {
+const streamed: readonly Case[] = Object.entries(BROKEN).flatMap(([how, change]) => {
   const cursor = (): string => change(fixtures.cursors.events)
   const isHeader = !/feed|folded|U\+0000|space|tab|zero-width|mark|dashes|width|Latin/.test(how)
   return isHeader
@@ -281,44 +281,44 @@ const headers: readonly Case[] = Object.entries(OTHERS).map(([name, lines]) => (
     }),
 }))
 
-const strangers: readonly Case[] = NAMES.map(name => ({
-  name: `${name}: used by a stranger`,
+const otherTenants: readonly Case[] = NAMES.map(name => ({
+  name: `${name}: used by a caller of another tenant`,
   refusal: name.startsWith('history') ? [404, 'resource_not_found'] : INVALID,
   send: () => {
     const list = fixtures.lists[name]
-    return fixtures.stranger.get(pathOf(list, list.filter, `cursor=${fixtures.cursors[name]}`))
+    return fixtures.other.get(pathOf(list, list.filter, `cursor=${fixtures.cursors[name]}`))
   },
 }))
 
 refusesAll(
   { set: 'cursors', tenant: TENANT, least: 700 },
   [
-    ...[...broken, ...never, ...elsewhere, ...filters],
-    ...[...secrets, ...written, ...streamed, ...headers, ...strangers],
+    ...[...broken, ...neverIssued, ...ofOtherLists, ...filters],
+    ...[...secrets, ...malformed, ...streamed, ...headers, ...otherTenants],
   ],
   prepare,
 )
 
 const encodedWhole = (text: string): string => Buffer.from(text).toString('hex').replaceAll(/../g, '%$&')
 
-takesAll(
+acceptsAll(
   { set: 'cursors', tenant: TENANT },
   NAMES.flatMap(name => {
     const cursor = own(name)
-    const taken = (how: string, parameter: () => string) => ({
+    const accepted = (how: string, parameter: () => string) => ({
       name: `${name}: ${how}`,
       status: 200,
       send: askWith(name, parameter),
     })
     return [
-      taken('as it was given', () => `cursor=${cursor()}`),
-      taken('with another limit', () => `cursor=${cursor()}&limit=100`),
-      taken('before its filters', () => `limit=2&cursor=${cursor()}`),
-      taken('with an encoded name', () => `%63ursor=${cursor()}`),
-      taken('encoded from end to end', () => `cursor=${encodedWhole(cursor())}`),
-      taken('sealed as the service seals', () => `cursor=${fixtures.sealed(name, 0)}`),
-      taken('three days old but for a minute', () => `cursor=${fixtures.sealed(name, 3 * DAY_MS - MINUTE_MS)}`),
-      taken('with an empty parameter list behind it', () => `cursor=${cursor()}&`),
+      accepted('as it was issued', () => `cursor=${cursor()}`),
+      accepted('with another limit', () => `cursor=${cursor()}&limit=100`),
+      accepted('before its filters', () => `limit=2&cursor=${cursor()}`),
+      accepted('with an encoded name', () => `%63ursor=${cursor()}`),
+      accepted('with every character encoded', () => `cursor=${encodedWhole(cursor())}`),
+      accepted('sealed as the service seals', () => `cursor=${fixtures.sealed(name, 0)}`),
+      accepted('three days old, less a minute', () => `cursor=${fixtures.sealed(name, 3 * DAY_MS - MINUTE_MS)}`),
+      accepted('with an empty parameter list behind it', () => `cursor=${cursor()}&`),
     ]
   }),
   prepare,

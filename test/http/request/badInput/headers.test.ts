@@ -7,9 +7,9 @@ import { askInTime, type BadRequest, badInput, JSON_TYPE, SUFFIX, refusedAs } fr
 /** The request, and the header lines that are added to its own. */
 type Lines = readonly (readonly [string, string])[]
 type Sent = readonly ['read' | 'theirs' | 'missing' | 'list' | 'create' | 'pay', ...Lines]
-type On = {
+type Resources = {
   readonly orderId: string
-  readonly strangersId: string
+  readonly othersId: string
   readonly invoiceId: string
   readonly watched: string[]
 }
@@ -18,10 +18,10 @@ const VERSION = '2026-11-01'
 const TENANT = 'bad-input-headers'
 /** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
-/** Stands for a header that is left out. */
+/** The value of a header that is omitted. */
 const NO_LINE = '<none>'
 
-const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On): BadRequest => {
+const request = ([what, ...lines]: Sent, { orderId, othersId, invoiceId }: Resources): BadRequest => {
   const typed = lines.some(([name]) => name === 'Content-Type') ? [] : [JSON_TYPE]
   const post = (path: string, body: object, headers: Lines): BadRequest => ({
     method: 'POST',
@@ -33,7 +33,7 @@ const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On
     case 'read':
       return { path: `/orders/${orderId}`, headers: lines }
     case 'theirs':
-      return { path: `/orders/${strangersId}`, headers: lines }
+      return { path: `/orders/${othersId}`, headers: lines }
     case 'missing':
       return { path: `/orders/ord_${SUFFIX}`, headers: lines }
     case 'list':
@@ -44,7 +44,7 @@ const request = ([what, ...lines]: Sent, { orderId, strangersId, invoiceId }: On
       return post('/payments', aPayment(invoiceId), [...typed, ['Idempotency-Key', newKey()]])
   }
 }
-/** Requests with one line of the header each, by the fault of the value. */
+/** Requests with one line of the header each, named by its value. */
 const each = (what: Sent[0], name: string, values: Readonly<Record<string, string>>): Record<string, Sent> =>
   Object.fromEntries(Object.entries(values).map(([odd, value]) => [`${what}, ${name}: ${odd}`, [what, [name, value]]]))
 const asIs = (values: readonly string[]): Record<string, string> =>
@@ -73,8 +73,8 @@ const versions = refusedAs<Sent>([400, 'unsupported_api_version'], {
   ),
   'API-Version: twice the same': ['list', ['API-Version', VERSION], ['API-Version', VERSION]],
   'API-Version: another one behind': ['read', ['API-Version', VERSION], ['API-Version', '1999-01-01']],
-  'API-Version: of a request that would create': ['create', ['API-Version', '2099-01-01']],
-  'API-Version: of a request that would pay': ['pay', ['API-Version', '2099-01-01']],
+  'API-Version: of a creating request': ['create', ['API-Version', '2099-01-01']],
+  'API-Version: of a payment': ['pay', ['API-Version', '2099-01-01']],
 })
 
 const positions = refusedAs<Sent>([400, 'precondition_invalid'], {
@@ -96,7 +96,7 @@ const positions = refusedAs<Sent>([400, 'precondition_invalid'], {
   'If-Min-Position: twice the same': ['list', ['If-Min-Position', '1'], ['If-Min-Position', '1']],
 })
 
-const accepted = refusedAs<Sent>([406, 'not_acceptable'], {
+const unacceptable = refusedAs<Sent>([406, 'not_acceptable'], {
   ...each(
     'list',
     'Accept',
@@ -117,8 +117,8 @@ const accepted = refusedAs<Sent>([406, 'not_acceptable'], {
     'Accept',
     asIs(['application/json/json', utf8('application/jsön'), 'text/html;q=1, application/json;q=0.000']),
   ),
-  'Accept: of a request that would create': ['create', ['Accept', 'text/html']],
-  'Accept: of a request that would pay': ['pay', ['Accept', 'text/csv']],
+  'Accept: of a creating request': ['create', ['Accept', 'text/html']],
+  'Accept: of a payment': ['pay', ['Accept', 'text/csv']],
 })
 
 const types = refusedAs<Sent>([415, 'unsupported_media_type'], {
@@ -194,7 +194,7 @@ const types = refusedAs<Sent>([415, 'unsupported_media_type'], {
     'Content-Encoding',
     asIs(['gzip', 'deflate', 'br', 'zstd', 'compress', 'x-gzip', 'identity', 'gzip, gzip', '', 'utf-8']),
   ),
-  'Content-Encoding: of a request that would pay': ['pay', ['Content-Encoding', 'gzip']],
+  'Content-Encoding: of a payment': ['pay', ['Content-Encoding', 'gzip']],
 })
 
 const credentials = [
@@ -211,7 +211,7 @@ const credentials = [
 ]
 
 /** Headers that must not give access to resources of another tenant. */
-const smuggled = refusedAs<Sent>([404, 'resource_not_found'], {
+const forged = refusedAs<Sent>([404, 'resource_not_found'], {
   ...each('theirs', 'X-Tenant', asIs([`${TENANT}-2`, '*', ''])),
   ...each('theirs', 'X-Tenant-ID', asIs([`${TENANT}-2`, `${TENANT}, ${TENANT}-2`])),
   ...each('theirs', 'Tenant', asIs([`${TENANT}-2`])),
@@ -261,20 +261,20 @@ const owned = (what: Sent[0], name: string, values: readonly string[], status: n
 const whole = (name: string, values: readonly string[]) =>
   Object.entries(each('list', name, asIs(values))).map(([odd, input]) => [odd, input, 200] as const)
 
-badInput<Sent, On>({
+badInput<Sent, Resources>({
   set: 'headers',
   least: 60,
   prepare: async (client, service) => {
-    const stranger = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
-    const [mine, theirs] = [await client.post('/orders', anOrder()), await stranger.post('/orders', anOrder())]
+    const other = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
+    const [mine, theirs] = [await client.post('/orders', anOrder()), await other.post('/orders', anOrder())]
     const { invoiceId } = await approvedInvoice(client, 100_000)
     const watched = [`/orders/${mine.body.id}`, `/invoices/${invoiceId}`]
     await eventually(async () => (await client.get('/orders?limit=1')).body.items.length === 1)
-    return { orderId: mine.body.id, strangersId: theirs.body.id, invoiceId, watched }
+    return { orderId: mine.body.id, othersId: theirs.body.id, invoiceId, watched }
   },
   request,
-  refused: [...versions, ...positions, ...accepted, ...types, ...credentials, ...smuggled, ...correlations],
-  taken: [
+  refused: [...versions, ...positions, ...unacceptable, ...types, ...credentials, ...forged, ...correlations],
+  accepted: [
     ...owned('create', 'X-Tenant', [`${TENANT}-2`, '*'], 201),
     ...owned('create', 'X-Tenant-ID', [`${TENANT}-2`], 201),
     ...owned('create', 'X-Role', ['admin'], 201),
@@ -362,10 +362,10 @@ describe('traceparent', () => {
       expect(await storedFor(wrong), wrong).to.equal(undefined)
     expect(await storedFor(right, right), 'twice').to.equal(undefined)
     const unsampled = `00-${TRACE}-${SPAN}-00`
-    // A later version of traceparent is read as far as it is known, and passed on in the known version.
+    // The known part of a later version of traceparent is stored in the known version.
     for (const [later, read] of [
       [`01-${TRACE}-${SPAN}-01`, right],
-      [`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`, right],
+      [`cc-${TRACE}-${SPAN}-01-what-a-later-version-adds`, right],
       [`fe-${TRACE}-${SPAN}-00-`, unsampled],
       [`01-${TRACE}-${SPAN}-fe`, unsampled],
       [`01-${TRACE}-${SPAN}-ff-01`, right],
@@ -375,7 +375,7 @@ describe('traceparent', () => {
       [`ff-${TRACE}-${SPAN}-01-x`, undefined],
     ])
       expect(await storedFor(later ?? ''), later).to.equal(read)
-    expect(await storedFor(`01-${TRACE}-${SPAN}-01-x`, right), 'a later one and another').to.equal(undefined)
+    expect(await storedFor(`01-${TRACE}-${SPAN}-01-x`, right), 'a later version and another line').to.equal(undefined)
     await store.close()
   })
 })

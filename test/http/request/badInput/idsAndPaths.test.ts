@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type Answer, aPayment, approvedInvoice, anOrder, newKey, pay } from '../../../support/client.ts'
 import { exchange, send } from '../../../support/rawHttp.ts'
-import { type BadInputFixtures, type Case, refusesAll, type Refusal, takesAll } from './cases.ts'
+import { type BadInputFixtures, type Case, refusesAll, type Refusal, acceptsAll } from './cases.ts'
 import {
   BY_OTHER_IDS,
   NO_ACTIONS,
@@ -89,11 +89,9 @@ const unknown: readonly Case[] = [
   ...Object.entries(OF_OTHERS).map(([name, path]) => one(NO_ROUTE, 'POST', path, `POST ${name}`)),
   ...Object.entries(BY_OTHER_IDS).map(([name, path]) => one(NO_RESOURCE, name.split(' ')[0] ?? '', path, name)),
   ...['PUT', 'DELETE', 'POST', 'OPTIONS'].map(method =>
-    one(NO_ROUTE, method, '/nowhere', `${method}: a path that is not there`),
+    one(NO_ROUTE, method, '/unknown', `${method}: an unknown path`),
   ),
-  ...['PUT', 'POST', 'OPTIONS'].map(method =>
-    one(NO_ROUTE, method, '/orders/x', `${method}: an id that cannot be one`),
-  ),
+  ...['PUT', 'POST', 'OPTIONS'].map(method => one(NO_ROUTE, method, '/orders/x', `${method}: a malformed id`)),
 ]
 
 /** The methods of each path. */
@@ -152,9 +150,19 @@ const notAllowed: readonly Case[] = Object.entries(ALLOWED).flatMap(([path, allo
 const STATE: Refusal = [409, 'invoice_state_conflict']
 /** A percent-encoded colon is a colon: these requests reach the operation, which refuses them for another reason. */
 const reached: readonly Case[] = [
-  one(STATE, 'POST', '/invoices/<approved>%3Aapprove', 'POST an approval with an encoded colon: it was approved'),
-  one(STATE, 'POST', '/invoices/<approved>%3aapprove', 'POST an approval with a colon encoded in lower case'),
-  one(STATE, 'POST', '/invoices/<approved>%3Avoid', 'POST a voiding with an encoded colon: it was paid'),
+  one(
+    STATE,
+    'POST',
+    '/invoices/<approved>%3Aapprove',
+    'POST the approval of an approved invoice with an encoded colon',
+  ),
+  one(
+    STATE,
+    'POST',
+    '/invoices/<approved>%3aapprove',
+    'POST the approval of an approved invoice with a colon encoded in lower case',
+  ),
+  one(STATE, 'POST', '/invoices/<approved>%3Avoid', 'POST the voiding of a paid invoice with an encoded colon'),
   one([409, 'order_has_invoices'], 'POST', '/orders/<paidOrd>%3Acancel', 'POST a cancellation with an encoded colon'),
   one([409, 'payment_state_conflict'], 'POST', '/payments/<pay>%3Asettle', 'POST a settlement with an encoded colon'),
 ]
@@ -166,19 +174,19 @@ const encodedWhole = (text: string): string =>
     .toString('hex')
     .replaceAll(/../g, byte => `%${byte.toUpperCase()}`)
 
-type Taken = readonly [name: string, status: number, method: string, path: string]
-const TAKEN: readonly Taken[] = [
+type Accepted = readonly [name: string, status: number, method: string, path: string]
+const ACCEPTED: readonly Accepted[] = [
   ['HEAD of an order', 200, 'HEAD', '/orders/<ord>'],
   ['HEAD of a list', 200, 'HEAD', '/orders'],
   ['HEAD of a history', 200, 'HEAD', '/orders/<ord>/history'],
   ['HEAD of the contract', 200, 'HEAD', '/openapi.json'],
-  ['HEAD of an order that is not there', 404, 'HEAD', '/orders/ord_00000000000000000000000000'],
-  ['HEAD of an id that cannot be one', 404, 'HEAD', '/orders/x'],
-  ['HEAD of a path that is not there', 404, 'HEAD', '/nowhere'],
+  ['HEAD of an unknown order', 404, 'HEAD', '/orders/ord_00000000000000000000000000'],
+  ['HEAD of a malformed id', 404, 'HEAD', '/orders/x'],
+  ['HEAD of an unknown path', 404, 'HEAD', '/unknown'],
   ['HEAD of an action', 405, 'HEAD', '/orders/<ord>:cancel'],
-  ['HEAD of what is only written', 405, 'HEAD', '/exports'],
-  ['a question mark and nothing', 200, 'GET', '/orders?'],
-  ['ampersands and nothing', 200, 'GET', '/orders?&&'],
+  ['HEAD of a collection without a list', 405, 'HEAD', '/exports'],
+  ['an empty query', 200, 'GET', '/orders?'],
+  ['a query of ampersands', 200, 'GET', '/orders?&&'],
   ['an encoded digit in the query', 200, 'GET', '/orders?limit=%31'],
   ['an encoded name in the query', 200, 'GET', '/orders?%6cimit=1'],
   ['a colon in the query', 200, 'GET', '/orders?created_after=2026-01-01T00:00:00Z'],
@@ -189,12 +197,12 @@ const TAKEN: readonly Taken[] = [
   ['an order by an id with an encoded underscore', 200, 'GET', '/orders/ord%5f<ord.>'],
 ]
 
-takesAll(
+acceptsAll(
   { set: 'ids and paths', tenant: TENANT },
   [
-    ...TAKEN.map(([name, status, method, path]) => ({ name, status, send: sending(method, path) })),
+    ...ACCEPTED.map(([name, status, method, path]) => ({ name, status, send: sending(method, path) })),
     {
-      name: 'an order by an id that is encoded from end to end',
+      name: 'an order by an id with every character encoded',
       status: 200,
       send: (fixtures: BadInputFixtures) => sending('GET', `/orders/${encodedWhole(ids['ord'] ?? '')}`)(fixtures),
     },
@@ -221,7 +229,7 @@ takesAll(
       },
     },
     {
-      name: 'a cancellation with an encoded colon, and a query of nothing',
+      name: 'a cancellation with an encoded colon and an empty query',
       status: 200,
       send: async (fixtures: BadInputFixtures) => {
         const cancelled = await sending('POST', '/orders/<ord>%3Acancel?')(fixtures)

@@ -3,7 +3,7 @@ import { type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harnes
 
 /** The lines of Idempotency-Key, or the path segment of the key at /idempotency-keys. */
 type Key = readonly [where: 'payment' | 'order' | 'refund' | 'path', ...lines: readonly string[]]
-type On = {
+type Resources = {
   readonly invoiceId: string
   readonly paymentId: string
   /** The resource that was created with the key KEPT. */
@@ -17,7 +17,7 @@ const LONG = 'k'.repeat(255)
 /** The UTF-8 bytes of a text, as they are sent. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
-const request = ([where, ...lines]: Key, { invoiceId, paymentId }: On): BadRequest => {
+const request = ([where, ...lines]: Key, { invoiceId, paymentId }: Resources): BadRequest => {
   const post = (path: string, body: object): BadRequest => ({
     method: 'POST',
     path,
@@ -42,7 +42,7 @@ const of = (where: Key[0], lines: Readonly<Record<string, string>>): Record<stri
 const INVALID = [400, 'idempotency_key_invalid'] as const
 const NO_VALUE = [400, 'validation_failed', '?operation'] as const
 
-badInput<Key, On>({
+badInput<Key, Resources>({
   set: 'idempotency keys',
   least: 60,
   prepare: async client => {
@@ -61,7 +61,7 @@ badInput<Key, On>({
     ...refusedAs<Key>(INVALID, {
       ...of('payment', {
         'an empty line': '',
-        'nothing in quotes': '""',
+        'an empty text in quotes': '""',
         'a space in quotes': '" "',
         'one quote': '"',
         'three quotes': '"""',
@@ -99,16 +99,16 @@ badInput<Key, On>({
         'a no-break space alone': '\xa0',
         'a no-break space behind the quotes': '"key"\xa0',
         'a byte order mark before': utf8('\ufeffkey'),
-        'the first byte behind ASCII': 'key\x80',
+        'the first byte above ASCII': 'key\x80',
         'the last byte': 'key\xff',
-        'a smile': utf8('🙂'),
+        'an emoji': utf8('🙂'),
         'digits of another script': utf8('١٢٣'),
         'typographic quotes': utf8('“key”'),
         'full-width letters': utf8('ｋｅｙ'),
       }),
       ...of('order', {
         'an empty line': '',
-        'nothing in quotes': '""',
+        'an empty text in quotes': '""',
         'a space within': 'a b',
         'an open quote': '"open',
         '256 characters': `${LONG}k`,
@@ -121,7 +121,7 @@ badInput<Key, On>({
       'payment: two lines, one of them empty': ['payment', 'a', ''],
       'order: two lines': ['order', 'a', 'b'],
       ...of('path', {
-        'nothing in quotes': '%22%22',
+        'an empty text in quotes': '%22%22',
         'an open quote': '%22open',
         'a space': '%20',
         'a space within': 'a%20b',
@@ -137,7 +137,7 @@ badInput<Key, On>({
         '256 characters in quotes': `%22${LONG}k%22`,
       }),
     }),
-    ...refusedAs<Key>([404, 'resource_not_found'], of('path', { 'longer than a key can be written': 'k'.repeat(513) })),
+    ...refusedAs<Key>([404, 'resource_not_found'], of('path', { 'longer than any key': 'k'.repeat(513) })),
     ...refusedAs<Key>(NO_VALUE, {
       ...of(
         'path',
@@ -153,9 +153,9 @@ badInput<Key, On>({
       of('path', plain(['key?op=x', 'key?tenant=x', 'key?operation=create_order&operation=create_order'])),
     ),
   ],
-  taken: [
-    ['the key of before, bare', ['order', KEPT], 201, ({ orderId }) => ({ id: orderId })],
-    ['the key of before, quoted', ['order', quoted(KEPT)], 201, ({ orderId }) => ({ id: orderId })],
+  accepted: [
+    ['the key of an earlier request, bare', ['order', KEPT], 201, ({ orderId }) => ({ id: orderId })],
+    ['the key of an earlier request, quoted', ['order', quoted(KEPT)], 201, ({ orderId }) => ({ id: orderId })],
     ['one visible character', ['order', '!'], 201],
     ['255 characters', ['order', LONG], 201],
     ['255 characters in quotes', ['order', `"${LONG}"`], 201],
@@ -163,26 +163,26 @@ badInput<Key, On>({
     ['every visible character but the quote', ['order', visible().replace('"', '')], 201],
     ['every visible character in quotes', ['order', quoted(visible())], 201],
     [
-      'white space around it, which is none of it',
+      'white space around it, which is ignored',
       ['order', ` \t${quoted(KEPT)}\t `],
       201,
       ({ orderId }) => ({ id: orderId }),
     ],
-    ['asked for, in quotes', ['path', encodeURIComponent(quoted(KEPT))], 200, () => ({ status: 'never_seen' })],
-    ['asked for, in quotes, of 255 characters', ['path', `%22${LONG}%22`], 200, () => ({ status: 'never_seen' })],
+    ['looked up, in quotes', ['path', encodeURIComponent(quoted(KEPT))], 200, () => ({ status: 'never_seen' })],
+    ['looked up, in quotes, of 255 characters', ['path', `%22${LONG}%22`], 200, () => ({ status: 'never_seen' })],
     [
-      'asked for, of the operation that it was used for',
+      'looked up, of the operation that it was used for',
       ['path', `${encodeURIComponent(quoted(KEPT))}?operation=create_order`],
       200,
       ({ orderId }) => ({ status: 'succeeded', links: { result: `/orders/${orderId}` } }),
     ],
     [
-      'asked for, in quotes, of 255 characters that are all escaped',
+      'looked up, in quotes, of 255 characters that are all escaped',
       ['path', encodeURIComponent(quoted('"'.repeat(255)))],
       200,
       () => ({ status: 'never_seen' }),
     ],
-    ['asked for, with a slash and a colon in it', ['path', 'a%2Fb%3Ac'], 200, () => ({ status: 'never_seen' })],
+    ['looked up, with a slash and a colon in it', ['path', 'a%2Fb%3Ac'], 200, () => ({ status: 'never_seen' })],
   ],
 })
 

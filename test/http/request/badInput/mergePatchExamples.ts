@@ -56,7 +56,7 @@ export const OF_METADATA: readonly Example[] = [
   ['{"é":"a"}', '{"e\\u0301":"b"}', '{"é":"a","e\\u0301":"b"}'],
 ]
 
-export type Taken = {
+export type Accepted = {
   readonly name: string
   readonly before?: object
   readonly patch: unknown
@@ -71,11 +71,11 @@ const TEA = { sku: 'tea', description: null, quantity: 1, unit_amount: 900 }
 const fifty = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`key-${index}`, 'x']))
 const { 'key-0': _, ...fortyNine } = fifty
 
-export const OF_ORDERS: readonly Taken[] = [
-  { name: 'nothing', before: SOME, patch: {}, version: 0 },
-  { name: 'nothing, with spaces', before: SOME, patch: ' {\n} ', version: 0 },
-  { name: 'what is there already', before: SOME, patch: SOME, version: 0 },
-  { name: 'the removal of what is not there', patch: { description: null, customer_reference: null }, version: 0 },
+export const OF_ORDERS: readonly Accepted[] = [
+  { name: 'an empty patch', before: SOME, patch: {}, version: 0 },
+  { name: 'an empty patch with spaces', before: SOME, patch: ' {\n} ', version: 0 },
+  { name: 'the present values', before: SOME, patch: SOME, version: 0 },
+  { name: 'the removal of absent members', patch: { description: null, customer_reference: null }, version: 0 },
   { name: 'one text', before: SOME, patch: { description: 'mug' }, after: { description: 'mug' }, version: 1 },
   {
     name: 'the removal of a text',
@@ -85,7 +85,7 @@ export const OF_ORDERS: readonly Taken[] = [
     version: 1,
   },
   {
-    name: 'the removal of all that may be removed',
+    name: 'the removal of all removable members',
     before: SOME,
     patch: { description: null, customer_reference: null, metadata: null },
     after: { description: null, customer_reference: null, metadata: {} },
@@ -100,7 +100,7 @@ export const OF_ORDERS: readonly Taken[] = [
   },
   { name: 'a text of one space', patch: { description: ' ' }, after: { description: ' ' }, version: 1 },
   {
-    name: 'an array, which is replaced whole',
+    name: 'an array, which is replaced as a whole',
     before: { lines: [TEA, TEA] },
     patch: { lines: [MUG] },
     after: { lines: [MUG], total_amount: 15 },
@@ -119,9 +119,9 @@ export const OF_ORDERS: readonly Taken[] = [
     after: { lines: [MUG, TEA] },
     version: 1,
   },
-  { name: 'the lines that are there', patch: { lines: [TEA] }, version: 0 },
+  { name: 'the present lines', patch: { lines: [TEA] }, version: 0 },
   {
-    name: 'the lines that are there, with their members in another order and 1.0 for 1',
+    name: 'the present lines, with their members in another order and 1.0 for 1',
     patch: '{"lines":[{"unit_amount":9e2,"quantity":1.0,"sku":"tea"}]}',
     version: 0,
   },
@@ -133,14 +133,14 @@ export const OF_ORDERS: readonly Taken[] = [
     version: 1,
   },
   {
-    name: 'one annotation for another, where there are 50',
+    name: 'one of 50 members of metadata replaced by another',
     before: { metadata: fifty },
     patch: { metadata: { 'key-0': null, one: 'more' } },
     after: { metadata: { ...fortyNine, one: 'more' } },
     version: 1,
   },
   {
-    name: 'the charset that it must be in',
+    name: 'the required charset',
     patch: { description: 'é' },
     after: { description: 'é' },
     version: 1,

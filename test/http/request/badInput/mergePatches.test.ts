@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
 import { type Answer, anOrder, type Client, clientOf } from '../../../support/client.ts'
-import { type BadInputFixtures, refusesAll, takesAll } from './cases.ts'
+import { type BadInputFixtures, refusesAll, acceptsAll } from './cases.ts'
 import { type Refused, REFUSED } from './mergePatchTables.ts'
-import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Taken } from './mergePatchExamples.ts'
+import { OF_METADATA, OF_ORDERS, RFC_EXAMPLES, type Accepted } from './mergePatchExamples.ts'
 
 /** JSON merge patches (RFC 7396) of orders. */
 
@@ -15,7 +15,7 @@ describe('the examples of RFC 7396, appendix A, and similar ones', () => {
     it(`${original} patched with ${patch} is ${result}`, () => {
       const target: unknown = JSON.parse(original)
       expect(JSON.stringify(mergePatch(target, JSON.parse(patch)))).to.equal(result)
-      expect(JSON.stringify(target), 'the target is left as it is').to.equal(original)
+      expect(JSON.stringify(target), 'the target is unchanged').to.equal(original)
     })
 })
 
@@ -34,9 +34,9 @@ const patching = (
   })
 
 const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => {
-  const stranger = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
-  const created = async (who = client): Promise<string> =>
-    (await who.post('/orders', { ...anOrder(), customer_reference: 'mine', metadata: { kept: 'yes' } })).body.id
+  const other = clientOf(service.api, await service.token({ tenant: `${TENANT}-2` }))
+  const created = async (by = client): Promise<string> =>
+    (await by.post('/orders', { ...anOrder(), customer_reference: 'mine', metadata: { kept: 'yes' } })).body.id
   const always = { 'if-match': '*' }
   const [invoiced, cancelled, deleted] = [await created(), await created(), await created()]
   await client.post('/invoices', { order_id: invoiced })
@@ -46,7 +46,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
   paths.invoiced = `/orders/${invoiced}`
   paths.cancelled = `/orders/${cancelled}`
   paths.deleted = `/orders/${deleted}`
-  paths['another’s'] = `/orders/${await created(stranger)}`
+  paths['another’s'] = `/orders/${await created(other)}`
 }
 
 refusesAll(
@@ -64,9 +64,9 @@ refusesAll(
   prepare,
 )
 
-/** A new order, patched: what the patch does not name stays as it was. */
-const taking =
-  ({ before = {}, patch, after = {}, version, type = TYPE }: Taken) =>
+/** Patches a new order. The members that the patch does not name are unchanged. */
+const patchedOrder =
+  ({ before = {}, patch, after = {}, version, type = TYPE }: Accepted) =>
   async ({ client }: BadInputFixtures): Promise<Answer> => {
     const order = await client.post('/orders', { ...anOrder(), ...before })
     const path = `/orders/${order.body.id}`
@@ -80,13 +80,13 @@ const taking =
 
 /** Patches of a completed order that are accepted: those that change nothing, or annotations only. */
 const FINISHED: readonly { readonly name: string; readonly of: 'invoiced' | 'cancelled'; readonly patch: object }[] = [
-  { name: 'nothing, of an invoiced order', of: 'invoiced', patch: {} },
+  { name: 'an empty patch of an invoiced order', of: 'invoiced', patch: {} },
   { name: 'the same lines, of an invoiced order', of: 'invoiced', patch: { lines: anOrder().lines } },
   { name: 'a description, of an invoiced order', of: 'invoiced', patch: { description: 'late' } },
   { name: 'metadata, of an invoiced order', of: 'invoiced', patch: { metadata: { late: 'yes' } } },
-  { name: 'nothing, of a cancelled order', of: 'cancelled', patch: {} },
-  { name: 'what a cancelled order says already', of: 'cancelled', patch: { customer_reference: 'mine' } },
-  { name: 'the removal of what a cancelled order does not have', of: 'cancelled', patch: { description: null } },
+  { name: 'an empty patch of a cancelled order', of: 'cancelled', patch: {} },
+  { name: 'the present values of a cancelled order', of: 'cancelled', patch: { customer_reference: 'mine' } },
+  { name: 'the removal of an absent member of a cancelled order', of: 'cancelled', patch: { description: null } },
   {
     name: 'metadata that a cancelled order has already',
     of: 'cancelled',
@@ -94,14 +94,14 @@ const FINISHED: readonly { readonly name: string; readonly of: 'invoiced' | 'can
   },
 ]
 
-takesAll(
+acceptsAll(
   { set: 'merge patches', tenant: TENANT },
   [
-    ...OF_ORDERS.map(taken => ({ name: taken.name, status: 200, send: taking(taken) })),
+    ...OF_ORDERS.map(accepted => ({ name: accepted.name, status: 200, send: patchedOrder(accepted) })),
     ...OF_METADATA.map(([before, patch, after]) => ({
       name: `metadata ${before} patched with ${patch} is ${after}`,
       status: 200,
-      send: taking({
+      send: patchedOrder({
         name: '',
         before: { metadata: JSON.parse(before) },
         patch: { metadata: JSON.parse(patch) },

@@ -11,19 +11,19 @@ const TENANT = 'bad-input-order-of-checks'
 const MISSING = '00000000000000000000000000'
 const BODY_MAX_BYTES = 64 * 1024
 
-type Things = {
+type Resources = {
   readonly all: string
   readonly readsOnly: string
   readonly order: string
   readonly invoice: string
   readonly usedKey: string
 }
-let things: Things
+let resources: Resources
 
 type Line = readonly [name: string, value: string]
-type Who = 'all' | 'readsOnly' | 'nobody'
+type Caller = 'all' | 'readsOnly' | 'none'
 type Sent = {
-  readonly who?: Who
+  readonly caller?: Caller
   readonly to?: string
   readonly method?: string
   readonly lines?: readonly Line[]
@@ -40,19 +40,19 @@ const HUGE = ' '.repeat(BODY_MAX_BYTES + 1)
 const ORDER = JSON.stringify(anOrder())
 
 const sending =
-  ({ who = 'all', to = '/orders', method = 'POST', lines = [JSON_TYPE], body }: Sent) =>
+  ({ caller = 'all', to = '/orders', method = 'POST', lines = [JSON_TYPE], body }: Sent) =>
   ({ service }: BadInputFixtures): Promise<Answer> => {
     const filled = (text: string): string =>
       text
-        .replaceAll('<order>', things.order)
-        .replaceAll('<invoice>', things.invoice)
-        .replaceAll('<used>', things.usedKey)
+        .replaceAll('<order>', resources.order)
+        .replaceAll('<invoice>', resources.invoice)
+        .replaceAll('<used>', resources.usedKey)
         .replaceAll('<new>', newKey())
     return send(service.api, {
       method,
       path: filled(to),
       headers: [
-        ...(who === 'nobody' ? [] : [['Authorization', `Bearer ${things[who]}`] as const]),
+        ...(caller === 'none' ? [] : [['Authorization', `Bearer ${resources[caller]}`] as const]),
         ...lines.map(([name, value]) => [name, filled(value)] as const),
       ],
       ...(body === undefined ? {} : { body: filled(body) }),
@@ -73,43 +73,43 @@ const patching = { to: '/orders/<order>', method: 'PATCH' }
 
 const routes = [
   ...rows([404, 'route_not_found'], {
-    'no route, and nobody asks': { who: 'nobody', to: '/nowhere', body: '{' },
-    'no route, and a body of another type': { to: '/nowhere', lines: [TEXT], body: 'x' },
-    'no route, and a body that is too large': { to: '/nowhere', body: HUGE },
-    'no route, and no such version': { to: '/nowhere', lines: [JSON_TYPE, OLD], body: ORDER },
+    'no route, and no credential': { caller: 'none', to: '/unknown', body: '{' },
+    'no route, and a body of another type': { to: '/unknown', lines: [TEXT], body: 'x' },
+    'no route, and a body that is too large': { to: '/unknown', body: HUGE },
+    'no route, and no such version': { to: '/unknown', lines: [JSON_TYPE, OLD], body: ORDER },
   }),
   ...rows([405, 'method_not_allowed'], {
-    'no such method there, and nobody asks': { who: 'nobody', method: 'PUT', body: '{' },
-    'no such method there, and no such version': { method: 'PUT', lines: [TEXT, OLD], body: 'x' },
+    'no such method, and no credential': { caller: 'none', method: 'PUT', body: '{' },
+    'no such method, and no such version': { method: 'PUT', lines: [TEXT, OLD], body: 'x' },
   }),
 ]
 
 const callers = [
   ...rows([401, 'unauthenticated'], {
-    'nobody, and broken JSON': { who: 'nobody', body: '{' },
-    'nobody, and too large': { who: 'nobody', body: HUGE },
-    'nobody, and another type': { who: 'nobody', lines: [TEXT], body: 'x' },
-    'nobody, and no such version': { who: 'nobody', lines: [JSON_TYPE, OLD], body: ORDER },
-    'nobody, and no such order': { who: 'nobody', method: 'GET', to: `/orders/ord_${MISSING}`, lines: [] },
-    'nobody, and no key': { who: 'nobody', to: '/payments', body: PAYMENT },
-    'nobody, and no precondition': { who: 'nobody', ...approving, body: '{}' },
+    'no credential, and broken JSON': { caller: 'none', body: '{' },
+    'no credential, and too large': { caller: 'none', body: HUGE },
+    'no credential, and another type': { caller: 'none', lines: [TEXT], body: 'x' },
+    'no credential, and no such version': { caller: 'none', lines: [JSON_TYPE, OLD], body: ORDER },
+    'no credential, and no such order': { caller: 'none', method: 'GET', to: `/orders/ord_${MISSING}`, lines: [] },
+    'no credential, and no key': { caller: 'none', to: '/payments', body: PAYMENT },
+    'no credential, and no precondition': { caller: 'none', ...approving, body: '{}' },
   }),
   ...rows([403, 'insufficient_scope'], {
-    'who may not, and broken JSON': { who: 'readsOnly', body: '{' },
-    'who may not, and too large': { who: 'readsOnly', body: HUGE },
-    'who may not, and another type': { who: 'readsOnly', lines: [TEXT], body: 'x' },
-    'who may not, and no such version': { who: 'readsOnly', lines: [JSON_TYPE, OLD], body: ORDER },
-    'who may not, and no key': { who: 'readsOnly', to: '/payments', body: PAYMENT },
-    'who may not, and no precondition': { who: 'readsOnly', ...approving, body: '{}' },
-    'who may not, and a stale precondition': { who: 'readsOnly', ...approving, lines: [JSON_TYPE, STALE], body: '{}' },
-    'who may not, and nothing there': { who: 'readsOnly', to: `/invoices/inv_${MISSING}:approve`, body: '{}' },
+    'no scope, and broken JSON': { caller: 'readsOnly', body: '{' },
+    'no scope, and too large': { caller: 'readsOnly', body: HUGE },
+    'no scope, and another type': { caller: 'readsOnly', lines: [TEXT], body: 'x' },
+    'no scope, and no such version': { caller: 'readsOnly', lines: [JSON_TYPE, OLD], body: ORDER },
+    'no scope, and no key': { caller: 'readsOnly', to: '/payments', body: PAYMENT },
+    'no scope, and no precondition': { caller: 'readsOnly', ...approving, body: '{}' },
+    'no scope, and a stale precondition': { caller: 'readsOnly', ...approving, lines: [JSON_TYPE, STALE], body: '{}' },
+    'no scope, and no such invoice': { caller: 'readsOnly', to: `/invoices/inv_${MISSING}:approve`, body: '{}' },
   }),
 ]
 
 const bodies = [
   ...rows([404, 'resource_not_found'], {
-    'what can be no id, and another type': { ...patching, to: '/orders/x', lines: [TEXT], body: 'x' },
-    'what can be no id, and no such version': { method: 'GET', to: '/orders/x', lines: [OLD] },
+    'a malformed id, and another type': { ...patching, to: '/orders/x', lines: [TEXT], body: 'x' },
+    'a malformed id, and no such version': { method: 'GET', to: '/orders/x', lines: [OLD] },
   }),
   ...rows([413, 'payload_too_large'], {
     'too large, and another type': { lines: [TEXT], body: HUGE },
@@ -127,7 +127,7 @@ const bodies = [
     'another type, and no such version': { lines: [TEXT, OLD], body: ORDER },
     'another type, and an unknown parameter': { to: '/orders?x=1', lines: [TEXT], body: ORDER },
     'another type, and no key': { to: '/payments', lines: [TEXT], body: PAYMENT },
-    'another type, and what can be no key': { to: '/payments', lines: [TEXT, BAD_KEY], body: PAYMENT },
+    'another type, and a malformed key': { to: '/payments', lines: [TEXT, BAD_KEY], body: PAYMENT },
     'another type, and no precondition': { ...patching, lines: [TEXT], body: '{}' },
     'another type, and a stale precondition': { ...patching, lines: [JSON_TYPE, STALE], body: '{}' },
     'another type, under a key that was used': { ...paying('<used>', [TEXT]), body: PAYMENT },
@@ -144,11 +144,11 @@ const contents = [
     'no JSON, and a stale precondition': { ...patching, lines: [MERGE, STALE], body: '{' },
   }),
   ...rows([400, 'validation_failed'], {
-    'what does not fit, and no key': { to: '/payments', body: '{}' },
-    'what does not fit, under a key that was used': { ...paying('<used>'), body: '{}' },
-    'what does not fit, and no precondition': { ...patching, lines: [MERGE], body: '{"state":"open"}' },
-    'what does not fit, and a stale precondition': { ...patching, lines: [MERGE, STALE], body: '{"state":"open"}' },
-    'what does not fit, and more than is due': { ...paying('<new>'), body: PAYMENT.replace('100', '1e12') },
+    'an invalid body, and no key': { to: '/payments', body: '{}' },
+    'an invalid body, under a key that was used': { ...paying('<used>'), body: '{}' },
+    'an invalid body, and no precondition': { ...patching, lines: [MERGE], body: '{"state":"open"}' },
+    'an invalid body, and a stale precondition': { ...patching, lines: [MERGE, STALE], body: '{"state":"open"}' },
+    'an invalid body, and more than is due': { ...paying('<new>'), body: PAYMENT.replace('100', '1e12') },
   }),
   ...rows([400, 'unknown_parameter'], {
     'an unknown parameter, and no precondition': { ...patching, to: '/orders/<order>?x=1', lines: [MERGE], body: '{}' },
@@ -164,14 +164,14 @@ const contents = [
     'no key, and another currency': { to: '/payments', body: PAYMENT.replace('USD', 'EUR') },
   }),
   ...rows([400, 'idempotency_key_invalid'], {
-    'what can be no key, and more than is due': {
+    'a malformed key, and more than is due': {
       to: '/payments',
       lines: [JSON_TYPE, BAD_KEY],
       body: PAYMENT.replace('100', '901'),
     },
   }),
   ...rows([400, 'precondition_invalid'], {
-    'a precondition that is none, and a state that forbids it': {
+    'a malformed precondition, and a state that forbids it': {
       ...approving,
       lines: [JSON_TYPE, NO_ETAG],
       body: '{}',
@@ -209,7 +209,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
   const order = await client.post('/orders', anOrder())
   const usedKey = newKey()
   await pay(client, aPayment(invoiceId), usedKey)
-  things = {
+  resources = {
     all: await service.token({ tenant: TENANT }),
     readsOnly: await service.token({ tenant: TENANT, scopes: ['orders:read'] }),
     order: order.body.id,

@@ -3,9 +3,9 @@ import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
 import { ANY_VERSION, type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 
-/** Bodies that would pollute the prototypes of all objects, if they were copied naively. The pollution is called `polluted`. */
+/** Input that pollutes prototypes when it is copied naively. The member that would be added to all objects is `polluted`. */
 type Attack = readonly [where: keyof typeof WHERE, text: string]
-type On = {
+type Resources = {
   readonly orderId: string
   readonly invoiceId: string
   readonly paymentId: string
@@ -18,8 +18,8 @@ const POLLUTED = '{"polluted":"yes"}'
 const MERGE = ['Content-Type', 'application/merge-patch+json'] as const
 
 const posting =
-  (path: (on: On) => string, body: (text: string, on: On) => string) =>
-  (text: string, on: On): BadRequest => ({
+  (path: (on: Resources) => string, body: (text: string, on: Resources) => string) =>
+  (text: string, on: Resources): BadRequest => ({
     method: 'POST',
     path: path(on),
     headers: [JSON_TYPE, ANY_VERSION, ['Idempotency-Key', newKey()]],
@@ -83,7 +83,7 @@ const WHERE = {
     () => '/api-keys',
     text => `{"name":"x","scopes":["orders:read"],"quota":{"requests":1,"window_seconds":1,${text}}}`,
   ),
-  patch: (text: string, { orderId }: On): BadRequest => ({
+  patch: (text: string, { orderId }: Resources): BadRequest => ({
     method: 'PATCH',
     path: `/orders/${orderId}`,
     headers: [MERGE, ANY_VERSION],
@@ -100,8 +100,9 @@ const UNFIT = [400, 'validation_failed'] as const
 const PROTO = `"__proto__":${POLLUTED}`
 const CONSTRUCTOR = `"constructor":{"prototype":${POLLUTED}}`
 
-badInput<Attack, On>({
+badInput<Attack, Resources>({
   set: 'prototypes',
+  isInProcess: true,
   least: 40,
   prepare: async client => {
     const { body: order } = await client.post('/orders', { ...anOrder(), metadata: { kept: 'yes' } })
@@ -180,9 +181,9 @@ badInput<Attack, On>({
       of('path', ['/__proto__', '/constructor/prototype', '/orders/x/__proto__']),
     ),
   ],
-  taken: [
+  accepted: [
     [
-      'the names of objects are names like others where names are the caller’s',
+      'names of Object.prototype as names of metadata',
       [
         'metadata',
         '"constructor":"a","prototype":"b","toString":"c","valueOf":"d","hasOwnProperty":"e","polluted":"f"',
@@ -193,18 +194,18 @@ badInput<Attack, On>({
       }),
     ],
     [
-      'and are merged like others',
+      'names of Object.prototype in a merge patch of metadata',
       ['patch', '{"metadata":{"constructor":"a","toString":"b"}}'],
       200,
       () => ({ metadata: { kept: 'yes', constructor: 'a', toString: 'b' } }),
     ],
     [
-      'and removed like others',
+      'the removal of such names',
       ['patch', '{"metadata":{"constructor":null,"toString":null}}'],
       200,
       () => ({ metadata: { kept: 'yes' } }),
     ],
-    ['and what is not there is not removed from all objects', ['patch', '{"metadata":{"valueOf":null}}'], 200],
+    ['the removal of an absent one, which stays on all objects', ['patch', '{"metadata":{"valueOf":null}}'], 200],
   ],
 })
 

@@ -131,16 +131,23 @@ describe('GET /events/manifest', function () {
     const [client] = clients
     const facts = (client && factsOf.get(client)) ?? []
     const payments = facts.filter(fact => topicOf(fact) === 'ledger.payment.v1')
-    const [first, , third] = payments
-    if (client === undefined || first === undefined || third === undefined) return expect.fail('facts')
+    const [first, second, third] = payments
+    if (client === undefined || first === undefined || second === undefined || third === undefined)
+      return expect.fail('There are fewer than three payments.')
     const query = (from: string, to: string) => `?topic=ledger.payment.v1&from=${from}&to=${to}`
     const [one] = await read(client, query(first.position, first.position))
     expect(one).to.deep.include(digestOf([first]))
     const [three] = await read(client, query(first.position, third.position))
     expect(three).to.deep.include(digestOf(payments.slice(0, 3)))
-    const middle = Number(first.position) + 1
-    const [none] = await read(client, query(String(middle), String(middle)))
-    expect(none?.count).to.be.oneOf([0, 1])
+    const beforeSecond = String(BigInt(second.position) - 1n)
+    const adjacent = [
+      await read(client, query(first.position, beforeSecond)),
+      await read(client, query(second.position, third.position)),
+    ]
+    expect(adjacent.map(([item]) => item?.count)).to.deep.equal([1, 2])
+    const behindFirst = String(BigInt(first.position) + 1n)
+    const [none] = await read(client, query(behindFirst, beforeSecond))
+    expect(none).to.deep.include(digestOf([]))
   })
 
   it('counts nothing of another tenant', async () => {

@@ -32,12 +32,12 @@ describe('event streams and waiting requests', function () {
 
   const opened: Opened[] = []
   const open = async (api: string, headers: Readonly<Record<string, string>>, query = ''): Promise<Opened> => {
-    const gone = new AbortController()
+    const abort = new AbortController()
     const response = await patientFetch(`${api}/events${query}`, {
       headers: { accept: SSE, ...headers },
-      signal: gone.signal,
+      signal: abort.signal,
     })
-    const one = { status: response.status, response, close: () => gone.abort() }
+    const one = { status: response.status, response, close: () => abort.abort() }
     opened.push(one)
     return one
   }
@@ -62,7 +62,7 @@ describe('event streams and waiting requests', function () {
     return sent
   }
 
-  it('are limited for each caller: one stream more is a 429, until one of them is closed', async () => {
+  it('are limited for each caller: a stream above the limit gets 429 until another one is closed', async () => {
     const one = await bearer('greedy')
     const streams = await Promise.all(Array.from({ length: AT_ONCE_MAX }, () => open(service.api, one)))
     expect(streams.map(({ status }) => status)).to.deep.equal(streams.map(() => 200))
@@ -75,7 +75,7 @@ describe('event streams and waiting requests', function () {
     await eventually(async () => (await open(service.api, one)).status === 200)
   })
 
-  it('hold no slot for a response without a body', async () => {
+  it('occupy no slot for a response without a body', async () => {
     const one = await bearer('curious')
     for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
       const answer = await patientFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
@@ -85,10 +85,11 @@ describe('event streams and waiting requests', function () {
 
   it('that wait for a position are limited for each caller too, without effect on others', async () => {
     const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
-    const ask = async (subject: string): Promise<number> =>
-      (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...(await bearer(subject)) } })).status
-    const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask('impatient'))
-    const other = ask('patient')
+    const [one, another] = [await bearer('waiting'), await bearer('another')]
+    const ask = async (authorization: object): Promise<number> =>
+      (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...authorization } })).status
+    const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask(one))
+    const other = ask(another)
     const statuses = (await Promise.all(many)).toSorted((a, b) => a - b)
     expect(statuses).to.deep.equal([
       ...Array.from({ length: 5 }, () => 429),
@@ -135,7 +136,7 @@ describe('event streams and waiting requests', function () {
     })
     after(() => variant.close())
 
-    it('never use more than their own few connections, and each gets every fact', async () => {
+    it('share a few connections of their own, and each gets every fact', async () => {
       const streams = await Promise.all(Array.from({ length: STREAMS }, () => open(variant.api, {})))
       const received = await Promise.all(streams.map(stream => receive(stream, FACTS)))
       const client = clientOf(service.api, await service.token({ tenant }))
@@ -147,7 +148,7 @@ describe('event streams and waiting requests', function () {
     })
   })
 
-  it('are given a fact that was held back when it is released, as readers of pages are', async () => {
+  it('get a fact that was held back when it is released, like readers of pages', async () => {
     const client = clientOf(service.api, await service.token({ tenant }))
     const database = openDatabase({ connectionString: service.addresses.postgres })
     const store = openEventStore({ connectionString: service.addresses.event_store })

@@ -7,10 +7,11 @@ import { loadApiKeyPepper } from '../../../../src/embedded/apiKeyPepper.ts'
 import { createApiKeySecrets } from '../../../../src/identity/apiKeySecrets.ts'
 import { READ_SCOPES } from '../../../../src/identity/principal.ts'
 import type { EventStore, JsonObject } from '../../../../src/ports.ts'
+import { everyRow } from '../../../support/databaseDump.ts'
 import { type Answer, type Client, clientOf } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 
-const TENANT = 'secretive'
+const TENANT = 'api-key-secrecy'
 const KEY = /^lk_dev_[0-9A-HJKMNP-TV-Z]{26}_([0-9A-Za-z]{43})_[0-9A-Za-z]{6}$/
 
 describe('the secrets of API keys', function () {
@@ -30,19 +31,10 @@ describe('the secrets of API keys', function () {
   })
   after(() => store.close())
 
-  /** Every row of every table as text, as in a dump. */
   const dump = async (): Promise<string> => {
     const database = openDatabase({ connectionString: service.addresses.postgres })
     try {
-      const tables = await database.sql<{ name: string }>(
-        `select format('%I.%I', schemaname, tablename) as name from pg_tables
-         where schemaname not in ('pg_catalog', 'information_schema')`,
-      )
-      const rows = []
-      for (const { name } of tables)
-        for (const { row } of await database.sql<{ row: string }>(`select t::text as row from ${name} t`))
-          rows.push(row)
-      return rows.join('\n')
+      return await everyRow(database)
     } finally {
       await database.close()
     }
@@ -69,14 +61,14 @@ describe('the secrets of API keys', function () {
     for await (const event of store.readStream(`apiKey-${first.id}`)) events.push(JSON.stringify(event.data))
     expect(events).to.have.length(2)
     for (const text of [...texts, pepper]) expect(events.join()).to.not.contain(text)
-    let looked = 0
+    let filesWithId = 0
     for (const path of await filesUnder(service.dataDir)) {
       // Files come and go while the service runs.
       const bytes = await readFile(path).catch(() => Buffer.alloc(0))
-      looked += bytes.includes(first.id) ? 1 : 0
+      filesWithId += bytes.includes(first.id) ? 1 : 0
       for (const text of texts) expect(bytes.includes(text), path).to.equal(false)
     }
-    expect(looked, 'files that speak of the key at all').to.be.above(0)
+    expect(filesWithId).to.be.above(0)
   })
 
   it('cannot be derived from a dump: its hashes and nonces authenticate nothing', async () => {
