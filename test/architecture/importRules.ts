@@ -22,7 +22,7 @@ const TELEMETRY_API = '@opentelemetry/api'
 const STARTUP_ERROR = 'src/startupError\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
-const RECORDED = 'src/commands/storedEvents\\.ts'
+const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
 
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
@@ -74,7 +74,7 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'feeds',
     files: /^src\/feeds\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, SCHEMA, 'src/feeds/.+', RECORDED, 'node:fs/promises', TELEMETRY_API],
+    may: [...STREAMS, ...PROJECTIONS, PORTS, SCHEMA, 'src/feeds/.+', STORED_EVENTS, 'node:fs/promises', TELEMETRY_API],
   },
   {
     layer: 'processes',
@@ -156,7 +156,7 @@ const importRules: readonly ImportRule[] = [
     may: [
       'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
       'src/feeds/(checkpoints|parkedEvents)\\.ts|scripts/.+|(?!src/|test/).+',
-      RECORDED,
+      STORED_EVENTS,
     ],
   },
   { layer: 'tests', files: /^test\//, may: ['.+'] },

@@ -1,4 +1,4 @@
-/** A reader of sources as text: comments, code without strings, imports and functions. The rules need no compiler. */
+/** A reader of sources as text: comments, code without strings, imports and functions. Parsing needs no compiler. */
 
 export type Source = { readonly path: string; readonly text: string }
 

@@ -10,10 +10,10 @@ describe('the request pipeline', function () {
   this.timeout(30_000)
   let service: TestService
   let client: Client
-  let nobody: Client
+  let anonymous: Client
   before(async () => {
     service = await sharedService()
-    nobody = clientOf(service.api)
+    anonymous = clientOf(service.api)
     client = clientOf(service.api, await service.token({ tenant: TENANT }))
   })
 
@@ -28,13 +28,13 @@ describe('the request pipeline', function () {
         [{ authorization: 'Basic YTpi' }, 'token_invalid'],
         [{ 'x-api-key': 'lk_test_x_y_z' }, 'api_key_invalid'],
       ] as const) {
-        const answer = await nobody.get('/orders', headers)
+        const answer = await anonymous.get('/orders', headers)
         expect(answer.body, JSON.stringify(headers)).to.include({ status: 401, code })
         expect(answer.headers.get('www-authenticate')).to.match(/^Bearer/)
       }
     })
 
-    it('and takes one credential at most', async () => {
+    it('and accepts one credential at most', async () => {
       const answer = await client.get('/orders', { 'x-api-key': 'lk_test_x_y_z' })
       expect(answer.body).to.include({ status: 400, code: 'multiple_credentials' })
     })
@@ -42,10 +42,10 @@ describe('the request pipeline', function () {
     it('before any other check', async () => {
       const raw = '{"broken'
       const answers = [
-        await nobody.request('POST', '/orders', { raw }),
-        await nobody.request('POST', '/payments', { raw, headers: { 'api-version': '1999-01-01' } }),
-        await nobody.get(`/orders/nonsense?x=1`),
-        await nobody.post(`/invoices/inv_${SUFFIX}:approve`, {}),
+        await anonymous.request('POST', '/orders', { raw }),
+        await anonymous.request('POST', '/payments', { raw, headers: { 'api-version': '1999-01-01' } }),
+        await anonymous.get(`/orders/nonsense?x=1`),
+        await anonymous.post(`/invoices/inv_${SUFFIX}:approve`, {}),
       ]
       for (const { body } of answers) expect(body).to.include({ status: 401, code: 'unauthenticated' })
     })
@@ -57,7 +57,7 @@ describe('the request pipeline', function () {
       expect((await writer.post('/orders', anOrder())).status).to.equal(201)
       const reader = await one('orders:read')
       const ifMatch = { headers: { 'if-match': '*' } }
-      for (const [who, method, path] of [
+      for (const [by, method, path] of [
         [writer, 'GET', '/orders'],
         [writer, 'GET', `/orders/ord_${SUFFIX}`],
         [reader, 'POST', '/orders'],
@@ -72,7 +72,7 @@ describe('the request pipeline', function () {
         [await one('payments:write'), 'GET', `/operations/op_${SUFFIX}`],
         [reader, 'GET', '/events'],
       ] as const) {
-        const { body } = await who.request(method, path, { ...ifMatch, ...(method === 'POST' ? { body: {} } : {}) })
+        const { body } = await by.request(method, path, { ...ifMatch, ...(method === 'POST' ? { body: {} } : {}) })
         expect(body, `${method} ${path}`).to.include({ status: 403, code: 'insufficient_scope' })
       }
     })
@@ -80,8 +80,8 @@ describe('the request pipeline', function () {
     it('by the credential alone', async () => {
       const order = await client.post('/orders', anOrder())
       expect(order.body).to.include({ tenant_id: TENANT, created_by: 'tester' })
-      const said = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
-      expect(said.body).to.include({ status: 400, code: 'validation_failed' })
+      const claimed = await client.post('/orders', { ...anOrder(), tenant_id: 'other' })
+      expect(claimed.body).to.include({ status: 400, code: 'validation_failed' })
     })
   })
 
@@ -128,10 +128,10 @@ describe('the request pipeline', function () {
     const { invoiceId } = await approvedInvoice(client)
     const answers: Answer[] = [
       await client.request('POST', '/orders', { raw: '{"a":' }),
-      await client.get('/nowhere?secret=hunter2'),
+      await client.get('/unknown?secret=hunter2'),
       await client.get(`/orders?cursor=hunter2`),
       await pay(client, aPayment(invoiceId, { amount: 10_000 })),
-      await nobody.get('/orders', { authorization: 'Bearer hunter2.hunter2.hunter2' }),
+      await anonymous.get('/orders', { authorization: 'Bearer hunter2.hunter2.hunter2' }),
     ]
     for (const { status, text, body } of answers) {
       expect(status).to.be.within(400, 499)

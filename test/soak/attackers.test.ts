@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { measureBesideAttackers, quantile } from '../support/besideAttackers.ts'
 
 const TURNS = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
-const PART = 0.99
+const FRACTION = 0.99
 const TIMES_MAX = 2
 
 describe('a normal client beside two attackers, for a long time', function () {
@@ -12,15 +12,15 @@ describe('a normal client beside two attackers, for a long time', function () {
     const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
     const alone = quantile(
       rounds.flatMap(round => round.alone),
-      PART,
+      FRACTION,
     )
     const attacked = quantile(
       rounds.flatMap(round => round.attacked),
-      PART,
+      FRACTION,
     )
-    const told = `p99 ${alone.toFixed(1)} ms alone, ${attacked.toFixed(1)} ms attacked`
-    process.stdout.write(`      ${told} ${JSON.stringify(statuses)} ${JSON.stringify(attackers)}\n`)
-    expect(Object.keys(statuses), 'what it got').to.deep.equal(['200', '201'])
-    expect(attacked / alone, told).to.be.below(TIMES_MAX)
+    const summary = `p99 ${alone.toFixed(1)} ms alone, ${attacked.toFixed(1)} ms attacked`
+    process.stdout.write(`      ${summary} ${JSON.stringify(statuses)} ${JSON.stringify(attackers)}\n`)
+    expect(Object.keys(statuses), 'statuses').to.deep.equal(['200', '201'])
+    expect(attacked / alone, summary).to.be.below(TIMES_MAX)
   })
 })

@@ -9,7 +9,7 @@ describe(`an export of ${PAYMENTS} payments`, function () {
   let worker: ExportWorker
   before(async () => {
     worker = await openExportWorker(PAYMENTS)
-    // V8's young generation grows with the allocation rate up to a limit, which happens once.
+    // The young generation of V8 grows once, up to a limit, with the allocation rate.
     for (const format of EXPORT_FORMATS) await worker.growthOf(format)
   })
   after(() => worker?.close())
@@ -22,6 +22,6 @@ describe(`an export of ${PAYMENTS} payments`, function () {
     })
 
   for (const format of EXPORT_FORMATS)
-    it(`as ${format} is one valid file, though its worker is killed twice before the end`, () =>
+    it(`as ${format} is one valid file, also when its worker is killed twice before the end`, () =>
       worker.killedInTheMiddle(format, 2))
 })

@@ -15,9 +15,9 @@ const FACTS_PER_ORDER = 2
 const KILLS = 50
 const LIFE_MAX_MS = 2_500
 const OUTAGE_MS = 120_000
-const BAD_WAY_MS = 30_000
-const ANSWERS_LOST = 0.2
-const WIDTH = 64
+const LOSSES_MS = 30_000
+const LOSS_PROBABILITY = 0.2
+const CONCURRENCY = 64
 const TENANTS = ['acme', 'globex'] as const
 
 describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowledgements', function () {
@@ -25,7 +25,7 @@ describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowled
 
   let harness: PublisherHarness
   let ledger: Ledger
-  const say = (line: string): void => void process.stdout.write(`      ${line}\n`)
+  const report = (line: string): void => void process.stdout.write(`      ${line}\n`)
 
   before(async () => {
     harness = await openPublisherHarness()
@@ -45,13 +45,13 @@ describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowled
   }
   const commit = async (from: number, to: number): Promise<void> => {
     await inParallel(
-      WIDTH,
+      CONCURRENCY,
       Array.from({ length: to - from }, (_, index) => from + index),
       cancelledOrder,
     )
   }
 
-  it('are each in their topic once, in the order of their key', async () => {
+  it('are all in their topics in the order of their keys, beside nothing but duplicates', async () => {
     const orders = FACTS / FACTS_PER_ORDER
     const third = Math.ceil(orders / 3)
     let kills = 0
@@ -64,21 +64,21 @@ describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowled
       }
     })()
     await Promise.all([commit(0, third), killing])
-    say(`killed ${kills} times; now the broker is away for ${OUTAGE_MS / 1_000} s`)
+    report(`killed ${kills} times; now the broker is unreachable for ${OUTAGE_MS / 1_000} s`)
 
     await harness.startPublisher()
     await harness.cutBroker()
     await Promise.all([commit(third, 2 * third), delay(OUTAGE_MS)])
     await harness.restoreBroker()
 
-    harness.proxy.loseAnswers(ANSWERS_LOST)
-    await Promise.all([commit(2 * third, orders), delay(BAD_WAY_MS)])
+    harness.proxy.loseAnswers(LOSS_PROBABILITY)
+    await Promise.all([commit(2 * third, orders), delay(LOSSES_MS)])
     harness.proxy.loseAnswers(0)
-    say(`${harness.proxy.lost()} answers of the broker were lost on their way`)
+    report(`${harness.proxy.lost()} responses of the broker were lost`)
 
     const evidence = await gather(harness, TENANTS)
-    say(
-      `${evidence.committed.length} facts, ${evidence.published.length} messages, ${duplicatesIn(evidence)} of them again`,
+    report(
+      `${evidence.committed.length} facts, ${evidence.published.length} messages, ${duplicatesIn(evidence)} of them duplicates`,
     )
     expect(evidence.committed.length).to.equal(FACTS)
     expect(harness.proxy.lost()).to.be.greaterThan(0)

@@ -3,15 +3,15 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A process that attacks a service with valid credentials in several ways at once, as fast as it is answered. It starts
- * and pauses at its parent's messages, and reports the statuses that it got.
+ * A process that attacks a service with valid credentials in several ways at once, each request as soon as the one before is
+ * answered. It starts and pauses at its parent's messages, and reports the statuses that it got.
  */
 
 export type Target = {
   readonly api: string
   readonly token: string
   /** A token of the same tenant without any of the needed scopes. */
-  readonly poor: string
+  readonly withoutScope: string
   readonly expired: string
 }
 
@@ -28,7 +28,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY 
 const counts: Record<string, number> = {}
 let attacking = false
 
-const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1)
+const count = (outcome: string): void => void (counts[outcome] = (counts[outcome] ?? 0) + 1)
 
 const ask = ({ method = 'GET', path, headers = {}, body }: Asked): Promise<void> =>
   new Promise(resolve => {
@@ -53,10 +53,10 @@ const names = Array.from({ length: 2_500 }, (_, index) => index.toString(36))
 const own = authorization(target.token)
 
 /** The numbers of concurrent requests of each kind. */
-const requests: readonly (readonly [lanes: number, asked: Asked])[] = [
+const requests: readonly (readonly [concurrent: number, asked: Asked])[] = [
   [4, { path: `/livez?${names}` }],
   [4, { path: `/orders?${names}`, headers: own }],
-  [4, { method: 'POST', path: '/exports', headers: authorization(target.poor), body: {} }],
+  [4, { method: 'POST', path: '/exports', headers: authorization(target.withoutScope), body: {} }],
   [4, { path: '/events?subject=nothing-has-this-subject', headers: own }],
   [4, { path: '/orders', headers: authorization('no.token.this') }],
   [4, { path: '/orders', headers: authorization(target.expired) }],
@@ -67,6 +67,7 @@ const requests: readonly (readonly [lanes: number, asked: Asked])[] = [
   [50, { path: '/events', headers: { ...own, accept: 'text/event-stream' } }],
 ]
 
+/** Requests whose bodies never arrive. */
 const heads = [
   ['POST /orders HTTP/1.1', `Authorization: Bearer ${target.token}`, 'Content-Type: application/json'],
   ['POST /oauth/token HTTP/1.1', 'Content-Type: application/x-www-form-urlencoded'],
@@ -83,24 +84,24 @@ const holdOpen = async (head: string): Promise<void> => {
     held.add(socket)
     await new Promise(resolve => socket.once('close', resolve))
     held.delete(socket)
-    count('hung up')
+    count('disconnected')
     await sleep(REOPEN_MS)
   }
 }
 const held = new Set<Socket>()
 
-const lane = async (asked: Asked): Promise<void> => {
+const repeat = async (asked: Asked): Promise<void> => {
   while (attacking) await ask(asked)
 }
 
-process.on('message', (told: 'begin' | 'pause') => {
-  attacking = told === 'begin'
+process.on('message', (message: 'begin' | 'pause') => {
+  attacking = message === 'begin'
   if (!attacking) {
     for (const socket of held) socket.destroy()
     process.send?.(counts)
     return
   }
-  for (const [lanes, asked] of requests) for (let n = 0; n < lanes; n++) void lane(asked)
+  for (const [concurrent, asked] of requests) for (let n = 0; n < concurrent; n++) void repeat(asked)
   for (const head of heads) for (let n = 0; n < SOCKETS_PER_HEAD; n++) void holdOpen(head)
 })
 process.on('disconnect', () => process.exit())

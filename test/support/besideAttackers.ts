@@ -16,7 +16,7 @@ import { removeFolder } from './folders.ts'
 const ATTACKERS = ['mallory', 'm'.repeat(200)]
 /** Below every rate limit. */
 const PAUSE_MS = 20
-/** The limits of the default configuration, which other tests raise. */
+/** The limits of the default configuration, which the tests' services raise. */
 const LIMITS = {
   RATE_LIMITS: 'default=6000/60,payments=600/60,exports=10/3600,auth_failures=60/60,api_keys=12000/60',
   EXPORTS_AT_ONCE: '2',
@@ -36,7 +36,7 @@ type Answer = { readonly status: number; readonly body: { readonly id?: string }
 
 const agent = new Agent({ keepAlive: true })
 
-const honest = (api: string, token: string) => {
+const createNormalClient = (api: string, token: string) => {
   const statuses: Record<number, number> = {}
   const ask = (method: string, path: string, body?: object, more: object = {}): Promise<Answer> =>
     new Promise((resolve, reject) => {
@@ -56,8 +56,8 @@ const honest = (api: string, token: string) => {
       asked.end(text)
     })
 
-  /** One paid order; adds the duration of each request in milliseconds. */
-  const work = async (times: number[]): Promise<void> => {
+  /** The requests of one paid order; adds the duration of each in milliseconds. */
+  const payOrder = async (times: number[]): Promise<void> => {
     const timed = async (asking: () => Promise<Answer>): Promise<Answer> => {
       const from = performance.now()
       const answer = await asking()
@@ -79,7 +79,7 @@ const honest = (api: string, token: string) => {
   const workFor = async (timeMs: number): Promise<number[]> => {
     const times: number[] = []
     const until = performance.now() + timeMs
-    while (performance.now() < until) await work(times)
+    while (performance.now() < until) await payOrder(times)
     return times
   }
   return { workFor, statuses }
@@ -90,7 +90,7 @@ const startAttacker = async (service: ServiceProcess, subject: string): Promise<
   const target: Target = {
     api: service.api.replace('localhost', '127.0.0.1'),
     token: await service.token({ tenant, subject }),
-    poor: await service.token({ tenant, subject: `poor-${subject}`, scopes: ['ledger:read'] }),
+    withoutScope: await service.token({ tenant, subject: `reader-${subject}`, scopes: ['ledger:read'] }),
     expired: await expiredToken(service, tenant),
   }
   const child = fork(new URL('attackerProcess.ts', import.meta.url), [JSON.stringify(target)], { execArgv: [] })
@@ -106,10 +106,11 @@ export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turn
   const attackers: ChildProcess[] = []
   try {
     for (const subject of ATTACKERS) attackers.push(await startAttacker(service, subject))
-    const { workFor, statuses } = honest(service.api, await service.token({ tenant: 'honest', subject: 'honest' }))
+    const token = await service.token({ tenant: 'normal', subject: 'normal' })
+    const { workFor, statuses } = createNormalClient(service.api, token)
     await workFor(settleMs)
     const measured: Round[] = []
-    let told: object[] = []
+    let reports: object[] = []
     for (let round = 0; round < rounds; round++) {
       const alone = await workFor(roundMs)
       for (const attacker of attackers) attacker.send('begin')
@@ -117,11 +118,11 @@ export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turn
       const attacked = await workFor(roundMs)
       const replies = attackers.map(async attacker => (await once(attacker, 'message'))[0] as object)
       for (const attacker of attackers) attacker.send('pause')
-      told = await Promise.all(replies)
+      reports = await Promise.all(replies)
       measured.push({ alone, attacked })
       await sleep(settleMs)
     }
-    return { rounds: measured, statuses, attackers: told }
+    return { rounds: measured, statuses, attackers: reports }
   } finally {
     for (const attacker of attackers) attacker.kill()
     await service.end('SIGTERM')

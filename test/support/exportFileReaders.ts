@@ -45,7 +45,7 @@ export const rowsOfFile = async (format: ExportFormat, bytes: Buffer): Promise<R
   return format === 'jsonl' ? jsonlRows(bytes) : parquetRows(bytes)
 }
 
-/** The view of the API in the form of this file format. */
+/** The view of the API as the reader of this file format returns it. */
 export const inFormat = (format: ExportFormat, view: Read): Read => {
   if (format === 'jsonl') return view
   const cells = Object.entries(view).map(([name, value]) => [

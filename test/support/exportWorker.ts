@@ -17,7 +17,7 @@ import { removeFolder } from './folders.ts'
 
 const TENANT = 'many'
 /** The memory of an export does not depend on its number of rows. */
-const GROWTH_MAX_MIB = 60
+export const GROWTH_MAX_MIB = 60
 
 export type ExportWorker = {
   readonly client: Client
@@ -53,8 +53,8 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
     const text = 'select count(*) as count from export_chunks where operation_id = $1 and attempt = $2'
     return Number((await sql.query(text, [id, attempt])).rows[0]?.count)
   }
-  /** Slows every chunk down, so that the worker can be killed between two. */
-  const holdUp = async (seconds: number): Promise<void> => {
+  /** Delays every chunk, so that the worker can be killed between two. */
+  const delayChunks = async (seconds: number): Promise<void> => {
     await sql.query(`create or replace function hold_up() returns trigger language plpgsql as
       $$ begin perform pg_sleep(${seconds}); return new; end $$`)
     await sql.query(`create or replace trigger hold_up before insert on export_chunks
@@ -72,7 +72,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
     client,
     store,
     killedInTheMiddle: async (format, times) => {
-      await holdUp(0.1)
+      await delayChunks(0.1)
       const id = await askFor(client, { resource: 'payments', format })
       for (let attempt = 1; attempt <= times; attempt++) {
         await eventually(async () => (await chunksOf(id, attempt)) >= 2, 30_000)
@@ -80,7 +80,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
         expect((await client.get(`/operations/${id}`)).body.state).to.equal('running')
         worker = await startWorker()
       }
-      await holdUp(0)
+      await delayChunks(0)
       await check(id, format)
       const events: string[] = []
       for await (const { type } of store.readStream(`operation-${id}`)) events.push(type)
@@ -108,5 +108,3 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
     },
   }
 }
-
-export { GROWTH_MAX_MIB }

@@ -64,11 +64,11 @@ export const consumersComplaint = (event: Fact): string | undefined => complaint
 export const seenFacts = new Map<string, number>()
 
 /** Throws if the fact violates its schema or has undeclared members. */
-export const checkFact = (event: Fact, way: 'page' | 'stream' | 'kafka'): void => {
+export const checkFact = (event: Fact, transport: 'page' | 'stream' | 'kafka'): void => {
   const found = complaintAbout(strict, event)
   if (found !== undefined)
-    throw new Error(`A fact (${way}) that is not as published: ${found} in ${JSON.stringify(event)}`)
-  const key = `${way} ${event.dataschema}`
+    throw new Error(`A fact (${transport}) that violates its schema: ${found} in ${JSON.stringify(event)}`)
+  const key = `${transport} ${event.dataschema}`
   seenFacts.set(key, (seenFacts.get(key) ?? 0) + 1)
 }
 

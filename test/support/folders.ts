@@ -1,7 +1,5 @@
 import { rm } from 'node:fs/promises'
 
-/** Folders of the tests. */
-
 const RETRIES_MAX = 20
 const RETRY_MS = 100
 

@@ -1,6 +1,5 @@
 /**
- * The growth of a cost with the size of the work, compared within one run, for tests that must not need a quiet
- * machine.
+ * The growth of a cost with the size of the work, compared within one run, so that the tests need no quiet machine.
  */
 
 const RUNS = 3

@@ -18,7 +18,7 @@ export type Step = {
 }
 export type OnStep = (step: Step) => Promise<void> | void
 
-/** One log in memory. Each client has its own steps, so that several processes can be simulated on it. */
+/** A log in memory. Each client has its own steps, so that a test can simulate several processes on it. */
 export type MemoryLog = {
   readonly events: readonly StoredEvent[]
   /** The position of the newest event; zero if there is none. */
@@ -28,7 +28,7 @@ export type MemoryLog = {
 
 const APPEND_BYTES_MAX = 1_048_576
 /** Positions are byte offsets with gaps, as in EventStoreDB: the first event does not begin at zero. */
-const LOG_BEGINS = 256n
+const LOG_START = 256n
 const FRAME_BYTES = 90
 
 const bytesOf = ({ stream, type, data, metadata }: StoredEvent): bigint =>
@@ -43,7 +43,10 @@ class PositionRefused extends Error {
   readonly type = 'unknown'
 }
 
-/** The revision of the last event, by EventStoreDB's rules for expected revisions and resends. */
+/**
+ * The decision about an append by EventStoreDB's rules: `append`, the last event of a resend that was stored before, or
+ * undefined for a conflict.
+ */
 const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expected: ExpectedRevision) => {
   const after = expected === 'no_stream' ? -1 : Number(expected)
   if (after === stream.length - 1) return 'append'
@@ -54,7 +57,7 @@ const decide = (stream: readonly StoredEvent[], sent: readonly NewEvent[], expec
 export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
   const log: StoredEvent[] = []
   const streams = new Map<string, StoredEvent[]>()
-  let end = LOG_BEGINS
+  let end = LOG_START
   const head = (): bigint => log.at(-1)?.position ?? 0n
   let moved = Promise.withResolvers<void>()
 
@@ -92,22 +95,22 @@ export const createMemoryLog = (now: () => number = Date.now): MemoryLog => {
     excludeTypes: without,
     signal,
   }: SubscribeOptions): AsyncGenerator<FeedItem> {
-    let told = after === 'start' ? 0n : after
-    let next = log.findLastIndex(({ position }) => position <= told) + 1
-    if (told !== 0n && told < end && log[next - 1]?.position !== told)
+    let sentUpTo = after === 'start' ? 0n : after
+    let next = log.findLastIndex(({ position }) => position <= sentUpTo) + 1
+    if (sentUpTo !== 0n && sentUpTo < end && log[next - 1]?.position !== sentUpTo)
       throw new PositionRefused('UNKNOWN: Exception was thrown by handler.')
     for (let live = false; !signal.aborted; live = true) {
       const stop = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
       for (; next < log.length && !signal.aborted; next += 1) {
         const event = log[next]
-        if (event === undefined || event.position <= told || without?.includes(event.type)) continue
+        if (event === undefined || event.position <= sentUpTo || without?.includes(event.type)) continue
         if (categories && !categories.includes(partsOf(event.stream).category)) continue
-        told = event.position
+        sentUpTo = event.position
         yield { kind: 'event', event }
       }
       if (signal.aborted) return
       const position = head()
-      if (position > told) yield { kind: 'checkpoint', position: (told = position) }
+      if (position > sentUpTo) yield { kind: 'checkpoint', position: (sentUpTo = position) }
       if (!live) yield { kind: 'caught_up' }
       if (next === log.length) await Promise.race([moved.promise, stop])
     }

@@ -5,7 +5,7 @@ import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { temporaryFolder } from '../embedded/childProcesses.ts'
 import { removeFolder } from './folders.ts'
 
-/** The Postgres that all files of a process share; each has its own database. It must not be stopped or killed. */
+/** The Postgres server that all files of a process share, each with its own database. Tests must not stop or kill it. */
 
 const module = fileURLToPath(new URL('../../src/embedded/postgres/postgres.ts', import.meta.url))
 

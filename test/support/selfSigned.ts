@@ -25,10 +25,10 @@ const pem = (label: string, bytes: Uint8Array): string =>
 
 export const selfSigned = (name = 'localhost'): { readonly cert: string; readonly key: string } => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const who = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, name))))
+  const subject = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, name))))
   const validity = sequence(text(0x18, '20200101000000Z'), text(0x18, NO_END))
   const spki = publicKey.export({ type: 'spki', format: 'der' })
-  const content = sequence(der(0xa0, integer(2)), integer(1), ECDSA_WITH_SHA256, who, validity, who, spki)
+  const content = sequence(der(0xa0, integer(2)), integer(1), ECDSA_WITH_SHA256, subject, validity, subject, spki)
   const cert = sequence(content, ECDSA_WITH_SHA256, bits(sign('sha256', content, privateKey)))
   return { cert: pem('CERTIFICATE', cert), key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
 }

@@ -18,9 +18,9 @@ export type TestService = {
   readonly addresses: Addresses
   readonly dataDir: string
   /** A token of the service's own issuer, with all scopes unless `scopes` is given. */
-  readonly token: (who?: Partial<Who>) => Promise<string>
+  readonly token: (holder?: Partial<Holder>) => Promise<string>
 }
-export type Who = { tenant: string; subject: string; scopes: readonly string[]; user: boolean }
+export type Holder = { tenant: string; subject: string; scopes: readonly string[]; user: boolean }
 
 export const temporaryDirectory = (): Promise<string> => mkdtemp(join(tmpdir(), 'ledger-test-'))
 
@@ -136,7 +136,7 @@ export type ServiceProcess = TestService & {
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 
-/** The service as a separate process, like `npm start`: the fault tests kill it. */
+/** The service as a separate process, like `npm start`, so that a test can kill it. */
 export const startProcess = async (
   dataDir: string,
   env: Readonly<Record<string, string>> = {},

@@ -27,8 +27,8 @@ import { type Database, type EventStore, Unavailable, type World } from '../../s
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { TestService } from './service.ts'
 
-/** The same HTTP layer on the shared service's dependencies, with one defect. */
-export type Wrong = {
+/** Differences of a variant: the same HTTP layer on the shared service's dependencies, with a defect or another setting. */
+export type Difference = {
   readonly store?: (real: EventStore) => EventStore
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
@@ -37,7 +37,7 @@ export type Wrong = {
   readonly limits?: RateLimitSettings
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
-  readonly services?: (right: Services) => Services
+  readonly services?: (usual: Services) => Services
   /** The wait at shutdown for requests in flight. */
   readonly drainMs?: number
 }
@@ -65,34 +65,35 @@ const UNLIMITED: RateLimitSettings = {
   api_keys: many,
 }
 /** Every rate limit is used up before the first request. */
-export const limited: Wrong = {
+export const limited: Difference = {
   limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
 }
 
 /** Every caller has reached its limit of concurrent requests. */
-export const crowded: Wrong = {
+export const withoutSlots: Difference = {
   loadShedding: { capacity: { ...createCapacity(), slots: { take: () => 'share_used' } } },
 }
 
-const SECRET = Buffer.from('the cursors of every variant open each other')
+/** The same in all variants, so that one variant accepts the cursors of another. */
+const SECRET = Buffer.from('the secret of the cursors of every variant')
 const PEPPER = 'the pepper of the keys of every variant'
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const DRAIN_MS = 1_000
 
-export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}): Promise<Variant> => {
+export const startVariant = async ({ addresses }: TestService, different: Difference = {}): Promise<Variant> => {
   const realDatabase = openDatabase({ connectionString: addresses.postgres })
   const realStore = openEventStore({ connectionString: addresses.event_store })
-  const database = wrong.database?.(realDatabase) ?? realDatabase
-  const ledger = createLedger(wrong.store?.(realStore) ?? realStore, { ...realWorld(), ...wrong.world })
+  const database = different.database?.(realDatabase) ?? realDatabase
+  const ledger = createLedger(different.store?.(realStore) ?? realStore, { ...realWorld(), ...different.world })
   const stopping = new AbortController()
-  const pace = wrong.pace ?? { admit: async () => undefined, isOverPace: () => false }
+  const pace = different.pace ?? { admit: async () => undefined, isOverPace: () => false }
   const denials = createDenials(ledger, () => undefined)
-  const right: Services = {
+  const usual: Services = {
     ledger,
     database,
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
-    rateLimits: createRateLimits(wrong.limits ?? UNLIMITED, {
+    rateLimits: createRateLimits(different.limits ?? UNLIMITED, {
       local: createLocalCounter(),
       shared: createLocalCounter(),
     }),
@@ -114,22 +115,22 @@ export const startVariant = async ({ addresses }: TestService, wrong: Wrong = {}
     issuer: { url: addresses.issuer, metadata: undefined },
     health: async () => ({ ready: true, checks: {} }),
   }
-  const services = wrong.services?.(right) ?? right
+  const services = different.services?.(usual) ?? usual
   const app = createApp({
     routes,
-    pipeline: createRequestPipeline(services, wrong.authenticate ?? (async () => caller)),
+    pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
     log: silent,
     publicUrl: addresses.api,
     pace,
-    addressOf: createAddressOf(wrong.trustedProxies ?? []),
-    loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...wrong.loadShedding },
+    addressOf: createAddressOf(different.trustedProxies ?? []),
+    loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...different.loadShedding },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })
   return {
     api: `http://localhost:${server.port}`,
     close: async () => {
       stopping.abort()
-      await server.close(wrong.drainMs ?? DRAIN_MS)
+      await server.close(different.drainMs ?? DRAIN_MS)
       await denials.close()
       await realStore.close()
       await realDatabase.close()
@@ -145,31 +146,31 @@ const failingRead = (): AsyncIterable<never> => ({
 })
 
 /** Every dependency is down. */
-export const nothingAnswers: Wrong = {
+export const unavailable: Difference = {
   store: real => ({ ...real, append: failing('event store', 'none'), readStream: failingRead }),
   database: real => ({ ...real, sql: failing('database', 'none'), transaction: failing('database', 'none') }),
 }
 
 /** Appends get no response: they may have taken effect. */
-export const appendsGetNoAnswer: Wrong = {
+export const unansweredAppends: Difference = {
   store: real => ({ ...real, append: failing('event store', 'unknown') }),
 }
 
 const PAUSE_MAX_MS = 200
 
 /** Every append loses against a concurrent one. Pauses between attempts are short; deadlines are unchanged. */
-export const othersAreFirst: Wrong = {
+export const lostAppends: Difference = {
   store: real => ({ ...real, append: async (_stream, _events, expected) => ({ ok: false, actual: expected }) }),
   world: { sleep: (timeMs, signal) => realWorld().sleep(timeMs > PAUSE_MAX_MS ? timeMs : 1, signal) },
 }
 
-/** Forty days later: keys, cursors and files have expired. */
-export const later: Wrong = { world: { now: () => Date.now() + 40 * 24 * 60 * 60 * 1000 } }
+/** Forty days later: idempotency keys, cursors and files have expired. */
+export const later: Difference = { world: { now: () => Date.now() + 40 * 24 * 60 * 60 * 1000 } }
 
 /** A bug in the service that every request meets. */
-export const broken: Wrong = {
-  services: right => ({
-    ...right,
+export const broken: Difference = {
+  services: usual => ({
+    ...usual,
     get ledger(): never {
       throw new Error('planted')
     },

@@ -4,7 +4,7 @@ import { calculateJwkThumbprint, type JWK } from 'jose'
 
 export const TEST_AUDIENCE = 'https://ledger.test'
 
-/** Signed with node:crypto instead of a JWT library, which refuses to create most of the invalid tokens. */
+/** Tokens are signed with node:crypto, since JWT libraries refuse to create most of the invalid ones. */
 const algorithms = {
   ES256: { digest: 'sha256', options: { dsaEncoding: 'ieee-p1363' } },
   ES384: { digest: 'sha384', options: { dsaEncoding: 'ieee-p1363' } },

@@ -8,7 +8,7 @@ import { createRateLimits, type RateLimitSettings } from '../../../src/http/acce
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, clientOf, eventually, inParallel, pay } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { caller, startVariant, TENANT, type Variant, type Wrong } from '../../support/serviceVariants.ts'
+import { caller, startVariant, TENANT, type Variant, type Difference } from '../../support/serviceVariants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
@@ -24,15 +24,15 @@ describe('rate limits', function () {
 
   const instance = async (
     settings: Partial<RateLimitSettings>,
-    wrong: Wrong = {},
+    wrong: Difference = {},
     shared: RateCounter = createLocalCounter(),
   ): Promise<string> => {
     const limits = createRateLimits({ ...PLENTY, ...settings }, { local: createLocalCounter(), shared })
-    const variant = await startVariant(service, { ...wrong, services: right => ({ ...right, rateLimits: limits }) })
+    const variant = await startVariant(service, { ...wrong, services: usual => ({ ...usual, rateLimits: limits }) })
     started.push(variant)
     return variant.api
   }
-  const as = (subject: string): Wrong => ({ authenticate: async () => ({ ...caller, subject, client: subject }) })
+  const as = (subject: string): Difference => ({ authenticate: async () => ({ ...caller, subject, client: subject }) })
   const fail = (error: unknown): never => {
     throw error
   }

@@ -42,15 +42,15 @@ describe('every error code of every endpoint', function () {
     service = await sharedService()
     token = await service.token({ tenant: variants.TENANT })
     client = clientOf(service.api, token)
-    const start = async (name: string, wrong?: variants.Wrong): Promise<void> => {
+    const start = async (name: string, wrong?: variants.Difference): Promise<void> => {
       const variant = await variants.startVariant(service, wrong)
       started.push(variant)
       api[name] = variant.api
     }
-    await start('right')
-    await start('nothingAnswers', variants.nothingAnswers)
-    await start('appendsGetNoAnswer', variants.appendsGetNoAnswer)
-    await start('othersAreFirst', variants.othersAreFirst)
+    await start('usual')
+    await start('unavailable', variants.unavailable)
+    await start('unansweredAppends', variants.unansweredAppends)
+    await start('lostAppends', variants.lostAppends)
     await start('later', variants.later)
     await start('broken', variants.broken)
     await start('overloaded', { loadShedding: { isOverloaded: () => true } })
@@ -65,18 +65,18 @@ describe('every error code of every endpoint', function () {
         },
       }),
     })
-    await start('noExports', { services: right => ({ ...right, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
+    await start('noExports', { services: usual => ({ ...usual, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
     // The renewal of an expired key needs a slot of the quota again.
     await start('noKeysLater', {
       world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
-      services: right => ({ ...right, apiKeysPerTenantMax: 0 }),
+      services: usual => ({ ...usual, apiKeysPerTenantMax: 0 }),
     })
-    await start('noSubscriptions', { services: right => ({ ...right, subscriptionsPerTenantMax: 0 }) })
+    await start('noSubscriptions', { services: usual => ({ ...usual, subscriptionsPerTenantMax: 0 }) })
     await start('suspended', {
-      services: right => ({ ...right, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
+      services: usual => ({ ...usual, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
-    await start('crowded', variants.crowded)
+    await start('withoutSlots', variants.withoutSlots)
     await start('asApiKey', { authenticate: async () => ({ ...variants.caller, kind: 'api_key' }) })
     await start('usedUp', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
@@ -88,7 +88,7 @@ describe('every error code of every endpoint', function () {
   })
 
   const expiredCursor = async (path: string, ask: Ask): Promise<Answer> => {
-    const first = await ask({ api: api['right'] ?? '', path: `${path}?limit=1` })
+    const first = await ask({ api: api['usual'] ?? '', path: `${path}?limit=1` })
     const { next_cursor } = first.body.page
     return ask({ api: api['later'] ?? '', path: `${path}?limit=1&cursor=${next_cursor}` })
   }
@@ -123,18 +123,18 @@ describe('every error code of every endpoint', function () {
       return ask({ without: 'Authorization', add: [['Authorization', `Bearer ${withOther}`]] })
     },
     dependency_unavailable: async ask => {
-      expect((await ask({ api: api['nothingAnswers'] ?? '' })).body.code).to.equal('dependency_unavailable')
+      expect((await ask({ api: api['unavailable'] ?? '' })).body.code).to.equal('dependency_unavailable')
       return ask({ api: api['keyless'] ?? '' })
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
-    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
+    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'withoutSlots' : 'limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
-    deadline_exceeded: ask => ask({ api: api['appendsGetNoAnswer'] ?? '' }),
-    concurrent_modification: ask => ask({ api: api['othersAreFirst'] ?? '' }),
+    deadline_exceeded: ask => ask({ api: api['unansweredAppends'] ?? '' }),
+    concurrent_modification: ask => ask({ api: api['lostAppends'] ?? '' }),
     unsupported_media_type: ask => ask({ without: 'Content-Type', add: [['Content-Type', 'text/plain']], body: 'x' }),
     payload_too_large: ask => ask({ body: JSON.stringify({ x: 'x'.repeat(70_000) }) }),
-    request_timeout: ask => ask({ api: api['right'] ?? '', body: '{', unfinished: true }),
+    request_timeout: ask => ask({ api: api['usual'] ?? '', body: '{', unfinished: true }),
     invalid_json: ask => ask({ body: '{"a":' }),
     duplicate_json_key: ask => ask({ body: '{"a":1,"a":2}' }),
     json_limits_exceeded: ask => ask({ body: '['.repeat(40) }),
@@ -143,7 +143,7 @@ describe('every error code of every endpoint', function () {
         ? ask({ body: '{"no_such_member":1}' })
         : ask({ path: `${pathOfLast(operationId)}?${badParameter(operationId)}` }),
     resource_not_found: (ask, { operationId, path }) =>
-      operationId.startsWith('read_issuer') ? ask({ api: api['right'] ?? '' }) : ask({ path: missing(path) }),
+      operationId.startsWith('read_issuer') ? ask({ api: api['usual'] ?? '' }) : ask({ path: missing(path) }),
     precondition_required: ask => ask({ without: 'If-Match' }),
     precondition_failed: ask => ask({ without: 'If-Match', add: [['If-Match', '"stale"']] }),
     precondition_invalid: (ask, { ifMatch, isList }) =>
@@ -249,7 +249,7 @@ describe('every error code of every endpoint', function () {
           const own = refusals[operationId]?.[code]
           const make = own ?? examples[operationId]
           const provoke = own
-            ? (ask: Ask) => ask(code === 'policy_denied' ? { api: api['right'] ?? '' } : {})
+            ? (ask: Ask) => ask(code === 'policy_denied' ? { api: api['usual'] ?? '' } : {})
             : provocations[code]
           if (!make || !provoke) throw new Error(`Nothing provokes ${code} of ${operationId}.`)
           const answer = await provoke(askerOf(declared, await make(client)), declared)

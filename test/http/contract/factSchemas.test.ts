@@ -98,8 +98,8 @@ describe('every fact of the ledger', function () {
     for (const fact of facts) {
       expect(consumersComplaint(fact)).to.equal(undefined)
       // The tests' client has validated the fact against its schema.
-      const way = `page ${fact.dataschema}`
-      expect(seenFacts.get(way), way).to.be.greaterThan(before.get(way) ?? 0)
+      const key = `page ${fact.dataschema}`
+      expect(seenFacts.get(key), key).to.be.greaterThan(before.get(key) ?? 0)
     }
   })
 })

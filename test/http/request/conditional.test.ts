@@ -22,10 +22,10 @@ describe('If-Match', function () {
     const invoice = await client.post('/invoices', { order_id: order.body.id })
     return { id: invoice.body.id, orderId: order.body.id, etag: etagOf(invoice) }
   }
-  const approve = (id: string, ifMatch?: string, who = client): Promise<Answer> =>
-    who.post(`/invoices/${id}:approve`, {}, ifMatch === undefined ? {} : { 'if-match': ifMatch })
+  const approve = (id: string, ifMatch?: string, by = client): Promise<Answer> =>
+    by.post(`/invoices/${id}:approve`, {}, ifMatch === undefined ? {} : { 'if-match': ifMatch })
 
-  it('accepts the current ETag, alone, in a list or as the star', async () => {
+  it('accepts the current ETag, alone or in a list, and the star', async () => {
     for (const listOf of [(etag: string) => etag, (etag: string) => `"other", W/"weak" ,${etag}`, () => '*']) {
       const { id, etag } = await draft()
       const approved = await approve(id, listOf(etag))
@@ -78,7 +78,7 @@ describe('If-Match', function () {
 describe('If-None-Match', function () {
   this.timeout(30_000)
 
-  it('applies also with Cache-Control: no-cache, which fetch adds', async () => {
+  it('applies also with Cache-Control: no-cache', async () => {
     const service = await sharedService()
     const token = await service.token({ tenant: 'conditional' })
     const client = clientOf(service.api, token)

@@ -6,7 +6,7 @@ import { dial, exchange } from '../../support/rawHttp.ts'
 const ORDER = JSON.stringify(anOrder())
 const TOO_LONG = 64 * 1024 + 1
 
-describe('a body', function () {
+describe('a body that the client announces', function () {
   this.timeout(30_000)
   let service: TestService
   let client: Client
@@ -34,17 +34,17 @@ describe('a body', function () {
       () => head('POST /orders', `Authorization: Bearer ${token}`, 'Content-Type: text/csv', 'Content-Length: 2'),
     ],
     [
-      'coded',
+      'with a content coding',
       '415',
       () => head('POST /orders', `Authorization: Bearer ${token}`, json, 'Content-Encoding: gzip', 'Content-Length: 2'),
     ],
-    ['of a stranger', '401', () => head('POST /orders', json, 'Content-Length: 2')],
+    ['without a credential', '401', () => head('POST /orders', json, 'Content-Length: 2')],
     [
-      'that is not taken',
+      'of an operation without one',
       '400',
       () => head('GET /orders', `Authorization: Bearer ${token}`, json, 'Content-Length: 2'),
     ],
-    ['for no path', '404', () => head('POST /nowhere', json, 'Content-Length: 2')],
+    ['for an unknown path', '404', () => head('POST /unknown', json, 'Content-Length: 2')],
     [
       'too long for the issuer',
       '413',
@@ -55,8 +55,7 @@ describe('a body', function () {
     it(`${what} is refused before 100 Continue, and the connection is closed`, async () => {
       const { answers, interim, closed } = await exchange(service.api, bytes(), { answers: 1 })
       expect([answers.map(answer => String(answer.status)), interim]).to.deep.equal([[status], []])
-      // The connection is closed, because the client may send the body or not, and the next bytes could be a body or a
-      // request.
+      // The client may send the body or not, so that the next bytes could be the body or another request.
       expect([answers[0]?.headers.get('connection'), closed]).to.deep.equal(['close', true])
     })
 

@@ -15,6 +15,6 @@ describe('the wait that a caller prefers', () => {
     ['wait="2", wait=3', 2_000],
   ]
   for (const [header, waitMs] of cases)
-    it(`is ${waitMs} ms for ${header}, where ${MAX_MS} ms are permitted`, () =>
+    it(`is ${waitMs} ms for ${header}, where the maximum is ${MAX_MS} ms`, () =>
       expect(preferenceOf(header, MAX_MS).waitMs).to.equal(waitMs))
 })

@@ -30,7 +30,7 @@ describe('a Range', () => {
     ],
   }
   for (const [wanted, headers] of Object.entries(cases))
-    it(`means ${wanted} in ${headers.length} forms`, () => {
+    it(`is ${wanted} in ${headers.length} forms`, () => {
       for (const header of headers) expect(parsed(header), header).to.equal(wanted)
     })
 
@@ -44,7 +44,7 @@ describe('a Range', () => {
     expect(parsed(undefined)).to.equal('whole')
   })
 
-  it('counts only while If-Range, compared strongly, names this version', () => {
+  it('applies only while If-Range, compared strongly, names this version', () => {
     expect(parsed('bytes=0-1', ETAG)).to.equal('0-1')
     for (const other of [`W/${ETAG}`, '"v2"', 'v1', `${ETAG}, "v2"`, '*', '', 'Sat, 01 Nov 2025 00:00:00 GMT'])
       expect(parsed('bytes=0-1', other), other).to.equal('whole')
@@ -96,7 +96,7 @@ describe('the file of an export in parts', function () {
     expect(headers.has('content-range')).to.equal(false)
   })
 
-  it('is sent as it is stored, across chunks, from the beginning, the middle and the end', async () => {
+  it('is sent as it is stored, for ranges at the beginning, the middle and the end, and across chunks', async () => {
     const chunk = 256 * 1024
     const last = whole.length - 1
     const ranges: readonly (readonly [string, number, number])[] = [
@@ -119,7 +119,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('resumes an interrupted download while the version is the same', async () => {
+  it('continues an interrupted download while the version is the same', async () => {
     const rest = await part('bytes=300000-', { 'if-range': etag })
     expect(rest.status).to.equal(206)
     expect(Buffer.concat([whole.subarray(0, 300_000), rest.bytes]).equals(whole)).to.equal(true)
@@ -129,7 +129,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('is 416 with the length if not satisfiable, and ignored if not supported', async () => {
+  it('gets 416 with the length for an unsatisfiable range, and is sent whole for an unsupported one', async () => {
     const beyond = await client.get(`/exports/${id}/content`, { range: `bytes=${whole.length}-` })
     expect(beyond.body).to.include({ status: 416, code: 'range_not_satisfiable', category: 'invalid_input' })
     expect(beyond.headers.get('content-range')).to.equal(`bytes */${whole.length}`)
@@ -139,7 +139,7 @@ describe('the file of an export in parts', function () {
     }
   })
 
-  it('checks validators before ranges: 304 comes first, and HEAD has no range', async () => {
+  it('is 304 before any range is read, and HEAD has no range', async () => {
     const known = await part('bytes=0-9', { 'if-none-match': etag })
     expect(known.status).to.equal(304)
     const head = await client.request('HEAD', `/exports/${id}/content`, { headers: { range: 'bytes=0-9' } })

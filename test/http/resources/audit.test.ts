@@ -75,7 +75,7 @@ describe('audit records', function () {
 
   for (const { operationId: operation, method, audited } of routes)
     if (audited)
-      it(`are made of a granted ${operation}`, async () => {
+      it(`are written for a granted ${operation}`, async () => {
         const example = await examples[operation]?.(client)
         if (example === undefined) throw new Error(`There is no example of ${operation}.`)
         const { path, body, headers } = example
@@ -88,7 +88,7 @@ describe('audit records', function () {
         expect(record).to.include({ decision: 'granted', operation, code: null, subject: 'tester' })
       })
 
-  it('have the owner of every resource that an audited operation names', async () => {
+  it('can name the owner of every resource of an audited operation', async () => {
     for (const { operationId, audited } of routes) {
       if (audited === undefined || audited === 'created') continue
       const example = await examples[operationId]?.(client)
@@ -98,7 +98,7 @@ describe('audit records', function () {
     }
   })
 
-  it('are one for a deferred payment, and none for its settlement', async () => {
+  it('are written once for a deferred payment, and not for its settlement', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const answer = await pay(client, aPayment(invoiceId, { settlement: 'deferred' }))
     const ifMatch = { 'if-match': answer.headers.get('etag') ?? '' }
@@ -173,14 +173,14 @@ describe('audit records', function () {
         ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
         : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey() })
     /** A record without the members that differ from request to request. */
-    const withoutOccasion = ({
+    const withoutRequest = ({
       id: _,
       created_at: _at,
       position: _p,
       correlation_id: _c,
       resource: _r,
-      ...told
-    }: Row) => told
+      ...record
+    }: Row) => record
     const kinds: Readonly<Record<string, () => Promise<readonly [Client, string]>>> = {
       invoice: async () => {
         const owner = clientOf(service.api, await service.token({ tenant: 'audited-owner' }))
@@ -203,11 +203,11 @@ describe('audit records', function () {
           code: 'resource_not_found',
           subject: 'tester',
         })
-        expect(withoutOccasion(record)).to.deep.equal(withoutOccasion(same))
+        expect(withoutRequest(record)).to.deep.equal(withoutRequest(same))
         expect(same.resource).to.equal(`${others.slice(0, 4)}${'0'.repeat(26)}`)
       })
 
-      it(`are in the trail of the owner of the ${kind}, and do not name a caller of another tenant`, async () => {
+      it(`are visible to the owner of the ${kind}, and do not name a caller of another tenant`, async () => {
         const [owner, others] = await make()
         const records = await recordsOf(await guess(others), owner)
         expect(records).to.have.length(1)
@@ -233,7 +233,7 @@ describe('audit records', function () {
     ])
   })
 
-  it('are not made of malformed or stale requests', async () => {
+  it('are not written for malformed or stale requests', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const after = await store.head()
     const answers = [
@@ -245,7 +245,7 @@ describe('audit records', function () {
     expect(await writtenBy(store, { after, answers, withAuditRecords: true })).to.deep.equal([])
   })
 
-  it('are not made twice by a replay', async () => {
+  it('are not written again for a replay', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
     const first = await pay(client, aPayment(invoiceId), key)
@@ -253,7 +253,7 @@ describe('audit records', function () {
     expect([await recordsOf(first), await recordsOf(again)].map(({ length }) => length)).to.deep.equal([1, 0])
   })
 
-  it('are shown to their own tenant only', async () => {
+  it('are visible to their own tenant only', async () => {
     const { answer } = await paid()
     const other = clientOf(service.api, await service.token({ tenant: 'audited-elsewhere' }))
     expect(await recordsOf(answer, other)).to.deep.equal([])

@@ -17,14 +17,14 @@ describe('lists', function () {
     const orders = await inParallel(12, Array.from({ length: ROWS }), () => client.post('/orders', anOrder()))
     ids = orders.map(({ body }) => body.id)
     const last = orders.map(({ headers }) => BigInt(headers.get('ledger-position') ?? 0))
-    await knownUpTo(last.reduce((a, b) => (a > b ? a : b)))
+    await untilCurrent(last.reduce((a, b) => (a > b ? a : b)))
   })
 
-  /** Lists are eventually consistent and say as of which position. */
-  const knownUpTo = (position: bigint) =>
+  /** Lists are eventually consistent, and name the position up to which they are current. */
+  const untilCurrent = (position: bigint) =>
     eventually(async () => BigInt((await client.get('/orders?limit=1')).body.page.as_of_position) >= position)
 
-  it('return every row that existed throughout exactly once, beside concurrent writes', async () => {
+  it('return every row that existed all the time exactly once, beside concurrent writes', async () => {
     let writing = true
     let written = 0
     const writer = async (): Promise<void> => {
@@ -49,7 +49,7 @@ describe('lists', function () {
         }
         cursor = body.page.next_cursor
       }
-      expect(new Set(found).size, 'a row came twice').to.equal(found.length)
+      expect(new Set(found).size, 'a row was listed twice').to.equal(found.length)
       for (const id of ids) expect(found).to.include(id)
       expect(times, 'newest first').to.deep.equal(times.toSorted().toReversed())
     }
@@ -57,7 +57,7 @@ describe('lists', function () {
     await Promise.all(writers)
   })
 
-  it('take 25 rows where no limit is asked for, and no limit outside 1 to 100', async () => {
+  it('have 25 rows by default, and limits from 1 to 100', async () => {
     expect((await client.get('/orders')).body.items).to.have.lengthOf(25)
     expect((await client.get('/orders?limit=1')).body.items).to.have.lengthOf(1)
     expect((await client.get('/orders?limit=100')).body.items.length).to.be.at.least(ROWS)
@@ -68,7 +68,7 @@ describe('lists', function () {
     }
   })
 
-  it('refuse a parameter that they do not have, or that comes twice', async () => {
+  it('refuse an unknown or repeated parameter', async () => {
     for (const query of [
       'page=2',
       'limit=5&limit=6',
@@ -92,7 +92,7 @@ describe('lists', function () {
     const { orderId, invoiceId } = await approvedInvoice(client, 700)
     const paid = await pay(client, aPayment(invoiceId, { reference }))
     const other = await pay(client, aPayment(invoiceId))
-    await knownUpTo(BigInt(paid.headers.get('ledger-position') ?? 0))
+    await untilCurrent(BigInt(paid.headers.get('ledger-position') ?? 0))
     const succeeded = `/payments?invoice_id=${invoiceId}&state=succeeded`
     await eventually(async () => (await client.get(succeeded)).body.items.length === 2)
     const listed = async (path: string): Promise<string[]> =>
@@ -112,7 +112,7 @@ describe('lists', function () {
     expect(await listed(`/orders?state=open`)).not.to.include(orderId)
   })
 
-  it('refuse a filter that no row could fit, before the database does', async () => {
+  it('refuse a filter that no row can match, before the database does', async () => {
     for (const path of [
       '/orders?state=OPEN',
       '/orders?state=deleted',
@@ -135,7 +135,7 @@ describe('lists', function () {
       expect((await client.get(path)).body, path).to.include({ status: 400, code: 'validation_failed' })
   })
 
-  it('show nothing of another tenant, and nothing that was deleted', async () => {
+  it('contain nothing of another tenant, and nothing deleted', async () => {
     const stranger = clientOf(service.api, await service.token({ tenant: 'lists-3' }))
     expect((await stranger.get('/orders')).body.items).to.deep.equal([])
     const order = await client.post('/orders', anOrder())

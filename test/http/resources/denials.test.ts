@@ -9,7 +9,7 @@ const REFUSED = 300
 describe('repeated denials of a caller', function () {
   this.timeout(60_000)
 
-  it('leave a few records with counts that add up to all denials', async () => {
+  it('are recorded in a few records whose counts add up to all denials', async () => {
     const service = await sharedService()
     const store = openEventStore({ connectionString: service.addresses.event_store })
     const authenticate = async () => ({ ...caller, subject: 'denied', scopes: new Set<string>() })

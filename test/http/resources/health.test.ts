@@ -17,7 +17,7 @@ describe('GET /readyz', function () {
     service = await sharedService()
   })
 
-  it('shows failed checks in fixed words, without reasons', async () => {
+  it('shows failed checks in fixed words and without reasons', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     const failing = { ...database, sql: () => Promise.reject(new Error(SECRET)) }
     const feeds = new Map(
@@ -28,9 +28,9 @@ describe('GET /readyz', function () {
       ].map(state => [state.name, state]),
     )
     const variant = await startVariant(service, {
-      services: right => ({
-        ...right,
-        health: () => healthOf({ database: failing, ledger: right.ledger, feeds }),
+      services: usual => ({
+        ...usual,
+        health: () => healthOf({ database: failing, ledger: usual.ledger, feeds }),
       }),
     })
     const { status, body, text } = await clientOf(variant.api).get('/readyz')
@@ -52,17 +52,17 @@ describe('GET /readyz', function () {
     expect(text).not.to.include('10.0.0.7')
   })
 
-  it('is not ready when a feed is stalled, but for one that waits for the broker', async () => {
+  it('is not ready when a feed is stalled, unless the feed waits for the broker', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     const stalled = { name: 'settlement', state: 'stalled' as const, position: 1n, error: SECRET }
     const reportOf = (feed: FeedState) =>
       startVariant(service, {
-        services: right => ({
-          ...right,
-          health: () => healthOf({ database, ledger: right.ledger, feeds: new Map([[feed.name, feed]]) }),
+        services: usual => ({
+          ...usual,
+          health: () => healthOf({ database, ledger: usual.ledger, feeds: new Map([[feed.name, feed]]) }),
         }),
       })
-    const told: unknown[] = []
+    const reported: unknown[] = []
     for (const feed of [
       stalled,
       { ...stalled, dependency: 'event store' as const },
@@ -71,10 +71,10 @@ describe('GET /readyz', function () {
       const variant = await reportOf(feed)
       const { status, body } = await clientOf(variant.api).get('/readyz')
       await variant.close()
-      told.push([status, (body as { checks: Record<string, string> }).checks['settlement']])
+      reported.push([status, (body as { checks: Record<string, string> }).checks['settlement']])
     }
     await database.close()
-    expect(told).to.deep.equal([
+    expect(reported).to.deep.equal([
       [503, 'stalled'],
       [503, 'stalled'],
       [200, 'stalled'],
@@ -92,7 +92,7 @@ describe('GET /readyz', function () {
       },
       () => nowMs,
     )
-    const variant = await startVariant(service, { services: right => ({ ...right, health }) })
+    const variant = await startVariant(service, { services: usual => ({ ...usual, health }) })
     const client = clientOf(variant.api)
     const answers = await Promise.all(Array.from({ length: CALLERS }, () => client.get('/readyz')))
     expect([new Set(answers.map(({ status }) => status)), made]).to.deep.equal([new Set([200]), 1])
@@ -111,7 +111,7 @@ describe('GET /readyz', function () {
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
   })
 
-  it('leaves the reasons to ledger doctor', async () => {
+  it('omits the reasons, which ledger doctor shows', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     try {
       await database.sql('insert into feed_errors (name, error) values ($1, $2)', ['a-feed', SECRET])

@@ -23,7 +23,7 @@ describe('approval by four eyes', function () {
     await removeFolder(dataDir)
   })
 
-  it('needs another than the creator from the amount on, and may be the creator’s below it', async () => {
+  it('requires another subject than the creator from the amount on, and permits the creator below it', async () => {
     const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
     const bob = clientOf(service.api, await service.token({ subject: 'bob' }))
     const small = await drafted(ann, 999)
@@ -32,7 +32,7 @@ describe('approval by four eyes', function () {
     const denied = await ann.post(large.path, {}, large.ifMatch)
     expect([denied.status, denied.body.code]).to.deep.equal([403, 'policy_denied'])
     const stale = await ann.post(large.path, {}, { 'if-match': '"x"' })
-    expect(stale.status, 'a refusal of right comes before a stale version').to.equal(403)
+    expect(stale.status, 'the policy is checked before the version').to.equal(403)
     expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
   })
 

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { approvedInvoice, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 
-describe('order → invoice → approve → pay → invoice.paid', function () {
+describe('the way from an order to a paid invoice', function () {
   this.timeout(60_000)
   let client: Client
   before(async () => {
@@ -10,7 +10,7 @@ describe('order → invoice → approve → pay → invoice.paid', function () {
     client = clientOf(service.api, await service.token({ tenant: 'journey' }))
   })
 
-  it('pays an invoice in two parts and announces that it is paid', async () => {
+  it('permits two partial payments, announces the paid invoice, and completes the order', async () => {
     const { invoiceId, orderId } = await approvedInvoice(client, 900)
     const pay = (amount: number) =>
       client.post('/payments', { invoice_id: invoiceId, amount, currency: 'USD' }, { 'idempotency-key': newKey() })

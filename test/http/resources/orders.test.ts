@@ -4,7 +4,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 
 const MERGE_PATCH = 'application/merge-patch+json'
 
-describe('orders', () => {
+describe('a PATCH of an order', () => {
   let service: TestService
   let client: Client
   before(async function () {
@@ -33,13 +33,13 @@ describe('orders', () => {
     expect((await client.get(path)).text).to.equal(changed.text)
   })
 
-  it('removes null members', async () => {
+  it('removes members that are null', async () => {
     const { path, etag } = await created()
     const removed = await patch(path, { customer_reference: null, metadata: null }, { 'if-match': etag })
     expect(removed.body).to.deep.include({ customer_reference: null, metadata: {} })
   })
 
-  it('takes new lines while it is open, and adds them up anew', async () => {
+  it('replaces the lines of an open order only, and computes the total again', async () => {
     const { path, etag } = await created()
     const lines = [{ sku: 'cup', quantity: 3, unit_amount: 200 }]
     expect((await patch(path, { lines }, { 'if-match': etag })).body.total_amount).to.equal(600)
@@ -51,7 +51,7 @@ describe('orders', () => {
     expect((await patch(`/orders/${orderId}`, { description: 'late' }, ifMatch)).status).to.equal(200)
   })
 
-  it('has the same version after a patch that changes nothing', async () => {
+  it('keeps the version when it changes nothing', async () => {
     const { path, etag, body } = await created()
     const same = await patch(path, { description: 'tea' }, { 'if-match': etag })
     expect([same.status, same.body]).to.deep.equal([200, body])

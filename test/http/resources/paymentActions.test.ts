@@ -22,7 +22,7 @@ describe('settlement and refunds', () => {
     client.post(`/payments/${id}:refund`, body, { 'idempotency-key': key })
 
   describe('a deferred payment', () => {
-    it('reserves its amount until it settles, then the invoice is paid; settling again changes nothing', async () => {
+    it('reserves its amount until it settles and pays the invoice, and does not change when it is settled again', async () => {
       const { payment, invoice } = await pay(700, 'deferred')
       expect(payment.state).to.equal('pending')
       expect(await invoice()).to.include({ state: 'approved', amount_pending: 700, amount_paid: 0 })
@@ -80,7 +80,7 @@ describe('settlement and refunds', () => {
       const part = await refund(payment.id, { amount: 300, reason: 'one was broken' })
       expect(part.status).to.equal(200)
       expect(part.body).to.include({ state: 'partially_refunded', refunded_amount: 300 })
-      const tooMuch = await refund(payment.id, { amount: 401, reason: 'greed' })
+      const tooMuch = await refund(payment.id, { amount: 401, reason: 'too much' })
       expect([tooMuch.status, tooMuch.body.code]).to.deep.equal([409, 'payment_state_conflict'])
       const rest = await refund(payment.id, { reason: 'all were broken' })
       expect(rest.body).to.include({ state: 'refunded', refunded_amount: 700 })
@@ -88,7 +88,7 @@ describe('settlement and refunds', () => {
       expect(await invoice()).to.include({ state: 'paid', amount_paid: 700, amount_refunded: 700 })
     })
 
-    it('is made once per key, however often it is asked for, and answers with the same bytes', async () => {
+    it('is executed once per key, with the same response for every request', async () => {
       const { payment, invoice } = await pay(700, 'immediate')
       const key = newKey()
       const body = { amount: 200, reason: 'late' }
@@ -100,7 +100,7 @@ describe('settlement and refunds', () => {
       expect((await invoice()).amount_refunded).to.equal(300)
     })
 
-    it('refuses the key for another amount or another payment, with the members that differ', async () => {
+    it('is refused under the key of another amount or another payment, with the members that differ', async () => {
       const one = await pay(700, 'immediate')
       const other = await pay(700, 'immediate')
       const key = newKey()
@@ -113,7 +113,7 @@ describe('settlement and refunds', () => {
       expect((await other.invoice()).amount_refunded).to.equal(0)
     })
 
-    it('that races with others never returns more than was paid', async () => {
+    it('never returns more than was paid, also in a race with others', async () => {
       const { payment, invoice } = await pay(700, 'immediate')
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => refund(payment.id, { amount: 100, reason: 'race' })),
@@ -124,7 +124,7 @@ describe('settlement and refunds', () => {
       expect((await invoice()).amount_refunded).to.equal(700)
     })
 
-    it('needs a key, and a payment that has succeeded', async () => {
+    it('requires a key, and a payment that has succeeded', async () => {
       const { payment } = await pay(700, 'deferred')
       expect((await client.post(`/payments/${payment.id}:refund`, { reason: 'x' })).body.code).to.equal(
         'idempotency_key_missing',

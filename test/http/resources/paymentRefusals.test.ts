@@ -58,7 +58,7 @@ describe('POST /payments refuses', function () {
     await refuses(aPayment(invoiceId, { amount: 1 }), 409, 'payment_exceeds_due')
   })
 
-  it('an invoice of another tenant like one that does not exist', async () => {
+  it('an invoice of another tenant like an unknown one', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
     const [theirs, missing] = await Promise.all([pay(stranger, aPayment(invoiceId)), pay(stranger, aPayment(MISSING))])
@@ -80,7 +80,7 @@ describe('POST /payments refuses', function () {
     expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
   })
 
-  it('all but one of twenty payments that race for a reference, and these do not change the invoice', async () => {
+  it('all but one of twenty concurrent payments with one reference, which do not change the invoice', async () => {
     const { invoiceId } = await approvedInvoice(client, 10_000)
     const reference = `race for ${newKey()}`
     const keys = Array.from({ length: 20 }, newKey)
@@ -98,7 +98,7 @@ describe('POST /payments refuses', function () {
     expect(again.map(({ status }) => status)).to.deep.equal(answers.map(({ status }) => status))
   })
 
-  it('without a trace: the key is free for the corrected request', async () => {
+  it('without using the key, which is free for the corrected request', async () => {
     const { invoiceId } = await approvedInvoice(client)
     const key = newKey()
     const after = await store.head()
@@ -127,8 +127,8 @@ describe('POST /payments refuses', function () {
     const deferred = await pay(client, aPayment(invoiceId, { amount: 200, settlement: 'deferred' }), key)
     expect(deferred.status).to.equal(201)
     expect(deferred.body).to.include({ state: 'pending', settlement: 'deferred', amount: 200 })
-    const held = (await client.get(`/invoices/${invoiceId}`)).body
-    expect(held).to.include({ state: 'approved', amount_paid: 0, amount_pending: 200 })
+    const reserved = (await client.get(`/invoices/${invoiceId}`)).body
+    expect(reserved).to.include({ state: 'approved', amount_paid: 0, amount_pending: 200 })
     await refuses(aPayment(invoiceId, { amount: 101 }), 409, 'payment_exceeds_due')
     expect((await pay(client, aPayment(invoiceId, { amount: 100 }))).status).to.equal(201)
     expect((await client.get(deferred.headers.get('location') ?? '')).body.state).to.equal('pending')

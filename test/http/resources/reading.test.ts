@@ -16,7 +16,7 @@ describe('written resources can be read', function () {
     client = clientOf(service.api, await service.token({ tenant: 'reading' }))
   })
 
-  const locationOf = ({ headers }: Answer): string => headers.get('location') ?? 'nowhere'
+  const locationOf = ({ headers }: Answer): string => headers.get('location') ?? 'no location'
 
   /** Creates orders and payments alternately, and reads each at once from the Location of the response. */
   const writeAndRead = async (times: number, invoiceIds: readonly string[]): Promise<string[]> => {
@@ -37,7 +37,7 @@ describe('written resources can be read', function () {
     return invoices.map(({ invoiceId }) => invoiceId)
   }
 
-  it('at once, two thousand times, with its ETag', async () => {
+  it('at once, in two thousand cases, with their ETag', async () => {
     await writeAndRead(2_000, await invoicesFor(1_000))
   })
 
@@ -81,7 +81,7 @@ describe('written resources can be read', function () {
     })
     const ask = (ifNoneMatch: string) => client.get(path, { 'if-none-match': ifNoneMatch })
 
-    it('by its ETag, weak or strong, alone or in a list, and by the star', async () => {
+    it('with their ETag, weak or strong, alone or in a list, or the star', async () => {
       for (const known of [etag, `W/${etag}`, `"other", ${etag}`, `"a" ,W/"b",W/${etag} , "c"`, '*', ' * ']) {
         const answer = await ask(known)
         expect(answer.status, known).to.equal(304)
@@ -92,13 +92,13 @@ describe('written resources can be read', function () {
       }
     })
 
-    it('but is sent whole for any other tag', async () => {
+    it('but not for any other tag', async () => {
       const text = etag.slice(1, -1)
       for (const other of ['"x"', `"${text}x"`, `"x${text}", W/"${text.slice(1)}"`, `W/"${text.toUpperCase()}~"`])
         expect((await ask(other)).status, other).to.equal(200)
     })
 
-    it('and a malformed tag is refused', async () => {
+    it('which is refused when it is malformed', async () => {
       for (const malformed of ['unquoted', '"open', 'W/', 'w/"x"', '"a" "b"', '*, "a"', ',', '""x'])
         expect((await ask(malformed)).body, malformed).to.include({ status: 400, code: 'precondition_invalid' })
     })

@@ -22,7 +22,7 @@ const REFUSED = [
   'now',
   '',
 ]
-const TAKEN = [
+const ACCEPTED = [
   `${second}Z`,
   `${second}.1Z`,
   `${second}.123456789Z`,
@@ -53,12 +53,12 @@ describe('a time', function () {
     'as_of of an order': time => `/orders/${orderId}?as_of=${time}`,
   }
   for (const [what, pathOf] of Object.entries(queries))
-    it(`as ${what} is refused, or answered`, async () => {
+    it(`as ${what} is refused when it is malformed or out of range, and accepted otherwise`, async () => {
       for (const time of REFUSED) {
         const { status, body } = await client.get(pathOf(encodeURIComponent(time)))
         expect([status, body.code], time).to.deep.equal([400, 'validation_failed'])
       }
-      for (const time of TAKEN) expect((await client.get(pathOf(time))).status, time).to.be.oneOf([200, 404])
+      for (const time of ACCEPTED) expect((await client.get(pathOf(time))).status, time).to.be.oneOf([200, 404])
     })
 
   const bodies: Readonly<Record<string, (time: string) => [path: string, body: object]>> = {
@@ -69,12 +69,12 @@ describe('a time', function () {
     ],
   }
   for (const [what, of] of Object.entries(bodies))
-    it(`as ${what} is refused, or taken`, async () => {
+    it(`as ${what} is refused when it is malformed or out of range, and accepted otherwise`, async () => {
       for (const time of REFUSED) {
         const { status, body } = await client.post(...of(time))
         expect([status, body.code], time).to.deep.equal([400, 'validation_failed'])
       }
-      for (const time of TAKEN) expect((await client.post(...of(time))).status, time).to.be.oneOf([201, 202])
+      for (const time of ACCEPTED) expect((await client.post(...of(time))).status, time).to.be.oneOf([201, 202])
     })
 
   it('as a due date has a year from 1 to 9999', async () => {

@@ -20,15 +20,15 @@ describe('a response that is sent in parts', () => {
     throw new Error('The rest cannot be read.')
   }
   const outcomeOf = (answer: Promise<string>): Promise<string> =>
-    answer.then(text => `whole: ${text}`).catch(() => 'broken')
+    answer.then(text => `complete: ${text}`).catch(() => 'broken')
 
   afterEach(() => {
     server.closeAllConnections()
     server.close()
   })
 
-  it('is complete when its last part was sent', async () => {
-    expect(await outcomeOf(answerOf(send => send('[]')))).to.equal('whole: []')
+  it('is complete after its last part', async () => {
+    expect(await outcomeOf(answerOf(send => send('[]')))).to.equal('complete: []')
   })
 
   it('does not look complete when a part fails', async () => {

@@ -5,7 +5,7 @@ import { type EventStore, Unavailable } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
-import { caller, startVariant, TENANT, type Wrong } from '../../support/serviceVariants.ts'
+import { caller, startVariant, TENANT, type Difference } from '../../support/serviceVariants.ts'
 
 /** An event store that fails between the steps of one request. */
 
@@ -49,7 +49,7 @@ describe('an event store that fails in the middle of a request', function () {
   })
   after(() => realStore.close())
 
-  const through = async <T>(wrong: Wrong, work: (through: Client) => Promise<T>): Promise<T> => {
+  const through = async <T>(wrong: Difference, work: (through: Client) => Promise<T>): Promise<T> => {
     const variant = await startVariant(service, wrong)
     try {
       return await work(clientOf(variant.api))
@@ -159,7 +159,7 @@ describe('an event store that fails in the middle of a request', function () {
     const stream = `order-${order.body.id}`
     const cancel = (by: Client) => by.post(`${path}:cancel`, {}, { 'if-match': etag })
     /** A concurrent write is committed when ours arrives, but becomes readable only after `reads` more reads. */
-    const hiding = (reads: number): NonNullable<Wrong['store']> => {
+    const hiding = (reads: number): NonNullable<Difference['store']> => {
       let left = reads
       let isDecided = false
       return real => ({

@@ -13,14 +13,10 @@ describe('the address of a client', () => {
   type Case = readonly [what: string, found: () => string, expected: string]
   const cases: readonly Case[] = [
     ['is the peer’s where no proxy is trusted', () => of('10.1.1.1', { 'x-forwarded-for': '1.2.3.4' }, []), '10.1.1.1'],
-    ['is the peer’s where it is no trusted proxy', () => listed('1.2.3.4', '198.51.100.1'), '198.51.100.1'],
+    ['is the peer’s where the peer is no trusted proxy', () => listed('1.2.3.4', '198.51.100.1'), '198.51.100.1'],
     ['is the peer’s where the proxy names none', () => of('10.1.1.1'), '10.1.1.1'],
-    ['is what a trusted proxy has added', () => listed('198.51.100.1'), '198.51.100.1'],
-    [
-      'is read through a socket that takes both families',
-      () => listed('198.51.100.1', '::ffff:10.1.1.1'),
-      '198.51.100.1',
-    ],
+    ['is the one that a trusted proxy has added', () => listed('198.51.100.1'), '198.51.100.1'],
+    ['is read through a socket of both families', () => listed('198.51.100.1', '::ffff:10.1.1.1'), '198.51.100.1'],
     [
       'is the first from the right that is no proxy',
       () => listed('1.1.1.1, 198.51.100.1, 10.9.9.9, 192.0.2.7'),
@@ -28,11 +24,11 @@ describe('the address of a client', () => {
     ],
     ['is that of the last proxy, where all are', () => listed('10.9.9.9, 10.8.8.8'), '10.9.9.9'],
     ['may have a port', () => listed('198.51.100.1:4711'), '198.51.100.1'],
-    ['may be one of IPv6', () => listed('2001:db8::1'), '2001:db8::1'],
-    ['may be one of IPv6 with a port', () => listed('[2001:db8::1]:4711'), '2001:db8::1'],
-    ['may come from a proxy with an address of IPv6', () => listed('198.51.100.1', '2001:db8:aaaa::1'), '198.51.100.1'],
-    ['is not looked for behind what is no address', () => listed('198.51.100.1, unknown'), '10.1.1.1'],
-    ['is not looked for behind an empty element', () => listed('198.51.100.1, '), '10.1.1.1'],
+    ['may be an IPv6 address', () => listed('2001:db8::1'), '2001:db8::1'],
+    ['may be an IPv6 address with a port', () => listed('[2001:db8::1]:4711'), '2001:db8::1'],
+    ['may come from a proxy with an IPv6 address', () => listed('198.51.100.1', '2001:db8:aaaa::1'), '198.51.100.1'],
+    ['is not searched beyond a text that is no address', () => listed('198.51.100.1, unknown'), '10.1.1.1'],
+    ['is not searched beyond an empty element', () => listed('198.51.100.1, '), '10.1.1.1'],
     ['is in Forwarded too', () => standard('for=198.51.100.1;proto=https;by=10.1.1.1'), '198.51.100.1'],
     ['is in Forwarded in any order and case', () => standard('proto=https; For="[2001:db8::1]:4711"'), '2001:db8::1'],
     [
@@ -40,22 +36,22 @@ describe('the address of a client', () => {
       () => standard('for=1.1.1.1, for=198.51.100.1, for=10.9.9.9'),
       '198.51.100.1',
     ],
-    ['is not what is quoted in Forwarded', () => standard('for="a, for=1.1.1.1", for=198.51.100.1'), '198.51.100.1'],
+    ['is not a quoted text in Forwarded', () => standard('for="a, for=1.1.1.1", for=198.51.100.1'), '198.51.100.1'],
     [
-      'is not what another parameter of Forwarded quotes',
+      'is not a quoted text in another parameter of Forwarded',
       () => standard('host="a;for=1.1.1.1";for=198.51.100.1'),
       '198.51.100.1',
     ],
     ['is not hidden by an open quote', () => standard('for=", for=198.51.100.1'), '10.1.1.1'],
-    ['is not an identifier that hides one', () => standard('for=_hidden'), '10.1.1.1'],
+    ['is not an obfuscated identifier', () => standard('for=_hidden'), '10.1.1.1'],
     ['is not another parameter of Forwarded', () => standard('by=198.51.100.1'), '10.1.1.1'],
     [
-      'is believed where both headers agree',
+      'is accepted where both headers agree',
       () => of('10.1.1.1', { 'x-forwarded-for': '198.51.100.1', forwarded: 'for=198.51.100.1' }),
       '198.51.100.1',
     ],
     [
-      'is not believed where they do not: a client may have written one of them',
+      'is not accepted where the headers differ, since a client may have written one of them',
       () => of('10.1.1.1', { 'x-forwarded-for': '198.51.100.1', forwarded: 'for=1.1.1.1' }),
       '10.1.1.1',
     ],
@@ -81,7 +77,7 @@ describe('TRUSTED_PROXIES', () => {
     expect(proxies('')).to.deep.equal([])
   })
   for (const text of ['10.0.0.0/33', 'proxy.example', '10.0.0', '::/129', '10.0.0.0/', '*', '10.0.0.1/8/8'])
-    it(`does not take ${text}`, () => {
+    it(`is refused as ${text}`, () => {
       expect(() => proxies(text)).to.throw(/TRUSTED_PROXIES.* is no address and no CIDR block/)
     })
 })

@@ -53,7 +53,7 @@ describe('the connections of requests', function () {
     return isMeanwhile
   }
 
-  it('may all be in use without effect on the feeds, which have their own', async () => {
+  it('may all be in use without an effect on the feeds, which have separate ones', async () => {
     // Repeated, since on a busy machine a blocked request may reach its deadline first.
     expect(await eventually(isProjectedMeanwhile, 40_000)).to.equal(true)
   })

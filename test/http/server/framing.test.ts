@@ -32,8 +32,8 @@ const SMUGGLED = post(ORDER, `Content-Length: ${ORDER.length}`)
 
 const BAD = '400 bad_request_framing'
 /** An empty object is no order. */
-const READ = '400 validation_failed'
-const GONE = '404 route_not_found'
+const INVALID_BODY = '400 validation_failed'
+const NO_ROUTE = '404 route_not_found'
 
 /** The bytes that are sent, and the expected responses: status and code. */
 type Case = readonly [what: string, bytes: string, ...answers: readonly string[]]
@@ -53,14 +53,14 @@ const lengths: readonly Case[] = [
   ['a length with a space in it', post('{}', 'Content-Length: 2 2'), BAD],
   ['a length that is empty', post('{}', 'Content-Length: '), BAD],
   ['a length beyond 64 bits', post('{}', 'Content-Length: 99999999999999999999999'), BAD],
-  ['a length beyond what is exact', post('{}', 'Content-Length: 9007199254740993'), '413 payload_too_large'],
-  ['a length with leading zeros', post('{}', 'Content-Length: 0002'), READ],
+  ['a length beyond the exact integers', post('{}', 'Content-Length: 9007199254740993'), '413 payload_too_large'],
+  ['a length with leading zeros', post('{}', 'Content-Length: 0002'), INVALID_BODY],
   ['a space before the colon of the length', post('{}', 'Content-Length : 2'), BAD],
-  ['a body that is longer than announced', post('{}xxxx', 'Content-Length: 2'), READ, BAD],
+  ['a body that is longer than announced', post('{}xxxx', 'Content-Length: 2'), INVALID_BODY, BAD],
   ['a body without a length', post('{}'), '400 invalid_json', BAD],
-  ['a body where none is taken', get(`Content-Length: ${SMUGGLED.length}`) + SMUGGLED, BAD],
-  ['chunks where no body is taken', `${get(CHUNKED)}2\r\n{}\r\n0\r\n\r\n`, BAD],
-  ['an empty body where none is taken', get('Content-Length: 0'), '200'],
+  ['a body where none is permitted', get(`Content-Length: ${SMUGGLED.length}`) + SMUGGLED, BAD],
+  ['chunks where no body is permitted', `${get(CHUNKED)}2\r\n{}\r\n0\r\n\r\n`, BAD],
+  ['an empty body where none is permitted', get('Content-Length: 0'), '200'],
 ]
 
 const codings: readonly Case[] = [
@@ -78,8 +78,8 @@ const codings: readonly Case[] = [
   ),
   ['no coding and a length', post('{}', 'Transfer-Encoding: ', 'Content-Length: 2'), BAD],
   ['chunks in HTTP/1.0', chunks('2', '{}', '0', '').replace('HTTP/1.1', 'HTTP/1.0'), BAD],
-  ['a tab before the coding', post('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding:\tchunked'), READ],
-  ['the coding in capitals', post('2\r\n{}\r\n0\r\n\r\n', 'TRANSFER-ENCODING: CHUNKED'), READ],
+  ['a tab before the coding', post('2\r\n{}\r\n0\r\n\r\n', 'Transfer-Encoding:\tchunked'), INVALID_BODY],
+  ['the coding in capitals', post('2\r\n{}\r\n0\r\n\r\n', 'TRANSFER-ENCODING: CHUNKED'), INVALID_BODY],
 ]
 
 const chunkings: readonly Case[] = [
@@ -90,10 +90,10 @@ const chunkings: readonly Case[] = [
   ['chunks with bare line feeds', post('2\n{}\n0\n\n', CHUNKED), BAD],
   ['a chunk that ends in a line feed', post('2\r\n{}\n0\r\n\r\n', CHUNKED), BAD],
   ['an extension that ends in a line feed', post('2;a\n{}\r\n0\r\n\r\n', CHUNKED), BAD],
-  ['a chunk extension', chunks('2;a=b', '{}', '0;c', ''), READ],
-  ['a quoted chunk extension', chunks('2;a="b;c"', '{}', '0', ''), READ],
+  ['a chunk extension', chunks('2;a=b', '{}', '0;c', ''), INVALID_BODY],
+  ['a quoted chunk extension', chunks('2;a="b;c"', '{}', '0', ''), INVALID_BODY],
   ['a chunk extension of 20 kB', chunks(`2;a=${'b'.repeat(20_000)}`, '{}', '0', ''), BAD],
-  ['a trailer', chunks('2', '{}', '0', 'X-Trailer: 1', ''), READ],
+  ['a trailer', chunks('2', '{}', '0', 'X-Trailer: 1', ''), INVALID_BODY],
   ['a length in the trailers', chunks('2', '{}', '0', 'Content-Length: 5', ''), BAD],
   ['a trailer with a space in its name', chunks('2', '{}', '0', 'X Trailer: 1', ''), BAD],
   ['a trailer of 30 kB', chunks('2', '{}', '0', `X-Trailer: ${'x'.repeat(30_000)}`, ''), '431 headers_too_large'],
@@ -138,18 +138,18 @@ const heads: readonly Case[] = [
   ['headers of 40 kB', get(`X-A: ${'x'.repeat(40_000)}`), '431 headers_too_large'],
   ['9,000 headers', get(...Array.from({ length: 9_000 }, () => 'a:b')), '431 headers_too_large'],
   ['a second host behind 900 headers', get(...Array.from({ length: 900 }, () => 'a:'), HOST), BAD],
-  ['an expectation', post('{}', 'Expect: 100-continue', 'Content-Length: 2'), READ],
+  ['an expectation', post('{}', 'Expect: 100-continue', 'Content-Length: 2'), INVALID_BODY],
   ['an unknown expectation', post('{}', 'Expect: 200-ok', 'Content-Length: 2'), BAD],
   ['an upgrade to WebSocket', get('Connection: Upgrade', 'Upgrade: websocket'), '200'],
   ['an upgrade to HTTP/2', get('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AA'), '200'],
-  ['an upgrade with a body', post('{}', 'Connection: Upgrade', 'Upgrade: a', 'Content-Length: 2'), READ],
+  ['an upgrade with a body', post('{}', 'Connection: Upgrade', 'Upgrade: a', 'Content-Length: 2'), INVALID_BODY],
   ['Connection: close, keep-alive', get('Connection: close, keep-alive'), '200'],
 ]
 
 const targets: readonly Case[] = [
   ['a whole URL', at('http://{host}/orders?limit=1'), '200'],
   ['a whole URL of another host', at('HTTPS://another.example/orders?limit=1'), '200'],
-  ['a whole URL without a path', at('http://{host}'), GONE],
+  ['a whole URL without a path', at('http://{host}'), NO_ROUTE],
   ...[
     ...['ftp://{host}/orders', 'file:///etc/passwd', 'http://[/orders', 'http://a:b@{host}/orders', 'http:///orders'],
     ...['{host}', 'another.example:443', '*', 'orders', '', '/orders?limit=1#x', '/orders#x', '\\orders', '?limit=1'],
@@ -158,7 +158,7 @@ const targets: readonly Case[] = [
   ...[
     ...['/orders%2Fx', '/%2Forders', '/x/../orders', '/x/%2e%2e/orders', '/./orders', '//orders', '/\\orders'],
     ...['/orders%00', '/orders;x=1', '/orders%3Fx', '/orders%3A', 'http://{host}//orders'],
-  ].map((target): Case => [`the target ${JSON.stringify(target)}`, at(target), GONE]),
+  ].map((target): Case => [`the target ${JSON.stringify(target)}`, at(target), NO_ROUTE]),
   ['%00 for an id', at('/orders/%00'), '404 resource_not_found'],
   ['an id and %00', at(`/orders/${MISSING}%00`), '404 resource_not_found'],
   ['an id behind an encoded slash', at(`/orders/x%2F${MISSING}`), '404 resource_not_found'],
@@ -173,7 +173,7 @@ const methods: readonly Case[] = [
   ['CONNECT', asked('CONNECT {host} HTTP/1.1'), BAD],
   ['CONNECT with a path', asked('CONNECT /orders HTTP/1.1') + SMUGGLED, BAD],
   ['TRACE', asked('TRACE /orders HTTP/1.1', 'X-Secret: x'), '405 method_not_allowed'],
-  ['OPTIONS *', asked('OPTIONS * HTTP/1.1'), GONE],
+  ['OPTIONS *', asked('OPTIONS * HTTP/1.1'), NO_ROUTE],
   ...['PROPFIND', 'PURGE', 'M-SEARCH', 'QUERY', 'LINK'].map(
     (method): Case => [method, asked(`${method} /orders HTTP/1.1`), '405 method_not_allowed'],
   ),
@@ -193,16 +193,16 @@ const methods: readonly Case[] = [
 
 const inARow: readonly Case[] = [
   ['two requests', get() + get(), '200', '200'],
-  ['a request behind one that is refused', at('/x') + get(), GONE, '200'],
-  ['a request behind one that cannot be read', get(HOST) + SMUGGLED, BAD],
-  ['something unreadable behind a request', `${get()}GARB AGE\r\n\r\n`, '200', BAD],
-  ['something unreadable behind three', `${get()}${at('/x')}${get()}\x00`, '200', GONE, '200', BAD],
+  ['a request behind one that is refused', at('/x') + get(), NO_ROUTE, '200'],
+  ['a request behind a malformed one', get(HOST) + SMUGGLED, BAD],
+  ['malformed bytes behind a request', `${get()}GARB AGE\r\n\r\n`, '200', BAD],
+  ['malformed bytes behind three requests', `${get()}${at('/x')}${get()}\x00`, '200', NO_ROUTE, '200', BAD],
   ['broken chunks behind a request', `${get()}${chunks('zz', '{}')}`, '200', BAD],
   ['a target that is too long behind a request', `${get()}${at(`/${'x'.repeat(9_000)}`)}`, '200', '414 uri_too_long'],
 ]
 
 const halves: readonly Case[] = [
-  ['nothing', ''],
+  ['no bytes', ''],
   ['half a request line', 'GET /ord', BAD],
   ['a request of HTTP/0.9', 'GET /orders\r\n', BAD],
   ['half a head', get().slice(0, -4), BAD],
@@ -233,7 +233,7 @@ describe('raw HTTP', function () {
 
   const filled = (bytes: string): string =>
     bytes.replaceAll('{host}', new URL(service.api).host).replaceAll('{token}', token)
-  const seen = async (bytes: string, answers: number, end: boolean) => {
+  const outcomeOf = async (bytes: string, answers: number, end: boolean) => {
     const all = await exchange(service.api, filled(bytes), { answers: end ? answers + 1 : answers, end })
     return {
       ...all,
@@ -245,15 +245,15 @@ describe('raw HTTP', function () {
     describe(group, () => {
       for (const [what, bytes, ...expected] of cases)
         it(what, async () => {
-          const { codes, closed, answers } = await seen(bytes, expected.length, group === 'halves')
+          const { codes, closed, answers } = await outcomeOf(bytes, expected.length, group === 'halves')
           expect(codes, JSON.stringify(bytes.slice(0, 200))).to.deep.equal(expected)
-          if (expected.at(-1) === BAD || group === 'halves') expect(closed, 'the connection goes on').to.equal(true)
+          if (expected.at(-1) === BAD || group === 'halves') expect(closed, 'the connection stays open').to.equal(true)
           for (const { text } of answers) expect(text).not.to.match(/node:|HPE_|Error:|<html/)
         })
     })
 
-  describe('all of them', () => {
-    it('store no event', async () => {
+  describe('together', () => {
+    it('write no event', async () => {
       expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
       expect((await client.get('/orders')).body.items).to.deep.equal([])
       const count = Object.values(groups).flat().length
@@ -262,37 +262,37 @@ describe('raw HTTP', function () {
     })
   })
 
-  describe('an answer', () => {
-    it('to a command is not overtaken by the error response to the garbage after it', async () => {
-      const { codes } = await seen(`${SMUGGLED}GARB AGE\r\n\r\n`, 2, false)
+  describe('a response', () => {
+    it('to a command is sent before the error response to the malformed bytes after it', async () => {
+      const { codes } = await outcomeOf(`${SMUGGLED}GARB AGE\r\n\r\n`, 2, false)
       expect(codes).to.deep.equal(['201', BAD])
     })
 
     it('follows 100 Continue', async () => {
       const expecting = ['Expect: 100-Continue', `Content-Length: ${ORDER.length}`, `Idempotency-Key: ${newKey()}`]
-      const { codes, interim } = await seen(post(ORDER, ...expecting), 1, false)
+      const { codes, interim } = await outcomeOf(post(ORDER, ...expecting), 1, false)
       expect([codes, interim]).to.deep.equal([['201'], [100]])
     })
 
-    it('is the only effect of a broken body where no body is read', async () => {
+    it('is the only effect of a malformed body where no body is permitted', async () => {
       const order = await client.post('/orders', anOrder())
       const line = `DELETE /orders/${order.body.id} HTTP/1.1`
       for (const body of ['zz\r\n', '2\r\n{}\r\n0\r\n\r\n', '2\r\n']) {
-        const { codes } = await seen(asked(line, 'If-Match: *', CHUNKED) + body, 1, false)
+        const { codes } = await outcomeOf(asked(line, 'If-Match: *', CHUNKED) + body, 1, false)
         expect(codes, body).to.deep.equal([BAD])
       }
       expect((await client.get(`/orders/${order.body.id}`)).body.state).to.equal('open')
     })
 
-    it('that is streamed goes on without an error response to the garbage after its request', async () => {
+    it('that is streamed continues without an error response to the malformed bytes after its request', async () => {
       const socket = await dial(service.api)
       let text = ''
       socket.on('data', chunk => (text += String(chunk)))
       socket.write(filled(asked('GET /events HTTP/1.1', 'Accept: text/event-stream')))
       await eventually(async () => text.includes('event: order.created'))
       socket.write('GARB AGE\r\n\r\n'.repeat(3))
-      await client.post('/orders', { ...anOrder(), customer_reference: 'behind the rubbish' })
-      await eventually(async () => text.includes('behind the rubbish'))
+      await client.post('/orders', { ...anOrder(), customer_reference: 'after the malformed bytes' })
+      await eventually(async () => text.includes('after the malformed bytes'))
       expect(text).not.to.include('bad_request_framing')
       socket.destroy()
     })

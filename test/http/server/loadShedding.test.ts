@@ -29,11 +29,11 @@ const FLOOD_MS = 2_500
 /**
  * As many clients as the service has request slots, to measure its throughput on this machine under its present load.
  */
-const USUAL = 40
+const USUAL_CLIENTS = 40
 const FLOOD_COST_MAX = 4
 
 /** Runs inside the service: reports the durations of event loop turns, and blocks the loop on a signal. */
-const INSIDE = `
+const INJECTED = `
   import { monitorEventLoopDelay } from 'node:perf_hooks'
   const turns = monitorEventLoopDelay({ resolution: 5 })
   turns.enable()
@@ -70,8 +70,8 @@ describe('an overloaded service', function () {
   let authorization: string
   before(async () => {
     dataDir = await temporaryDirectory()
-    const inside = `--import data:text/javascript,${encodeURIComponent(INSIDE)}`
-    service = await startProcess(dataDir, { NODE_OPTIONS: inside, RATE_LIMITS: UNLIMITED })
+    const options = `--import data:text/javascript,${encodeURIComponent(INJECTED)}`
+    service = await startProcess(dataDir, { NODE_OPTIONS: options, RATE_LIMITS: UNLIMITED })
     const token = await service.token({ tenant: TENANT })
     authorization = `Bearer ${token}`
     client = clientOf(service.api, token)
@@ -91,7 +91,7 @@ describe('an overloaded service', function () {
     return send(service.api, { method: 'POST', path: '/orders', headers: Object.entries(headers), body })
   }
 
-  const expectTurnedAway = (answer: Answer): void => {
+  const expectOverloaded = (answer: Answer): void => {
     expect(answer.body, answer.text).to.include({ status: 503, code: 'overloaded' })
     expect(answer.body.retry).to.deep.equal({ retryable: true, strategy: 'same_request', after_seconds: 1 })
     expect(answer.headers.get('retry-after')).to.equal('1')
@@ -110,12 +110,12 @@ describe('an overloaded service', function () {
   }
 
   for (const [what, signal] of [
-    ['that never gets out of turns of 120 ms', 'SIGWINCH'],
-    ['that is free for a moment between turns of 180 ms', 'SIGCONT'],
+    ['that is blocked for 120 ms in every turn', 'SIGWINCH'],
+    ['that is blocked for 180 ms at a time, with short pauses', 'SIGCONT'],
   ] as const)
-    it(`by a loop ${what}, refuses requests with Retry-After, and recovers`, async () => {
+    it(`with an event loop ${what} refuses requests with Retry-After, and recovers`, async () => {
       const mark = service.output().length
-      const said = (word: string): boolean => service.output().slice(mark).split('\n').includes(word)
+      const hasPrinted = (word: string): boolean => service.output().slice(mark).split('\n').includes(word)
       process.kill(service.pid, signal)
       const startedAtMs = performance.now()
       let noticedAtMs = 0
@@ -124,11 +124,11 @@ describe('an overloaded service', function () {
         if (answer.status === 503) noticedAtMs = performance.now()
         else expect(answer.status).to.equal(201)
       }
-      expect(noticedAtMs, 'it was blocked all the time, and took every request').to.be.above(0)
+      expect(noticedAtMs, 'the blocked service accepted every request').to.be.above(0)
 
-      const settled = await quietHead(store)
+      const position = await quietHead(store)
       const refused: string[] = []
-      let taken = 0
+      let accepted = 0
       for (let round = 0; round < ROUNDS; round++) {
         const keys = Array.from({ length: 5 }, newKey)
         const [answers, live, ready] = await Promise.all([
@@ -140,17 +140,17 @@ describe('an overloaded service', function () {
         // request.
         for (const [index, answer] of answers.entries()) {
           if (answer.status === 201) {
-            taken += 1
+            accepted += 1
             continue
           }
-          expectTurnedAway(answer)
+          expectOverloaded(answer)
           refused.push(keys[index] ?? '')
         }
-        expect([live.status, ready.status], 'what says how it is').to.deep.equal([200, 200])
+        expect([live.status, ready.status], 'the health endpoints').to.deep.equal([200, 200])
       }
-      expect(taken, 'requests that were let in').to.be.at.most(refused.length)
+      expect(accepted, 'accepted requests').to.be.at.most(refused.length)
       process.kill(service.pid, 'SIGURG')
-      await eventually(async () => said('free'), RECOVERED_MAX_MS)
+      await eventually(async () => hasPrinted('free'), RECOVERED_MAX_MS)
 
       const [key = ''] = refused
       const again = await eventually(async () => {
@@ -158,12 +158,12 @@ describe('an overloaded service', function () {
         return answer.status !== 503 && { answer, before: await store.head() }
       }, RECOVERED_MAX_MS)
       expect(again.answer.status).to.equal(201)
-      expect(again.answer.headers.has('idempotent-replayed'), 'the first time was carried out').to.equal(false)
+      expect(again.answer.headers.has('idempotent-replayed'), 'the refused request was executed').to.equal(false)
       const events = await Promise.all(
         refused.slice(1).map(each => client.get(`/idempotency-keys/${each}?operation=create_order`)),
       )
       expect(new Set(events.map(({ body }) => body.status))).to.deep.equal(new Set(['never_seen']))
-      expect((await writtenSince(store, settled, TENANT)).length).to.be.at.most(2 + taken)
+      expect((await writtenSince(store, position, TENANT)).length).to.be.at.most(2 + accepted)
     })
 
   const medianOf = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
@@ -194,17 +194,17 @@ describe('an overloaded service', function () {
     }
     await Promise.all(Array.from({ length: clients }, one))
     agent.destroy()
-    const said = service
+    const printed = service
       .output()
       .slice(mark)
       .matchAll(/^turns (\d+)$/gm)
-    const turns = [...said].map(([, ms]) => Number(ms))
+    const turns = [...printed].map(([, ms]) => Number(ms))
     process.stdout.write(`      ${JSON.stringify(counts)}, turns of ${turns.join(' ')} ms\n`)
     return { created, counts, turns }
   }
 
-  it(`by ${FLOOD} concurrent requests, serves as many as it can in time, and stores nothing of the others`, async () => {
-    const usual = await load(USUAL, FLOOD_MS)
+  it(`with ${FLOOD} concurrent requests serves as many as it can in time, and stores nothing of the others`, async () => {
+    const usual = await load(USUAL_CLIENTS, FLOOD_MS)
     const known = new Set(await orderIds(await quietHead(store)))
     const { created, counts, turns } = await load(FLOOD, FLOOD_MS)
     // Refused by the caller's own limit, without a free slot, or without time.

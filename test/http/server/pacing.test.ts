@@ -93,7 +93,7 @@ describe('an overloaded service', () => {
     }
   }
 
-  it('refuses callers above their pace, and serves the others', async () => {
+  it('refuses callers above their pace, and serves others', async () => {
     expect(await statusOf(['caller'])).to.equal(503)
     expect(await statusOf(['refused', 'public'])).to.equal(200)
     expect(await statusOf(['public'], '/openapi.json')).to.equal(503)

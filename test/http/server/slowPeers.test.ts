@@ -116,7 +116,7 @@ describe('slow and misbehaving peers', function () {
     expect(medianOf(beside), `${beside.map(Math.round).join(' ')} ms`).to.be.below(promptMs)
   })
 
-  it('a body that arrives too slowly gets 408, and later bytes are ignored', async () => {
+  it('a body that arrives too slowly gets 408, and its later bytes are ignored', async () => {
     for (const [fields, body] of [
       [`Content-Length: ${ORDER.length}`, ORDER],
       ['Transfer-Encoding: chunked', `${ORDER.length.toString(16)}\r\n${ORDER}\r\n0\r\n\r\n`],

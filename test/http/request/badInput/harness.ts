@@ -116,7 +116,7 @@ export const badInput = <I, P extends Watched>(declared: BadInput<I, P>): void =
       if (isInProcess)
         variant = await startVariant(service, {
           authenticate: async () => ({ ...caller, tenant }),
-          services: right => ({ ...right, bodyDeadlineMs: BODY_DEADLINE_MS }),
+          services: usual => ({ ...usual, bodyDeadlineMs: BODY_DEADLINE_MS }),
         })
       store = openEventStore({ connectionString: service.addresses.event_store })
       resources = await prepare(client, service)

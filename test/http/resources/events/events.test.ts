@@ -34,10 +34,10 @@ describe('GET /events', function () {
     { query = '', count, headers = {} }: { query?: string; count: number; headers?: Record<string, string> },
     meanwhile: () => Promise<unknown> = async () => undefined,
   ): Promise<Sent[]> => {
-    const gone = new AbortController()
+    const abort = new AbortController()
     const response = await patientFetch(`${service.api}/events${query}`, {
       headers: { authorization: `Bearer ${token}`, accept: SSE, ...headers },
-      signal: gone.signal,
+      signal: abort.signal,
     })
     expect(response.status).to.equal(200)
     expect(response.headers.get('content-type')).to.equal(SSE)
@@ -54,7 +54,7 @@ describe('GET /events', function () {
       sent.push(...blocks.flatMap(sentIn))
       if (sent.length >= count) break
     }
-    gone.abort()
+    abort.abort()
     return sent
   }
 
@@ -74,7 +74,7 @@ describe('GET /events', function () {
     expect((await all(`/events?subject=${invoiceId}`)).map(({ id }) => id)).to.deep.equal(stored)
   })
 
-  it('pages through them without a gap or a repetition, and waits at the tail', async () => {
+  it('pages through them without a gap or a repetition, and continues at the end', async () => {
     const facts = await all()
     const paged: Fact[] = []
     let cursor = ''
@@ -125,7 +125,7 @@ describe('GET /events', function () {
     expect(sent.map(({ data }) => data)).to.deep.equal(await all())
   })
 
-  it('continues directly after the Last-Event-ID, and a page may continue where a stream stopped', async () => {
+  it('continues directly after the Last-Event-ID, also as a page after a stream and as a stream after a page', async () => {
     const facts = await all()
     const sent = await listen({ count: 10 })
     const tenth = sent[9]?.id ?? ''

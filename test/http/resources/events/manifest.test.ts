@@ -60,7 +60,7 @@ describe('GET /events/manifest', function () {
       cursor = `&cursor=${body.page.next_cursor}`
     }
   }
-  const trade = async (client: Client): Promise<void> => {
+  const createFacts = async (client: Client): Promise<void> => {
     const { invoiceId } = await approvedInvoice(client, 300)
     await pay(client, aPayment(invoiceId, { amount: 100 }))
     await pay(client, aPayment(invoiceId, { amount: 200 }))
@@ -73,7 +73,7 @@ describe('GET /events/manifest', function () {
       const tenant = `manifest-${name}-${newKey().slice(0, 8)}`
       clients.push(clientOf(service.api, await service.token({ tenant })))
     }
-    await inParallel(4, Array.from({ length: 24 }), (_, n) => trade(clients[n % 2] ?? expect.fail()))
+    await inParallel(4, Array.from({ length: 24 }), (_, n) => createFacts(clients[n % 2] ?? expect.fail()))
     for (const client of clients) {
       // An order, an invoice approved, two payments, an invoice paid, another order: six facts each time.
       await eventually(async () => (await allFacts(client)).length === 72)
@@ -83,7 +83,7 @@ describe('GET /events/manifest', function () {
     asOf = pages.map(({ body }) => String(body.page.as_of_position)).toSorted((a, b) => Number(a) - Number(b))[0] ?? ''
   })
 
-  it('has an item for each topic, of everything that is known', async () => {
+  it('has an item for each topic, of all facts by default', async () => {
     for (const client of clients) {
       const items = await read(client)
       expect(items.map(({ topic }) => topic)).to.deep.equal(MANIFEST_TOPICS)
@@ -155,7 +155,7 @@ describe('GET /events/manifest', function () {
     for (const item of await read(stranger)) expect(item).to.deep.include(digestOf([]))
   })
 
-  it('refuses a range that ends before it begins, and points at it', async () => {
+  it('refuses a range that ends before it begins, with a pointer', async () => {
     const [client] = clients
     const { status, body } = (await client?.get('/events/manifest?from=10&to=9')) ?? expect.fail()
     expect([status, body.code]).to.deep.equal([400, 'validation_failed'])
@@ -182,7 +182,7 @@ describe('GET /events/manifest', function () {
     }
   })
 
-  it('refuses a range with facts that are still to come, at either end', async () => {
+  it('answers 503 to a range whose beginning or end is in the future', async () => {
     const [client] = clients
     for (const query of [`?to=${BEYOND}`, `?from=${BEYOND}`, `?from=${BEYOND}&to=${BEYOND}`]) {
       const { status, body } = (await client?.get(`/events/manifest${query}`)) ?? expect.fail()
@@ -201,10 +201,10 @@ describe('GET /events/manifest', function () {
     expect(answer.body.items[0]).to.include({ to_position: to, count: 25 })
   })
 
-  it('streams the body of a count that takes longer than a request may', async () => {
+  it('streams the body of a count that exceeds the longest wait', async () => {
     const [client] = clients
     const tenant = factsOf.get(client ?? expect.fail())?.[0]?.tenantid ?? ''
-    const impatient = await startVariant(service, {
+    const variant = await startVariant(service, {
       // The request deadline is unchanged; every shorter sleep ends at once.
       world: {
         sleep: async (timeMs, signal) => (timeMs > WAIT_MAX_MS ? realWorld().sleep(timeMs, signal) : undefined),
@@ -212,14 +212,14 @@ describe('GET /events/manifest', function () {
       authenticate: async () => ({ ...caller, tenant }),
     })
     try {
-      const { status, headers, body } = await clientOf(impatient.api).get(`/events/manifest?to=${asOf}`)
+      const { status, headers, body } = await clientOf(variant.api).get(`/events/manifest?to=${asOf}`)
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json'])
       expect(headers.get('content-length')).to.equal(null)
       const expected = (await client?.get(`/events/manifest?to=${asOf}`))?.body.items
       const withoutTime = (items: Item[]) => items.map(({ at: _, ...item }) => item)
       expect(withoutTime(body.items)).to.deep.equal(withoutTime(expected))
     } finally {
-      await impatient.close()
+      await variant.close()
     }
   })
 

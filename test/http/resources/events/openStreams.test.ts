@@ -121,16 +121,16 @@ describe('event streams and waiting requests', function () {
         }
       variant = await startVariant(service, {
         authenticate: async (): Promise<Principal> => ({ ...caller, tenant, subject: `reader-${asked++ % 6}` }),
-        services: right => ({
-          ...right,
+        services: usual => ({
+          ...usual,
           database: {
-            ...right.database,
+            ...usual.database,
             sql: (text, values) => {
               ofRequests.push(text)
-              return right.database.sql(text, values)
+              return usual.database.sql(text, values)
             },
           },
-          tail: createTail({ database: { sql: counted(right.database) }, world: right.ledger.world }),
+          tail: createTail({ database: { sql: counted(usual.database) }, world: usual.ledger.world }),
         }),
       })
     })

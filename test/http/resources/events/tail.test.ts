@@ -7,7 +7,7 @@ import { createVirtualWorld } from '../../../support/virtualWorld.ts'
 import { eventually } from '../../../support/client.ts'
 
 const LOOK_MS = 100
-const FOR_EVER_MS = 1e12
+const UNLIMITED_MS = 1e12
 const never = new AbortController().signal
 
 /** A virtual clock that the test advances; sleeps end when their time has come. */
@@ -76,19 +76,19 @@ describe('the tail of the feed of facts', function () {
       await sql('update checkpoints set position = $1', [position])
     })
   }
-  const placesOf = async (followed: LiveQueue): Promise<bigint[]> => {
-    const news = await followed.next(FOR_EVER_MS, never)
+  const arrivalsOf = async (followed: LiveQueue): Promise<bigint[]> => {
+    const news = await followed.next(UNLIMITED_MS, never)
     return news === 'behind' ? [-1n] : news.map(({ arrival }) => arrival)
   }
   /** Advances the clock until the promise is settled. */
-  const meanwhile = async <T>(promise: Promise<T>): Promise<T> => {
-    let isThere = false
+  const passUntil = async <T>(promise: Promise<T>): Promise<T> => {
+    let isSettled = false
     void promise.finally(() => {
-      isThere = true
+      isSettled = true
     })
     await eventually(async () => {
       await clock.pass(LOOK_MS)
-      return isThere
+      return isSettled
     })
     return promise
   }
@@ -96,13 +96,13 @@ describe('the tail of the feed of facts', function () {
   it('is polled once for all event streams and waiting requests', async () => {
     const tenants = Array.from({ length: 10 }, (_, n) => `t${n}`)
     const followed = await Promise.all(tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(tenant))))
-    const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, FOR_EVER_MS))
-    const received = Promise.all(followed.map(placesOf))
+    const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, UNLIMITED_MS))
+    const received = Promise.all(followed.map(arrivalsOf))
     const before = clock.sleeps()
     statements = []
     await project(...tenants)
-    expect(await meanwhile(received)).to.deep.equal(followed.map((_, n) => [BigInt(100 * (Math.floor(n / 20) + 1))]))
-    await meanwhile(Promise.all(waiting))
+    expect(await passUntil(received)).to.deep.equal(followed.map((_, n) => [BigInt(100 * (Math.floor(n / 20) + 1))]))
+    await passUntil(Promise.all(waiting))
     // Each poll is followed by a sleep, and executes one statement for waiting requests and one for event streams.
     expect(statements.length).to.be.at.most(2 * (clock.sleeps() - before + 1))
     for (const one of followed) one.close()
@@ -121,22 +121,22 @@ describe('the tail of the feed of facts', function () {
     expect(statements).to.deep.equal([])
   })
 
-  it('begins at the newest fact when the first follower comes, also after others have gone', async () => {
+  it('begins at the newest fact for the first follower, also after earlier followers have closed', async () => {
     await project('acme', 'acme')
     const first = await tail.follow('acme')
     first.close()
     await project('acme')
     const second = await tail.follow('acme')
     await project('acme')
-    expect(await meanwhile(placesOf(second))).to.deep.equal([400n])
+    expect(await passUntil(arrivalsOf(second))).to.deep.equal([400n])
     second.close()
   })
 
-  it('has facts that come late', async () => {
+  it('has facts that were projected late', async () => {
     await project('acme', 'acme')
     const followed = await tail.follow('acme')
     await database.sql(`insert into late_facts (position, tenant_id, arrival, seq) values (100, 'acme', 200, 1)`)
-    expect(await meanwhile(placesOf(followed))).to.deep.equal([200n])
+    expect(await passUntil(arrivalsOf(followed))).to.deep.equal([200n])
     followed.close()
   })
 
@@ -151,25 +151,25 @@ describe('the tail of the feed of facts', function () {
     })
     expect(await followed.next(0, never)).to.equal('behind')
     await project('acme')
-    expect(await meanwhile(placesOf(followed))).to.deep.equal([BigInt(position)])
+    expect(await passUntil(arrivalsOf(followed))).to.deep.equal([BigInt(position)])
     followed.close()
   })
 
-  it('goes on after the database was away, and leaves nothing out', async () => {
-    let isAway = false
+  it('continues after an outage of the database without a gap', async () => {
+    let isUnavailable = false
     const sql: Sql = (text, values) =>
-      isAway ? Promise.reject(new Unavailable('database', 'none', undefined)) : database.sql(text, values)
+      isUnavailable ? Promise.reject(new Unavailable('database', 'none', undefined)) : database.sql(text, values)
     const own = createTail({ database: { sql }, world: clock.world })
     const followed = await own.follow('acme')
-    isAway = true
+    isUnavailable = true
     await project('acme')
     for (let n = 0; n < 5; n += 1) await clock.pass(LOOK_MS)
-    isAway = false
-    expect(await meanwhile(placesOf(followed))).to.deep.equal([100n])
+    isUnavailable = false
+    expect(await passUntil(arrivalsOf(followed))).to.deep.equal([100n])
     followed.close()
   })
 
-  it('ends a wait when its time is over', async () => {
-    await meanwhile(tail.waitUntilReached('orders_v1', 10n, 1_000))
+  it('ends a wait after its time', async () => {
+    await passUntil(tail.waitUntilReached('orders_v1', 10n, 1_000))
   })
 })

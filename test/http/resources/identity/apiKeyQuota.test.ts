@@ -31,7 +31,7 @@ describe('API keys of a tenant', function () {
     const variant = await startVariant(service, {
       world: { now: () => Date.now() + laterMs },
       authenticate: async () => ({ ...caller, tenant }),
-      services: right => ({ ...right, apiKeysPerTenantMax: MAX }),
+      services: usual => ({ ...usual, apiKeysPerTenantMax: MAX }),
     })
     started.push(variant)
     return clientOf(variant.api)
@@ -42,10 +42,10 @@ describe('API keys of a tenant', function () {
     return answers.map(({ body }) => body.id)
   }
   /** Waits until the read model has this many keys in this state. */
-  const shown = (client: Client, state: string, count: number) =>
+  const untilListed = (client: Client, state: string, count: number) =>
     eventually(async () => (await client.get(`/api-keys?state=${state}`)).body.items?.length === count)
 
-  it('are no more than the limit, of twenty requests at once on two instances', async () => {
+  it('do not exceed the limit with twenty concurrent requests to two instances', async () => {
     const clients = [await instance(), await instance()]
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (clients[n % 2] as Client).post('/api-keys', aKey())),
@@ -59,10 +59,10 @@ describe('API keys of a tenant', function () {
     }
   })
 
-  it('are as many again when one is revoked', async () => {
+  it('can be issued again when one is revoked', async () => {
     const client = await instance()
     const [first] = await fill(client)
-    await shown(client, 'active', MAX)
+    await untilListed(client, 'active', MAX)
     expect(outcome(await client.post('/api-keys', aKey()))).to.equal('quota_exceeded')
     await client.request('DELETE', `/api-keys/${first}`)
     await eventually(async () => outcome(await client.post('/api-keys', aKey())) === 201)
@@ -72,7 +72,7 @@ describe('API keys of a tenant', function () {
   it('do not count when they have expired, and count again when they are renewed', async () => {
     const client = await instance()
     const [first, second] = await fill(client, { expires_in_days: 1 })
-    await shown(client, 'active', MAX)
+    await untilListed(client, 'active', MAX)
     laterMs = 2 * DAY_MS
     expect(outcome(await client.post('/api-keys', aKey()))).to.equal(201)
     expect(outcome(await client.post('/api-keys', aKey()))).to.equal(201)
@@ -80,7 +80,7 @@ describe('API keys of a tenant', function () {
     expect(renewed.map(outcome)).to.have.members([200, 'quota_exceeded'])
   })
 
-  it('can be rotated at the limit, and a repeated request is no other key', async () => {
+  it('can be rotated at the limit, and count once when a request is repeated', async () => {
     const client = await instance()
     const key = { 'idempotency-key': newKey() }
     const first = await client.post('/api-keys', aKey(), key)

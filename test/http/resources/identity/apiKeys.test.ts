@@ -63,7 +63,7 @@ describe('API keys', function () {
     const variant = await startVariant(service, {
       world,
       authenticate: createAuthentication({ tokens, apiKeys }),
-      services: right => ({ ...right, keySecrets: secrets }),
+      services: usual => ({ ...usual, keySecrets: secrets }),
     })
     started.push(variant)
     return variant.api
@@ -445,7 +445,7 @@ describe('API keys', function () {
       const tokens = { verify: async () => ({ ...caller, tenant: TENANT }), close: () => undefined }
       const variant = await startVariant(service, {
         authenticate: createAuthentication({ tokens }),
-        services: right => ({ ...right, keySecrets: undefined }),
+        services: usual => ({ ...usual, keySecrets: undefined }),
       })
       started.push(variant)
       const without = clientOf(variant.api, 'any')

@@ -20,13 +20,13 @@ describe('the number of subscriptions of a tenant', function () {
     // A separate tenant, because an unanswered creation of another test keeps its slot of the quota for a minute.
     variant = await startVariant(service, {
       authenticate: async () => ({ ...caller, tenant: TENANT }),
-      services: right => ({ ...right, subscriptionsPerTenantMax: MAX }),
+      services: usual => ({ ...usual, subscriptionsPerTenantMax: MAX }),
     })
-    client = clientOf(variant.api, 'not looked at')
+    client = clientOf(variant.api, 'any token')
   })
   after(() => variant.close())
 
-  it('has a limit that many at once do not exceed, before the read model knows of them', async () => {
+  it('does not exceed its limit with concurrent requests, before the read model has them', async () => {
     const answers = await inParallel(ASKED, Array.from({ length: ASKED }), () => create())
     const created = answers.filter(({ status }) => status === 201)
     expect(created).to.have.length(MAX)
@@ -39,7 +39,7 @@ describe('the number of subscriptions of a tenant', function () {
     expect((await create()).status, 'and afterwards').to.equal(429)
   })
 
-  it('is smaller by one that is deleted; a key that was used is answered as the first time', async () => {
+  it('is smaller after a deletion, and does not grow when a request is repeated', async () => {
     const [newest] = await listed()
     const gone = await client.request('DELETE', `/subscriptions/${newest?.id}`)
     expect(gone.status).to.equal(204)

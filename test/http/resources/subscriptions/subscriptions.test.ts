@@ -14,7 +14,7 @@ import { sharedService, type TestService } from '../../../support/service.ts'
 
 const TENANT = 'subscribers'
 const aSubscription = (given: object = {}) => ({ types: ['order.created'], start: 'beginning', ...given })
-const told = ({ status, body }: Answer) => [status, body.code]
+const outcomeOf = ({ status, body }: Answer) => [status, body.code]
 
 /** Recorded reasons; the last one has the text of an arbitrary error. */
 const REASONS = [
@@ -80,7 +80,7 @@ describe('subscriptions', function () {
       })
     })
 
-    it('once per key, with the same answer to the byte, whatever has become of it', async () => {
+    it('once per key, with the same response to the byte, also after changes', async () => {
       const key = { 'idempotency-key': newKey() }
       const first = await client.post('/subscriptions', aSubscription(), key)
       await client.post('/orders', anOrder())
@@ -90,7 +90,7 @@ describe('subscriptions', function () {
       expect(again.headers.get('etag')).to.equal(first.headers.get('etag'))
       expect(again.headers.get('idempotent-replayed')).to.equal('true')
       const other = await client.post('/subscriptions', aSubscription({ start: 'now' }), key)
-      expect(told(other)).to.deep.equal([422, 'idempotency_key_reused'])
+      expect(outcomeOf(other)).to.deep.equal([422, 'idempotency_key_reused'])
       const outcome = await client.get(`/idempotency-keys/${key['idempotency-key']}?operation=create_subscription`)
       expect(outcome.body.links.result).to.equal(`/subscriptions/${first.body.id}`)
     })
@@ -99,23 +99,23 @@ describe('subscriptions', function () {
       ['no type', { types: [] }],
       ['a type twice', { types: ['invoice.paid', 'invoice.paid'] }],
       ['a type that does not exist', { types: ['invoice.lost'] }],
-      ['the manifests, which are no tenant’s', { types: ['ledger.manifest'] }],
-      ['another word for where to begin', { start: 'yesterday' }],
-      ['two places to begin at', { start: { position: '1', time: '2026-01-01T00:00:00Z' } }],
-      ['a position that is none', { start: { position: '-1' } }],
-      ['a time that is none', { start: { time: 'noon' } }],
-      ['a principal that is everybody', { principal: '*' }],
+      ['the manifests, which belong to no tenant', { types: ['ledger.manifest'] }],
+      ['an unknown word as its start', { start: 'yesterday' }],
+      ['two starts', { start: { position: '1', time: '2026-01-01T00:00:00Z' } }],
+      ['a malformed position', { start: { position: '-1' } }],
+      ['a malformed time', { start: { time: 'noon' } }],
+      ['a wildcard as principal', { principal: '*' }],
       ['a principal with a prefix', { principal: 'User:books' }],
-      ['a member that nobody knows', { tenant: 'acme' }],
+      ['an unknown member', { tenant: 'acme' }],
     ] as const)
       it(`not with ${what}`, async () =>
-        expect(told(await client.post('/subscriptions', aSubscription(given)))).to.deep.equal([
+        expect(outcomeOf(await client.post('/subscriptions', aSubscription(given)))).to.deep.equal([
           400,
           'validation_failed',
         ]))
 
-    it('not without a place to begin', async () =>
-      expect(told(await client.post('/subscriptions', { types: ['invoice.paid'] }))).to.deep.equal([
+    it('not without a start', async () =>
+      expect(outcomeOf(await client.post('/subscriptions', { types: ['invoice.paid'] }))).to.deep.equal([
         400,
         'validation_failed',
       ]))
@@ -128,27 +128,30 @@ describe('subscriptions', function () {
         const body = aSubscription({ types: [type] })
         const without = await as({ scopes: SCOPES.filter(one => one !== scope) })
         const refused = await without.post('/subscriptions', body)
-        expect(told(refused)).to.deep.equal([403, 'insufficient_scope'])
+        expect(outcomeOf(refused)).to.deep.equal([403, 'insufficient_scope'])
         expect(refused.body.detail).to.contain(scope)
         const only = await as({ scopes: ['events:subscribe', scope] })
         expect((await only.post('/subscriptions', body)).status).to.equal(201)
       })
     }
 
-    it('of the caller who resumes or replays it, too', async () => {
+    it('also of the caller who resumes or replays it', async () => {
       const path = await subscribe()
       const other = await as({ scopes: ['events:subscribe', 'invoices:read'], subject: 'other' })
       expect((await other.post(`${path}:pause`, {})).status).to.equal(200)
-      expect(told(await other.post(`${path}:resume`, {}))).to.deep.equal([403, 'insufficient_scope'])
-      expect(told(await other.post(`${path}:replay`, { from: 'beginning' }))).to.deep.equal([403, 'insufficient_scope'])
+      expect(outcomeOf(await other.post(`${path}:resume`, {}))).to.deep.equal([403, 'insufficient_scope'])
+      expect(outcomeOf(await other.post(`${path}:replay`, { from: 'beginning' }))).to.deep.equal([
+        403,
+        'insufficient_scope',
+      ])
       expect((await client.get(path)).body.state).to.equal('paused')
     })
 
-    it('and of its creator still, when another caller resumes it', async () => {
+    it('also of its creator, when another caller replays it', async () => {
       const tenant = 'subscribers-revoked'
       const [creator, other] = [await as({ tenant, subject: 'creator' }), await as({ tenant, subject: 'other' })]
       const { id } = (await creator.post('/subscriptions', aSubscription())).body
-      const right = { subject: 'creator', scope: 'orders:read', reason: 'a test' }
+      const revoked = { subject: 'creator', scope: 'orders:read', reason: 'a test' }
       const context = {
         tenant,
         subject: 'op',
@@ -158,14 +161,17 @@ describe('subscriptions', function () {
         commandId: newKey(),
         at: new Date().toISOString(),
       }
-      await changeTenantStatus(createLedger(store, realWorld()), { type: 'RevokeScope', ...right }, context)
+      await changeTenantStatus(createLedger(store, realWorld()), { type: 'RevokeScope', ...revoked }, context)
       const replay = () => other.post(`/subscriptions/${id}:replay`, { from: 'beginning' })
       const refused = await eventually(async () => {
         const answer = await replay()
         return answer.status === 403 && answer
       })
-      expect(told(refused)).to.deep.equal([403, 'policy_denied'])
-      expect(told(await creator.post('/subscriptions', aSubscription()))).to.deep.equal([403, 'insufficient_scope'])
+      expect(outcomeOf(refused)).to.deep.equal([403, 'policy_denied'])
+      expect(outcomeOf(await creator.post('/subscriptions', aSubscription()))).to.deep.equal([
+        403,
+        'insufficient_scope',
+      ])
     })
   })
 
@@ -183,7 +189,7 @@ describe('subscriptions', function () {
     }
   })
 
-  it('show how much waits for them, and change their tag with it', async () => {
+  it('show their lag, and change their entity tag with it', async () => {
     const path = await subscribe({ start: 'now' })
     const before = await client.get(path)
     expect(before.body.lag).to.equal(0)
@@ -196,7 +202,7 @@ describe('subscriptions', function () {
   })
 
   describe('are replayed', () => {
-    it('by an operation of its own for each', async () => {
+    it('by a separate operation for each replay', async () => {
       const path = await subscribe()
       await client.post('/orders', anOrder())
       const first = await client.post(`${path}:replay`, { from: 'beginning' })
@@ -209,7 +215,7 @@ describe('subscriptions', function () {
       const subscriber = await as({ scopes: ['events:subscribe', 'orders:read'] })
       expect((await subscriber.get(`/operations/${second.body.id}`)).status).to.equal(200)
       const payer = await as({ scopes: ['payments:read'] })
-      expect(told(await payer.get(`/operations/${second.body.id}`))).to.deep.equal([403, 'insufficient_scope'])
+      expect(outcomeOf(await payer.get(`/operations/${second.body.id}`))).to.deep.equal([403, 'insufficient_scope'])
     })
 
     it('once per key', async () => {
@@ -221,10 +227,10 @@ describe('subscriptions', function () {
       expect(again.headers.get('etag')).to.equal(first.headers.get('etag'))
       expect((await client.get(path)).body.version).to.equal(1)
       const other = await client.post(`${path}:replay`, { from: { position: '7' } }, key)
-      expect(told(other)).to.deep.equal([422, 'idempotency_key_reused'])
+      expect(outcomeOf(other)).to.deep.equal([422, 'idempotency_key_reused'])
     })
 
-    it('under one key only one of them', async () => {
+    it('one at a time: one key cannot replay two of them', async () => {
       const paths = [await subscribe(), await subscribe()]
       const key = { 'idempotency-key': newKey() }
       const replay = (path: string) => client.post(`${path}:replay`, { from: 'beginning' }, key)
@@ -234,25 +240,25 @@ describe('subscriptions', function () {
       expect((await client.get(paths[lost] ?? '')).body.version).to.equal(0)
     })
 
-    it('not from now on', async () =>
-      expect(told(await client.post(`${await subscribe()}:replay`, { from: 'now' }))).to.deep.equal([
+    it('never from the present position', async () =>
+      expect(outcomeOf(await client.post(`${await subscribe()}:replay`, { from: 'now' }))).to.deep.equal([
         400,
         'validation_failed',
       ]))
 
-    it('with an operation that is 404 for other tenants and other numbers', async () => {
+    it('with an operation that is 404 for other tenants, and for other numbers', async () => {
       const { body } = await client.post(`${await subscribe()}:replay`, { from: 'beginning' })
       const stranger = await as({ tenant: 'subscribers-strangers' })
-      expect(told(await stranger.get(`/operations/${body.id}`))).to.deep.equal([404, 'resource_not_found'])
+      expect(outcomeOf(await stranger.get(`/operations/${body.id}`))).to.deep.equal([404, 'resource_not_found'])
       for (const digits of ['0000', '0002', '0010'])
-        expect(told(await client.get(`/operations/${body.id.slice(0, -4)}${digits}`))).to.deep.equal([
+        expect(outcomeOf(await client.get(`/operations/${body.id.slice(0, -4)}${digits}`))).to.deep.equal([
           404,
           'resource_not_found',
         ])
     })
   })
 
-  it('are listed, newest first, without those that are deleted', async () => {
+  it('are listed newest first, without deleted ones', async () => {
     const mine = await as({ tenant: 'subscribers-listed' })
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push((await mine.post('/subscriptions', aSubscription())).body.id)
@@ -276,7 +282,7 @@ describe('subscriptions', function () {
       await client.post(`${path}:replay`, { from: 'beginning' }),
       await client.get(`${path}/dead-letters`),
     ])
-      expect(told(answer)).to.deep.equal([404, 'resource_not_found'])
+      expect(outcomeOf(answer)).to.deep.equal([404, 'resource_not_found'])
   })
 
   it('have their dead letters listed, page by page', async () => {
@@ -290,17 +296,17 @@ describe('subscriptions', function () {
       )
     expect((await client.get(path)).body.parked).to.equal(5)
     const seen: string[] = []
-    const told = new Set<string>()
+    const reasons = new Set<string>()
     for (let cursor = ''; ; ) {
       const { items, page } = (await client.get(`${path}/dead-letters?limit=2${cursor}`)).body
       seen.push(...items.map(({ position }: { position: string }) => position))
-      for (const { reason } of items) told.add(reason)
+      for (const { reason } of items) reasons.add(reason)
       cursor = `&cursor=${page.next_cursor}`
       if (!page.has_more) break
     }
     expect(seen).to.deep.equal(['1', '2', '3', '4', '5'])
     // Error texts are for operators only; a tenant gets fixed sentences that it can act on.
-    expect([...told]).to.have.members([
+    expect([...reasons]).to.have.members([
       'An earlier one of its key is parked.',
       'It is larger than the broker takes.',
       'It could not be delivered; the operators of the ledger know why.',
