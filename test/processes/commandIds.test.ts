@@ -10,7 +10,7 @@ import { createVirtualWorld } from '../support/virtualWorld.ts'
 const LATER_MS = 60_000
 
 describe('an event that a process writes', () => {
-  /** The ids of what two processes write because of one event, the first at once and again later, the second at once. */
+  /** The ids of the events that two processes write for one event: one of them at once and again later, another at once. */
   const idsWritten = async (): Promise<readonly (string | undefined)[]> => {
     const world = createVirtualWorld()
     const cause = createLedger(createMemoryLog().open(), world)
@@ -32,7 +32,7 @@ describe('an event that a process writes', () => {
     return written
   }
 
-  it('has the same id whenever it is tried again, and another than those of other processes', async () => {
+  it('has the same id when it is written again, and another id than that of another process', async () => {
     const [first, again, another] = await idsWritten()
     expect(first).to.be.a('string')
     expect(again).to.equal(first)

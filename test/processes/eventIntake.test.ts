@@ -6,12 +6,12 @@ import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { openIntake } from '../../src/processes/eventIntake.ts'
-import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
+import { feedOf } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
 import { createReports, type Reports, until } from '../feeds/fixtures.ts'
 import { createOrder, id, requestExport } from '../streams/samples.ts'
-import { useProcessHarness } from './harness.ts'
+import { useProcessHarness, watchOrders } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -25,23 +25,10 @@ describe('the event intake of a process', function () {
   let finished: string[]
   let broken: Set<string>
 
-  /** A created order begins a task, which its deletion ends. */
-  const watching: ProcessManager = {
-    name: 'watching',
-    categories: ['order'],
-    begins: ({ id: key, event }) =>
-      event.type === 'OrderCreated'
-        ? {
-            key,
-            graceMs: 0,
-            finish: async () => {
-              if (broken.has(key)) throw new Error('It cannot be finished.')
-              finished.push(key)
-            },
-          }
-        : undefined,
-    ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
-  }
+  const watching = watchOrders(0, async key => {
+    if (broken.has(key)) throw new Error('It cannot be finished.')
+    finished.push(key)
+  })
   const watch = (): Feed => feedOf(watching, { database: harness.database, ledger, onFailure: () => undefined })
   const start = (feed = watch()): void => {
     stop = new AbortController()
@@ -58,7 +45,7 @@ describe('the event intake of a process', function () {
     handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
   const cancel = (n: number) =>
     handle(ledger, orderEntity, id('ord', n), { command: { type: 'CancelOrder', reason: 'R' }, context: context() })
-  const reached = async (name = 'watching'): Promise<bigint> => {
+  const checkpoint = async (name = 'watching'): Promise<bigint> => {
     const [row] = await harness.database.sql<{ position: bigint }>('select position from checkpoints where name = $1', [
       name,
     ])
@@ -68,8 +55,8 @@ describe('the event intake of a process', function () {
   const errors = () => reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))
   const waiting = async () =>
     (await parkedSummary(harness.database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
-  const ask = (n: number, what: 'replay' | 'discard', only?: bigint) =>
-    requestParked(harness.database.sql, { delivery: 'watching', key: id('ord', n) }, what, only)
+  const request = (n: number, action: 'replay' | 'discard', only?: bigint) =>
+    requestParked(harness.database.sql, { delivery: 'watching', key: id('ord', n) }, action, only)
   /** Makes an event undecodable; `mend` reverts that, as a newer build would. */
   const spoil = (stored: StoredEvent): { mend: () => void } => {
     const { data } = stored
@@ -90,12 +77,12 @@ describe('the event intake of a process', function () {
   afterEach(async () => stop && end())
 
   describe('moves the checkpoint to positions of events alone', () => {
-    it('while a task is open: to the last event before the oldest task, or the beginning', async () => {
+    it('while a task is open, namely to the last event before the oldest task, or to the beginning', async () => {
       broken = new Set([id('ord', 1)])
       await createOne(1)
       start()
       await caughtUp()
-      expect(await reached()).to.equal(-1n)
+      expect(await checkpoint()).to.equal(-1n)
       await end()
       start()
       await caughtUp()
@@ -108,7 +95,7 @@ describe('the event intake of a process', function () {
       await until(() => finished.includes(id('ord', 4)))
       await cancel(4)
       await caughtUp()
-      expect(await reached()).to.equal(harness.log.events[1]?.position)
+      expect(await checkpoint()).to.equal(harness.log.events[1]?.position)
       await end()
       start()
       await caughtUp()
@@ -122,7 +109,7 @@ describe('the event intake of a process', function () {
       await handle(ledger, operationEntity, operation, { command: requestExport, context: context(), isNew: true })
       await createOne(2)
       await caughtUp()
-      expect(await reached('exports')).to.be.oneOf([-1n, harness.log.events[0]?.position])
+      expect(await checkpoint('exports')).to.be.oneOf([-1n, harness.log.events[0]?.position])
       await end()
       start(exportsFeed({ database: harness.database, ledger, formats: {} as never, log: silent }))
       await caughtUp()
@@ -144,37 +131,37 @@ describe('the event intake of a process', function () {
       expect(errors()).to.deep.equal([])
     })
 
-    it('receives it when an operator has it replayed and it can be decoded by then', async () => {
+    it('and receives it when an operator requests a replay and it can be decoded', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       start()
       await caughtUp()
       mend()
-      await ask(1, 'replay')
+      await request(1, 'replay')
       await until(async () => (await waiting()).length === 0)
       expect(finished).to.deep.equal([id('ord', 1)])
       await createOne(2)
       await until(() => finished.includes(id('ord', 2)))
     })
 
-    it('keeps it, with the reason, when its task cannot be finished', async () => {
+    it('and keeps it, with the error, when its task cannot be finished', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       broken.add(id('ord', 1))
       start()
       await caughtUp()
       mend()
-      await ask(1, 'replay')
+      await request(1, 'replay')
       await until(
         async () => (await parkedSummary(harness.database.sql))[0]?.reason === 'Error: It cannot be finished.',
       )
       broken.clear()
-      await ask(1, 'replay')
+      await request(1, 'replay')
       await until(async () => (await waiting()).length === 0)
       expect(finished).to.deep.equal([id('ord', 1)])
     })
 
-    it('replays it when a run begins: it may be a newer build', async () => {
+    it('and replays it when a run begins, which may be of a newer build', async () => {
       await createOne(1)
       const { mend } = spoil(newest())
       start()
@@ -186,7 +173,7 @@ describe('the event intake of a process', function () {
       await until(async () => (await waiting()).length === 0)
     })
 
-    it('ignores it for good when it is discarded, also when a later run reads it again', async () => {
+    it('and ignores it after it was discarded, also when a later run reads it again', async () => {
       broken.add(id('ord', 1))
       await createOne(1)
       await createOne(2)
@@ -194,10 +181,10 @@ describe('the event intake of a process', function () {
       await createOne(3)
       start()
       await until(() => finished.includes(id('ord', 3)))
-      await ask(2, 'discard')
+      await request(2, 'discard')
       await until(async () => (await waiting()).length === 0)
       await end()
-      expect(await reached()).to.equal(-1n)
+      expect(await checkpoint()).to.equal(-1n)
       start()
       await caughtUp()
       expect(await waiting()).to.deep.equal([])
@@ -206,14 +193,14 @@ describe('the event intake of a process', function () {
       start()
       await until(() => finished.includes(id('ord', 1)))
       await createOne(4)
-      await until(async () => (await reached()) === harness.log.events[2]?.position)
+      await until(async () => (await checkpoint()) === harness.log.events[2]?.position)
       await end()
       start()
       await caughtUp()
       expect(await harness.database.sql('select * from discarded_events')).to.deep.equal([])
     })
 
-    it('ignores it when it is discarded by the run that reads it again afterwards', async () => {
+    it('and ignores it when the run that discarded it reads it again', async () => {
       await createOne(1)
       spoil(newest())
       const { database, log } = harness
@@ -230,7 +217,7 @@ describe('the event intake of a process', function () {
       const first = await open()
       await first.processBatch([newest()], newest().position)
       expect(await waiting()).to.deep.equal([[id('ord', 1), 1]])
-      await ask(1, 'discard', newest().position)
+      await request(1, 'discard', newest().position)
       const second = await open()
       await second.serve()
       expect(await waiting()).to.deep.equal([])
@@ -238,7 +225,7 @@ describe('the event intake of a process', function () {
       expect(await waiting()).to.deep.equal([])
     })
 
-    it('receives earlier events of its key when a later run reads them again', async () => {
+    it('and receives earlier events of its key when a later run reads them again', async () => {
       broken.add(id('ord', 1))
       await createOne(1)
       await cancel(1)

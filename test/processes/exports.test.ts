@@ -14,12 +14,12 @@ import { id, requestExport } from '../streams/samples.ts'
 import { type ProcessHarness, useProcessHarness } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
-/** Wakes the process, and lets no time pass: an attempt that failed is not tried again. */
+/** Wakes the process without letting time pass, so that an attempt that failed is not tried again. */
 const AT_ONCE_MS = 0
 const EPOCH = 1n
 
-/** The read model has everything that was written up to the position, so that an export need not wait for more. */
-const reflect = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
+/** Moves the checkpoint of the read model to the position, so that an export need not wait for earlier events. */
+const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
   const { name } = sources[requestExport.resource]
   await acquireCheckpoint(sql, name, EPOCH)
   await moveCheckpoint(sql, [name], upTo, EPOCH)
@@ -31,12 +31,12 @@ describe('the exports of several tenants', function () {
   this.timeout(60_000)
   const harness = useProcessHarness()
 
-  it('begin one of each, although one tenant has asked for several before', async () => {
+  it('begin with one of each tenant, although one tenant has requested several before', async () => {
     const { database, ledger, log, world } = harness
     const run = await harness.start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
     for (const n of [1, 2, 3]) await request(harness, n, 'many')
     await request(harness, 4, 'one')
-    await reflect(harness, log.head())
+    await markProjected(harness, log.head())
     await run.processNew()
     const begun = (): readonly string[] =>
       log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
@@ -44,46 +44,46 @@ describe('the exports of several tenants', function () {
       await world.pass(AT_ONCE_MS)
       return begun().length >= 2
     })
-    // An attempt fails for want of formats, so that others may have begun since.
+    // An attempt fails because there are no formats, so that others may have begun since.
     expect(begun().slice(0, 2)).to.have.members([`operation-${id('op', 1)}`, `operation-${id('op', 4)}`])
   })
 })
 
 describe('an export', function () {
   this.timeout(60_000)
-  const LOOKS = 3
+  const READS = 3
   const RETRY_MS = 1_000
   const harness = useProcessHarness()
 
-  it('begins once its read model has everything that was written before the request', async () => {
+  it('begins after its read model has all events before the request', async () => {
     const { database, ledger, log, world } = harness
-    let looks = 0
+    let reads = 0
     const watched: Database = {
       ...database,
       sql: (text, values) => {
-        if (text.includes('from checkpoints')) looks += 1
+        if (text.includes('from checkpoints')) reads += 1
         return database.sql(text, values)
       },
     }
     const run = await harness.start(exportsFeed({ database: watched, ledger, formats: {} as never, log: silent }))
     await request(harness)
-    await reflect(harness, log.head() - 1n)
+    await markProjected(harness, log.head() - 1n)
     const hasBegun = (): boolean => log.events.some(({ type }) => type === 'OperationStarted')
     await run.processNew()
-    looks = 0
+    reads = 0
     await until(async () => {
       await world.pass(AT_ONCE_MS)
-      return looks >= LOOKS || hasBegun()
+      return reads >= READS || hasBegun()
     })
     expect(hasBegun()).to.equal(false)
-    await reflect(harness, log.head())
+    await markProjected(harness, log.head())
     await until(async () => {
       await world.pass(AT_ONCE_MS)
       return hasBegun()
     })
   })
 
-  it('is attempted again when a replaced worker has superseded the attempt, since that worker does not complete it', async () => {
+  it('is attempted again when a replaced worker has superseded the attempt and does not complete it', async () => {
     const { database, ledger, log, world, openLedger } = harness
     const replacedWorker = openLedger()
     let isSuperseded = false
@@ -103,7 +103,7 @@ describe('an export', function () {
     const formats = { jsonl, csv, parquet }
     const run = await harness.start(exportsFeed({ database: interrupted, ledger, formats, log: silent }))
     expect((await request(harness)).ok).to.equal(true)
-    await reflect(harness, log.head())
+    await markProjected(harness, log.head())
     await run.processNew()
     await until(async () => {
       await world.pass(RETRY_MS)

@@ -37,7 +37,7 @@ describe('the round robin of subscriptions', () => {
     expect(ids(order)).to.equal('b1 c0 a0 b2 a1 b0 b9')
   })
 
-  it('serves each, with any number of new ones of another tenant', () => {
+  it('serves each subscription, with any number of new ones of another tenant', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(40), { minLength: 10, maxLength: 30 }),
@@ -62,11 +62,11 @@ describe('the round robin of subscriptions', () => {
     )
   })
 
-  it('forgets those that are no longer passed', () => {
+  it('forgets subscriptions that are no longer passed', () => {
     const turns = createTenantRoundRobin<Item>()
     for (const next of turns.inOrder(many('a', 3))) turns.hadTurn(next)
     turns.inOrder(many('b', 1))
-    expect(ids(turns.inOrder([item('a2'), item('a0'), item('b0')])), 'a2 is a newcomer, like a0').to.equal('b0 a2 a0')
+    expect(ids(turns.inOrder([item('a2'), item('a0'), item('b0')])), 'a2 is new, like a0').to.equal('b0 a2 a0')
   })
 })
 
@@ -74,7 +74,7 @@ type Job = { readonly tenant: string; readonly n: number }
 const jobs = (tenant: string, count: number): Job[] => Array.from({ length: count }, (_, n) => ({ tenant, n }))
 
 describe('the scheduler of exports', () => {
-  /** The order in which jobs begin when so many run at once and the one that began first ends first. */
+  /** The order in which jobs begin when `atOnceMax` run concurrently and the one that began first ends first. */
   const orderOf = (waiting: readonly Job[], atOnceMax: number): Job[] => {
     const scheduler = createTenantScheduler<Job>(({ tenant }) => tenant)
     const due = [...waiting]
@@ -90,7 +90,7 @@ describe('the scheduler of exports', () => {
     }
   }
 
-  it('begins one job of each tenant first, however many jobs another tenant has', () => {
+  it('begins one job of each tenant first, with any number of jobs of another tenant', () => {
     const begun = orderOf([...jobs('a', 6), ...jobs('b', 2), ...jobs('c', 1)], 2)
     expect(begun.slice(0, 5).map(({ tenant }) => tenant)).to.have.members(['a', 'b', 'c', 'a', 'b'])
     expect(new Set(begun.slice(0, 3).map(({ tenant }) => tenant)).size).to.equal(3)
@@ -120,11 +120,11 @@ describe('the scheduler of exports', () => {
   it('prefers a new tenant with no job under way to one that has a job under way', () => {
     const scheduler = createTenantScheduler<Job>(({ tenant }) => tenant)
     const [first, second, third] = jobs('a', 3) as [Job, Job, Job]
-    const newcomer = { tenant: 'b', n: 0 }
+    const other = { tenant: 'b', n: 0 }
     expect(scheduler.next([first, second, third], [])).to.equal(first)
     expect(scheduler.next([second, third], [first])).to.equal(second)
-    expect(scheduler.next([third, newcomer], [second])).to.equal(newcomer)
-    expect(scheduler.next([third], [second, newcomer])).to.equal(third)
+    expect(scheduler.next([third, other], [second])).to.equal(other)
+    expect(scheduler.next([third], [second, other])).to.equal(third)
     expect(scheduler.next([], [])).to.equal(undefined)
   })
 })

@@ -49,7 +49,7 @@ describe('the fulfilment process', function () {
     expect(row).to.include({ order_id: id('ord'), amount_due: 2500n, due_date: '2026-03-01', created_by: 'clerk' })
   })
 
-  it('raises it once, even if the request does so too', async () => {
+  it('raises it once, also when the request does so too', async () => {
     await process.processNew()
     await onInvoice({
       type: 'RaiseInvoice',

@@ -2,17 +2,15 @@ import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, World } from '../../src/ports.ts'
+import type { ProcessManager } from '../../src/processes/processManager.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
 /** The harness of process tests: an empty log in memory and an empty database for each test, time and runs by hand. */
 
-const turns = async (count: number): Promise<void> => {
-  for (let left = count; left > 0; left -= 1) await new Promise(resolve => setImmediate(resolve))
-}
-/** Enough turns of the event loop for a command to complete on a log in memory. */
-const COMMAND_TURNS = 50
+/** Enough iterations of the event loop for a command to complete on a log in memory. */
+const COMMAND_LOOPS = 50
 
 /** A world whose time passes when the test calls `pass`, which ends all sleeps. */
 export type HeldWorld = World & { readonly pass: (timeMs: number) => Promise<void> }
@@ -35,7 +33,7 @@ export const createHeldWorld = (): HeldWorld => {
     pass: async timeMs => {
       virtual.pass(timeMs)
       for (const wake of [...sleepers]) wake()
-      await turns(COMMAND_TURNS)
+      for (let loop = 0; loop < COMMAND_LOOPS; loop += 1) await new Promise(resolve => setImmediate(resolve))
     },
   }
 }
@@ -52,17 +50,17 @@ export type DrivenRun = {
 export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<DrivenRun> => {
   const stopping = new AbortController()
   const run = await feed.beginRun(epoch, stopping.signal)
-  let taken = run.after === 'start' ? 0n : run.after
+  let processed = run.after === 'start' ? 0n : run.after
   const background = run.background?.() ?? Promise.resolve()
   background.catch(() => undefined)
   return {
     background,
     processNew: async () => {
       const wanted = log.events.filter(
-        ({ position, stream }) => position > taken && feed.categories.some(name => stream.startsWith(`${name}-`)),
+        ({ position, stream }) => position > processed && feed.categories.some(name => stream.startsWith(`${name}-`)),
       )
-      taken = log.head()
-      await run.processBatch(wanted, taken)
+      processed = log.head()
+      await run.processBatch(wanted, processed)
     },
     stop: async () => {
       stopping.abort()
@@ -71,7 +69,16 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
   }
 }
 
-/** For processes whose tasks must all succeed: a failure fails the test. */
+/** A process manager that begins a task for each order that is created, and ends it when the order is deleted. */
+export const watchOrders = (graceMs: number, finish: (key: string) => Promise<void>): ProcessManager => ({
+  name: 'watching',
+  categories: ['order'],
+  begins: ({ id: key, event }) =>
+    event.type === 'OrderCreated' ? { key, graceMs, finish: () => finish(key) } : undefined,
+  ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
+})
+
+/** Fails the test at the failure of a task. */
 export const noFailure = (key: string, error: unknown): never => {
   throw new Error(`The task ${key} failed.`, { cause: error })
 }

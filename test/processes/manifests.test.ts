@@ -14,6 +14,7 @@ import { context } from '../commands/fixtures.ts'
 import { feedAll } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { eventually } from '../support/client.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { type DrivenRun, useProcessHarness } from './harness.ts'
 
 const MINUTE_MS = 60_000
@@ -76,7 +77,7 @@ describe('the manifests process', function () {
     harness.log.events.filter(({ stream }) => stream === `manifest-${manifestIdOf(topic)}`)
   const sealedOf = (topic: string): Sealed[] => manifestsOf(topic).map(({ data }) => data as Sealed)
   const all = () => MANIFEST_TOPICS.flatMap(sealedOf)
-  /** Lets time pass, and waits until all work that it began has ended. */
+  /** Lets time pass, and waits until all work that was begun has ended. */
   const pass = async (timeMs: number): Promise<void> => {
     await harness.world.pass(timeMs)
     await eventually(async () => asleep === running.length)
@@ -92,8 +93,8 @@ describe('the manifests process', function () {
     createHash('sha256')
       .update(ids.map(one => `${one}\n`).join(''))
       .digest('hex')
-  /** Each manifest of the topic counts the facts of the log in its range, and the ranges have no gap and no overlap. */
-  const expectHonest = (category: string): void => {
+  /** Expects each manifest of the topic to count the facts of the log in its range, and the ranges to be contiguous. */
+  const expectExact = (category: string): void => {
     let next = 0n
     for (const { topic, from_position, to_position, count, sha256 } of sealedOf(topicOf(category))) {
       const ids = idsBetween(category, BigInt(from_position), BigInt(to_position))
@@ -114,13 +115,22 @@ describe('the manifests process', function () {
   })
   afterEach(() => void running.splice(0))
 
+  /** Seals an order in a run that is stopped afterwards. */
+  const sealFirstHour = async (): Promise<void> => {
+    await order()
+    await project()
+    const first = await start()
+    await pass(HOUR_MS)
+    await stop(first)
+  }
+
   it('seals nothing in a ledger without facts, at any time', async () => {
     await start()
     await pass(5 * HOUR_MS)
     expect(harness.log.events).to.deep.equal([])
   })
 
-  it('seals every topic when the hour is over, and not before', async () => {
+  it('seals every topic at the end of the hour, and not before', async () => {
     await order('acme')
     await order('other')
     await project()
@@ -134,8 +144,8 @@ describe('the manifests process', function () {
       expect(sealedOf(topic)).to.have.length(1)
       expect(sealedOf(topic)[0]).to.include({ topic, from_position: '0', to_position: String(reached), count })
     }
-    expectHonest('order')
-    expectHonest('invoice')
+    expectExact('order')
+    expectExact('invoice')
   })
 
   it('seals once an hour, also without facts', async () => {
@@ -150,15 +160,11 @@ describe('the manifests process', function () {
     const orders = sealedOf('ledger.order.v1')
     expect(orders.map(({ count }) => count)).to.deep.equal([1, 0, 0])
     expect(new Set(orders.slice(1).map(({ sha256 }) => sha256))).to.deep.equal(new Set([hashOf([])]))
-    expectHonest('order')
+    expectExact('order')
   })
 
   it('catches up after downtime with one manifest for all hours', async () => {
-    await order()
-    await project()
-    const first = await start()
-    await pass(HOUR_MS)
-    await stop(first)
+    await sealFirstHour()
     await order()
     await order()
     await project()
@@ -166,15 +172,11 @@ describe('the manifests process', function () {
     await start()
     await pass(1_000)
     expect(sealedOf('ledger.order.v1').map(({ count }) => count)).to.deep.equal([1, 2])
-    expectHonest('order')
+    expectExact('order')
   })
 
   it('does not seal again in an hour that was sealed, also after a restart', async () => {
-    await order()
-    await project()
-    const first = await start()
-    await pass(HOUR_MS)
-    await stop(first)
+    await sealFirstHour()
     await order()
     await project()
     await start()
@@ -191,19 +193,19 @@ describe('the manifests process', function () {
     await project()
     await pass(HOUR_MS)
     expect(sealedOf('ledger.order.v1').map(({ count }) => count)).to.deep.equal([1, 1])
-    expectHonest('order')
+    expectExact('order')
   })
 
-  it('cannot seal the same facts twice when two run at once', async () => {
+  it('seals no fact twice when three run at once', async () => {
     for (let n = 0; n < 20; n += 1) await order()
     await project()
     for (let n = 0; n < 3; n += 1) await start()
     await pass(HOUR_MS)
     for (const topic of MANIFEST_TOPICS) expect(sealedOf(topic)).to.have.length(1)
-    expectHonest('order')
+    expectExact('order')
   })
 
-  it('counts again after a lost race, from the end of the other manifest', async () => {
+  it('counts again after a concurrent manifest, from the end of that', async () => {
     await order()
     await project()
     const mine = harness.openLedger()
@@ -234,7 +236,7 @@ describe('the manifests process', function () {
       'another',
       'mine',
     ])
-    expectHonest('order')
+    expectExact('order')
   })
 
   it('does not seal a table that is being rebuilt', async () => {
@@ -242,12 +244,12 @@ describe('the manifests process', function () {
     await project()
     const answers = [1n, 0n]
     const reached = async () => answers.shift() ?? 0n
-    const failure = await sealManifest(
+    const sealing = sealManifest(
       { ledger: harness.ledger, sql: harness.database.sql, projectedUpTo: reached },
       'ledger.order.v1',
       'x',
-    ).catch((error: unknown) => error)
-    expect(failure).to.be.instanceOf(Error).and.to.include({ name: 'Unavailable', effect: 'none' })
+    )
+    expect(await rejectionOf(sealing)).to.include({ name: 'Unavailable', effect: 'none' })
     expect(all()).to.deep.equal([])
   })
 

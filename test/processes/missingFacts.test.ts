@@ -25,7 +25,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
   let log: MemoryLog
   let database: Database
   let key: string
-  let held: readonly StoredEvent[]
+  let parked: readonly StoredEvent[]
 
   beforeEach(async () => {
     log = await fillLog(6)
@@ -35,7 +35,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     const at = log.events.findIndex(({ stream, revision }) => stream === paid.stream && revision === 1n)
     const poison = { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' }
     const events = log.events.with(at, poison)
-    held = events.filter(({ stream, revision }) => stream === paid.stream && revision > 0n)
+    parked = events.filter(({ stream, revision }) => stream === paid.stream && revision > 0n)
     await feedAll(projector(), { ...log, events })
   })
 
@@ -49,7 +49,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
   const visible = (): string[] => invoiceFacts().flatMap(({ id, stream }) => (stream.endsWith(key) ? [] : [id]))
   /** The parked facts, and the parked event that may be a fact of a newer build. */
   const missing = () =>
-    held
+    parked
       .filter(({ type }) => type === 'InvoiceVanished' || FACT_TYPES.includes(type))
       .map(({ id, position }) => ({ id, position }))
   const release = async (): Promise<void> => {
@@ -66,7 +66,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     return (await sealManifest({ ledger, sql: database.sql, projectedUpTo: reached }, TOPIC, 'test')).sealed
   }
 
-  it('that is sealed names them, and stays true when they are replayed', async () => {
+  it('that is sealed names them, and remains correct after their replay', async () => {
     const end = head()
     const sealed = await seal()
     expect(sealed).to.deep.include({ count: visible().length, sha256: hashOf(visible()), to_position: end })
@@ -84,7 +84,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     await database.sql(
       `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
           first_failed_at)
-        select 'facts_v1', 1000000 + n * 10, $1, 'invoice-' || $1, 100 + n, 'held-' || n, 'InvoicePaid', 'acme', 'x', 0,
+        select 'facts_v1', 1000000 + n * 10, $1, 'invoice-' || $1, 100 + n, 'parked-' || n, 'InvoicePaid', 'acme', 'x', 0,
           now() from generate_series(1, 200) n`,
       [key],
     )
@@ -96,10 +96,10 @@ describe('a proof of facts, while the projector has some parked,', function () {
     expect(sealed?.to_position).to.equal((last?.position ?? 0n) + 9n)
     const next = await seal()
     expect(next?.from_position).to.equal((sealed?.to_position ?? 0n) + 1n)
-    expect(next?.missing?.[0]?.id).to.equal('held-99')
+    expect(next?.missing?.[0]?.id).to.equal('parked-99')
   })
 
-  it('is counted again when one of them is replayed meanwhile', async () => {
+  it('is made again when one of them is replayed meanwhile', async () => {
     let isFirst = true
     const sql: Sql = async (text, values) => {
       const rows = await database.sql(text, values)
@@ -132,7 +132,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     expect(await read('another')).to.deep.include({ count: 0, missing: [] })
   })
 
-  it('of an export ends before them, and for other tables at the checkpoint', async () => {
+  it('of an export ends before them, and that of other tables at the checkpoint', async () => {
     const formats = { csv: jsonl, jsonl, parquet: jsonl }
     const dependencies = { database, ledger: createTestLedger(log), formats, log: silent }
     const exported = async (resource: 'invoices' | 'orders', tenant: string) => {
@@ -140,7 +140,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
       const asked = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
       return (await writeExportFile(dependencies, asked, new AbortController().signal)).to_position
     }
-    expect(await exported('invoices', 'acme')).to.equal((held[0]?.position ?? 0n) - 1n)
+    expect(await exported('invoices', 'acme')).to.equal((parked[0]?.position ?? 0n) - 1n)
     expect(await exported('orders', 'acme')).to.equal(head())
     expect(await exported('invoices', 'another')).to.equal(head())
     await release()

@@ -7,6 +7,7 @@ import { feedOf } from '../../src/processes/processManager.ts'
 import { paymentRecovery } from '../../src/processes/paymentRecovery.ts'
 import { approveInvoice, context, newPayment, typesIn } from '../commands/fixtures.ts'
 import { id } from '../streams/samples.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { type DrivenRun, useProcessHarness, noFailure } from './harness.ts'
 
 const GRACE_MS = PAYMENT_GRACE_MS
@@ -41,7 +42,7 @@ describe('payment recovery', function () {
     await start()
   })
 
-  it('finishes a payment whose request ended early, and leaves a recent one to its request', async () => {
+  it('completes a payment whose request ended early, and leaves a recent one to its request', async () => {
     const payment = newPayment('k', { reference: 'R' })
     await initiateOnly(payment)
     await process.processNew()
@@ -66,7 +67,7 @@ describe('payment recovery', function () {
     })
   })
 
-  it('ignores a payment that its request has finished', async () => {
+  it('ignores a payment that its request has completed', async () => {
     await pay(harness.ledger, newPayment('k', { settlement: 'deferred' }), context())
     await process.processNew()
     const before = harness.log.events.length
@@ -75,7 +76,7 @@ describe('payment recovery', function () {
     expect(await checkpoint()).to.equal(harness.log.head())
   })
 
-  it('finishes a refused payment with its refusal', async () => {
+  it('completes a refused payment with its refusal', async () => {
     const payment = newPayment('k', { amount: 2000n })
     await initiateOnly(payment)
     await pay(harness.ledger, newPayment('other', { amount: 1000n }), context())
@@ -108,7 +109,7 @@ describe('payment recovery', function () {
   })
 
   describe('keeps its checkpoint', () => {
-    it('at the last event before the oldest open payment, while other events come', async () => {
+    it('at the last event before the oldest open payment while other events come', async () => {
       const before = harness.log.events.findLast(({ stream }) => /^(invoice|payment|refund)-/.test(stream))?.position
       await initiateOnly(newPayment('a'))
       await pay(harness.ledger, newPayment('b'), context())
@@ -119,7 +120,7 @@ describe('payment recovery', function () {
       expect(await checkpoint()).to.equal(before)
     })
 
-    it('so that the next process finds what this one had not finished', async () => {
+    it('before an open payment, which the next process completes', async () => {
       const payment = newPayment('k')
       await initiateOnly(payment)
       await process.processNew()
@@ -133,17 +134,16 @@ describe('payment recovery', function () {
     })
   })
 
-  it('in an old epoch does not move the checkpoint', async () => {
+  it('with an old epoch does not move the checkpoint', async () => {
     await initiateOnly(newPayment('k'))
     const old = process
     await start(2n)
-    const failure = await old.processNew().catch((error: unknown) => error)
-    expect(failure).to.be.instanceOf(Error).and.to.have.property('name', 'Replaced')
+    expect(await rejectionOf(old.processNew())).to.have.property('name', 'Replaced')
     expect(await checkpoint()).to.equal(0n)
     await old.stop()
   })
 
-  it('finishes each of many payments, once also when two processes run', async () => {
+  it('completes each of many payments once, also when two processes run', async () => {
     const payments = Array.from({ length: 40 }, (_, n) => newPayment(`k${n}`, { amount: 50n, reference: `R${n}` }))
     for (const payment of payments) await initiateOnly(payment)
     await process.processNew()

@@ -3,13 +3,14 @@ import { orderEntity } from '../../src/commands/entities.ts'
 import { RECOVERY_APPENDS_MS } from '../../src/commands/timeBudgets.ts'
 import { Contended, handle } from '../../src/commands/commandHandler.ts'
 import { Unavailable } from '../../src/ports.ts'
-import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
+import { feedOf } from '../../src/processes/processManager.ts'
 import { context } from '../commands/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
-import { type DrivenRun, useProcessHarness } from './harness.ts'
+import { rejectionOf } from '../support/rejection.ts'
+import { type DrivenRun, useProcessHarness, watchOrders } from './harness.ts'
 
 const GRACE_MS = 1_000
-/** The pause after a failure that is no outage. */
+/** The pause after a failure that is not an outage. */
 const RETRY_MS = 30_000
 
 describe('a process manager', function () {
@@ -18,28 +19,14 @@ describe('a process manager', function () {
   let process: DrivenRun
   let finished: string[]
   let failures: [string, unknown][]
-  /** The failures of tasks, by key. */
-  let troubles: Map<string, Error>
+  /** The errors with which tasks fail, by key. */
+  let errors: Map<string, Error>
 
-  /** An order that is created begins a task; its deletion ends it. */
-  const watching: ProcessManager = {
-    name: 'watching',
-    categories: ['order'],
-    begins: ({ id: key, event }) =>
-      event.type === 'OrderCreated'
-        ? {
-            key,
-            graceMs: GRACE_MS,
-            finish: () => {
-              const trouble = troubles.get(key)
-              if (trouble) return Promise.reject(trouble)
-              finished.push(key)
-              return Promise.resolve()
-            },
-          }
-        : undefined,
-    ends: ({ id: key, event }) => (event.type === 'OrderDeleted' ? key : undefined),
-  }
+  const watching = watchOrders(GRACE_MS, async key => {
+    const error = errors.get(key)
+    if (error) throw error
+    finished.push(key)
+  })
   const begin = (n: number) =>
     handle(harness.ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
   const end = (n: number) =>
@@ -49,7 +36,7 @@ describe('a process manager', function () {
   beforeEach(async () => {
     finished = []
     failures = []
-    troubles = new Map()
+    errors = new Map()
     const { database, ledger } = harness
     const onFailure = (key: string, error: unknown): void => void failures.push([key, error])
     process = await harness.start(feedOf(watching, { database, ledger, onFailure }))
@@ -86,55 +73,50 @@ describe('a process manager', function () {
     const bug = new Error('a bug')
 
     beforeEach(async () => {
-      troubles.set(id('ord', 1), bug)
+      errors.set(id('ord', 1), bug)
       await begin(1)
       await begin(2)
       await process.processNew()
       await harness.world.pass(GRACE_MS)
     })
 
-    it('reports it, and finishes the others', () => {
+    it('reports the error, and finishes the others', () => {
       expect(failures).to.deep.equal([[id('ord', 1), bug]])
       expect(finished).to.deep.equal([id('ord', 2)])
     })
 
-    it('tries again, later', async () => {
-      troubles.clear()
+    it('tries it again later', async () => {
+      errors.clear()
       await harness.world.pass(RETRY_MS - 1)
       expect(finished).to.deep.equal([id('ord', 2)])
       await harness.world.pass(1)
       expect(finished).to.deep.equal([id('ord', 2), id('ord', 1)])
     })
 
-    it('finds it again after a restart', async () => {
+    it('keeps its checkpoint before the task, so that a restart finds it again', async () => {
       await begin(3)
       await process.processNew()
       expect((await checkpoint()) < (harness.log.events[0]?.position ?? 0n)).to.equal(true)
     })
   })
 
-  it('tries again soon what has only lost its races', async () => {
-    troubles.set(id('ord', 1), new Contended('order-1'))
+  it('tries a task again soon that failed for concurrent writers alone', async () => {
+    errors.set(id('ord', 1), new Contended('order-1'))
     await begin(1)
     await process.processNew()
     await harness.world.pass(GRACE_MS)
-    troubles.clear()
+    errors.clear()
     await harness.world.pass(RECOVERY_APPENDS_MS)
     expect(finished).to.deep.equal([id('ord', 1)])
   })
 
   it('stops at an outage, and the next run finds the task again', async () => {
     const outage = new Unavailable('event store', 'none', undefined)
-    troubles.set(id('ord', 1), outage)
+    errors.set(id('ord', 1), outage)
     await begin(1)
     await process.processNew()
     await harness.world.pass(GRACE_MS)
-    expect(
-      await process.background.then(
-        () => undefined,
-        (error: unknown) => error,
-      ),
-    ).to.equal(outage)
+    expect(await rejectionOf(process.background)).to.equal(outage)
     expect(failures).to.deep.equal([])
     expect((await checkpoint()) < (harness.log.events[0]?.position ?? 0n)).to.equal(true)
   })

@@ -67,7 +67,7 @@ describe('a process manager whose run fails', function () {
       await create(2)
       await until(() => failed() === 1)
       const reported = reports.states.length
-      // Time for a run that would not wait to begin and to read the log again.
+      // A run that does not wait would begin and read the log again in this time.
       await realWorld().sleep(500)
       expect(reports.states.slice(reported).filter(({ state }) => state === 'live')).to.deep.equal([])
       expect(finished).to.deep.equal([])

@@ -22,12 +22,11 @@ const IDLE_STATEMENTS_A_SECOND_MAX = 30
 const WATCHED_MS = 2_000
 const BOTH = ['order.created', 'invoice.paid']
 
-/** A broker that answers for some topics alone. */
+/** A bus that records its calls, refuses those on dead topics, and delays the work on topics while `slow` is set. */
 const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
   const calls: string[] = []
-  /** While it is set, work on topics waits for it. */
   const slow: { until?: PromiseWithResolvers<void> } = {}
   const check = (topics: readonly string[]): void => {
     const refused = topics.find(topic => dead.has(topic))
@@ -115,7 +114,7 @@ describe('the delivery of subscriptions', function () {
   }
   const sentTo = (id: string) => broker.sent.filter(({ topic }) => topic === topicNamesOf(id).topic)
   const idsOf = (messages: readonly FactMessage[]) => messages.map(({ headers }) => headers['ce_id'] ?? '')
-  const journal = async (types = BOTH): Promise<string[]> => {
+  const factIds = async (types = BOTH): Promise<string[]> => {
     const rows = await database.sql<{ id: string }>(
       `select event->>'id' as id from facts_v1 where type = any($1::text[]) order by position`,
       [types],
@@ -129,7 +128,7 @@ describe('the delivery of subscriptions', function () {
   }
   const delivered = async (id: string, types = BOTH): Promise<void> =>
     until(async () => {
-      const wanted = await journal(types)
+      const wanted = await factIds(types)
       return wanted.length > 0 && sentTo(id).length === wanted.length
     })
 
@@ -137,11 +136,11 @@ describe('the delivery of subscriptions', function () {
     const [both, paid] = [await subscribe(), await subscribe(['invoice.paid'])]
     await delivered(both)
     await delivered(paid, ['invoice.paid'])
-    expect(idsOf(sentTo(both))).to.deep.equal(await journal())
-    expect(idsOf(sentTo(paid))).to.deep.equal(await journal(['invoice.paid']))
+    expect(idsOf(sentTo(both))).to.deep.equal(await factIds())
+    expect(idsOf(sentTo(paid))).to.deep.equal(await factIds(['invoice.paid']))
   })
 
-  it(`runs one query a round for ${IDLE} idle subscriptions`, async () => {
+  it(`runs few statements for ${IDLE} idle subscriptions`, async () => {
     const ids = await Promise.all(Array.from({ length: IDLE }, () => subscribe(['invoice.paid'])))
     for (const id of ids) await delivered(id, ['invoice.paid'])
     await delay(WATCHED_MS)
@@ -153,23 +152,28 @@ describe('the delivery of subscriptions', function () {
   })
 
   it('continues for the others while the topic of one fails, which catches up later', async () => {
-    const sick = await subscribe()
-    await delivered(sick)
-    broker.dead.add(topicNamesOf(sick).topic)
-    await send(sick, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
-    await until(() => broker.calls.includes(`refuse ${topicNamesOf(sick).topic}`))
-    const well = await subscribe()
-    await delivered(well)
-    const wanted = await journal()
-    expect(sentTo(sick)).to.have.length(wanted.length)
+    const failing = await subscribe()
+    await delivered(failing)
+    broker.dead.add(topicNamesOf(failing).topic)
+    await send(failing, {
+      type: 'ReplaySubscription',
+      from_position: 0n,
+      from_time: null,
+      to_position: 1n,
+      claim: null,
+    })
+    await until(() => broker.calls.includes(`refuse ${topicNamesOf(failing).topic}`))
+    await delivered(await subscribe())
+    const wanted = await factIds()
+    expect(sentTo(failing)).to.have.length(wanted.length)
     broker.dead.clear()
-    await until(() => sentTo(sick).length === 2 * wanted.length, 15_000)
-    expect(idsOf(sentTo(sick))).to.deep.equal([...wanted, ...wanted])
-    const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(sick).topic}`)
-    expect(ensured, 'looked at again').to.have.length.above(1)
+    await until(() => sentTo(failing).length === 2 * wanted.length)
+    expect(idsOf(sentTo(failing))).to.deep.equal([...wanted, ...wanted])
+    const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(failing).topic}`)
+    expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
   })
 
-  it('continues while topics of others are created and deleted, for any time', async () => {
+  it('continues while topics of others are being created and deleted', async () => {
     const [flowing, leaving] = [await subscribe(), await subscribe()]
     await delivered(flowing)
     await delivered(leaving)
@@ -179,11 +183,11 @@ describe('the delivery of subscriptions', function () {
     await send(leaving, { type: 'DeleteSubscription' })
     const rows = async (): Promise<number> => (await database.sql(`select 1 from subscriptions_v1`)).length
     await until(async () => (await rows()) === coming.length + 2)
-    const before = (await journal()).length
+    const before = (await factIds()).length
     await fillMore()
-    await until(async () => (await journal()).length > before)
+    await until(async () => (await factIds()).length > before)
     await delivered(flowing)
-    expect(coming.flatMap(sentTo), 'they wait for their topics').to.deep.equal([])
+    expect(coming.flatMap(sentTo), 'facts to topics that do not exist yet').to.deep.equal([])
     expect(broker.calls.filter(call => call.startsWith('delete'))).to.deep.equal([])
     done.resolve()
     for (const id of coming) await delivered(id)
@@ -195,7 +199,7 @@ describe('the delivery of subscriptions', function () {
       ).to.have.length(1)
   })
 
-  it('ends when the permission is withdrawn, revokes the rights, and records why', async () => {
+  it('ends when the permission is withdrawn, revokes the ACLs, and records the reason', async () => {
     const id = await subscribe(BOTH, 'books')
     await delivered(id)
     expect(broker.calls).to.include(`grant books ${topicNamesOf(id).groupPrefix}`)
@@ -209,7 +213,7 @@ describe('the delivery of subscriptions', function () {
     expect(sentTo(id)).to.have.length(count)
   })
 
-  it('creates nothing for a subscription that never had the permission', async () => {
+  it('grants and sends nothing for a subscription that never had the permission', async () => {
     allowance = { allowed: false, reason: 'tenant_suspended' }
     const id = await subscribe(BOTH, 'books')
     await until(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
@@ -225,9 +229,9 @@ describe('the delivery of subscriptions', function () {
     await until(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
   })
 
-  it('holds back the key of an event that the facts projection has parked, until it is replayed', async () => {
+  it('parks the key of an event that the facts projection has parked, until that is replayed', async () => {
     const order = log.events.find(({ type }) => type === 'OrderCreated')
-    if (order === undefined) return expect.fail('an order')
+    if (order === undefined) return expect.fail('there is no order')
     const key = order.stream.slice(order.stream.indexOf('-') + 1)
     const revision = BigInt(log.events.filter(({ stream }) => stream === order.stream).length - 1)
     const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderVanished', data: {} }
@@ -248,13 +252,13 @@ describe('the delivery of subscriptions', function () {
     await delivered(foreign, ['invoice.paid'])
     const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
     await until(async () => (await database.sql(reached, [foreign, position])).length > 0)
-    expect(await parkedOfKey(database.sql, foreign, key), 'another one is not even told').to.deep.equal([])
+    expect(await parkedOfKey(database.sql, foreign, key), 'parked for other types').to.deep.equal([])
     await until(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
     const count = sentTo(id).length
 
     await requestParked(database.sql, { delivery: id, key }, 'replay')
     await until(async () => (await parkedOfKey(database.sql, id, key))[0]?.requested === null)
-    expect(sentTo(id), 'not yet').to.have.length(count)
+    expect(sentTo(id), 'before the replay of the projection').to.have.length(count)
 
     await database.sql(
       `insert into facts_v1 (position, tenant_id, type, subject, at, event) select $1, tenant_id, type, subject, at, event
@@ -268,7 +272,7 @@ describe('the delivery of subscriptions', function () {
     expect(sentTo(id).at(-1)?.key).to.equal(key)
   })
 
-  it('continues for the others when an event of one cannot be decoded, and for that one when it is discarded', async () => {
+  it('continues for others when an event of one cannot be decoded, and for that one after it is discarded', async () => {
     const id = await subscribe()
     await delivered(id)
     const stream = `subscription-${id}`
@@ -280,7 +284,7 @@ describe('the delivery of subscriptions', function () {
     const other = await subscribe()
     await delivered(other)
     expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
-    expect(sentTo(id).length).to.be.lessThan((await journal()).length)
+    expect(sentTo(id).length).to.be.lessThan((await factIds()).length)
     await requestParked(database.sql, { delivery: 'subscriptions_v1', key: id }, 'discard')
     await delivered(id)
   })

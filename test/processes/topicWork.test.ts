@@ -6,6 +6,7 @@ type Subscription = { readonly id: string; readonly tenant_id: string }
 const subscription = (id: string): Subscription => ({ id, tenant_id: id.slice(0, 1) })
 const many = (tenant: string, count: number): Subscription[] =>
   Array.from({ length: count }, (_, n) => subscription(`${tenant}${n}`))
+
 describe('the work on topics', () => {
   /** Work that ends when the test resolves it. */
   const createHarness = () => {
@@ -30,7 +31,7 @@ describe('the work on topics', () => {
     return { work, want, end, begun }
   }
 
-  it('is done for several tenants at once, for one of them one at a time', async () => {
+  it('is done for several tenants concurrently, and for each tenant one after the other', async () => {
     const { want, end, begun } = createHarness()
     for (const { id } of [...many('a', 3), ...many('b', 2), ...many('c', 1), ...many('d', 1), ...many('e', 1)]) want(id)
     expect(await begun()).to.equal('a0 b0 c0 d0')
@@ -39,12 +40,12 @@ describe('the work on topics', () => {
     await end('a1')
     expect(await begun(), 'and has had its turn now').to.equal('b0 c0 d0 e0')
     await end('b0')
-    expect(await begun(), 'b waits longer than a, of which nothing is under way').to.equal('c0 d0 e0 b1')
+    expect(await begun(), 'b has waited longer than a').to.equal('c0 d0 e0 b1')
     await end('c0')
     expect(await begun()).to.equal('d0 e0 b1 a2')
   })
 
-  it('is under way until rows are read that can show it', async () => {
+  it('is under way until rows are read that can reflect it', async () => {
     const { work, want, end, begun } = createHarness()
     want('a0')
     await begun()
@@ -67,7 +68,7 @@ describe('the work on topics', () => {
     expect(work.mayChangeRows('a0')).to.equal(false)
   })
 
-  it('can be forgotten or replaced before it begins, and stopped', async () => {
+  it('can be dropped before it begins, and stopped', async () => {
     const { work, want, end, begun } = createHarness()
     want('a0')
     want('a1')

@@ -4,13 +4,13 @@ import { aggregates } from '../../streams/index.ts'
 import { applied, id, invoicePaid, orderCreated } from '../streams/samples.ts'
 import { recordedAs } from './histories.ts'
 
-describe('the journal of facts', () => {
+describe('the projection of facts', () => {
   const [paid] = recordedAs(id('inv'), [invoicePaid(1)])
   const [created] = recordedAs(id('ord'), [orderCreated])
-  const [silent] = recordedAs(id('inv'), [applied(1, 5n)])
+  const [internal] = recordedAs(id('inv'), [applied(1, 5n)])
 
   it('has a row for each fact, with the CloudEvent that is published', () => {
-    if (paid === undefined) return expect.fail('an event')
+    if (paid === undefined) return expect.fail('there is no event')
     const event = publishedBy('invoice', paid)
     expect(event?.type).to.equal('invoice.paid')
     expect(facts.rows(paid)).to.deep.equal([
@@ -18,10 +18,10 @@ describe('the journal of facts', () => {
     ])
   })
 
-  it('finds the aggregate by the id', () =>
+  it('finds the aggregate by the id of the stream', () =>
     expect(created && facts.rows(created).map(({ type }) => type)).to.deep.equal(['order.created']))
 
-  it('has none for internal events', () => expect(silent && facts.rows(silent)).to.deep.equal([]))
+  it('has no row for an internal event', () => expect(internal && facts.rows(internal)).to.deep.equal([]))
 
   it('follows every category that has facts', () => {
     const announcing = Object.entries(aggregates)

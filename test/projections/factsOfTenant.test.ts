@@ -15,8 +15,8 @@ const LIMIT = 100
 const READ_AT_MOST = 2_500
 
 /**
- * A tenant with facts at the end of the log alone, and one with facts at its beginning alone. The statistics of Postgres
- * have no place for that: it expects the facts of each to be spread evenly over the log.
+ * One tenant has facts at the end of the log alone, and one at its beginning alone. The statistics of Postgres cannot
+ * express that, so its planner expects the facts of each to be spread evenly over the log.
  */
 describe('the facts of one tenant beside many of another', function () {
   this.timeout(60_000)
@@ -59,7 +59,7 @@ describe('the facts of one tenant beside many of another', function () {
       expect(await rowsRead(database, query)).to.be.at.most(READ_AT_MOST)
     })
 
-  /** Subscriptions at the beginning of the log, and of a quiet tenant behind all its facts. */
+  /** Adds subscriptions that begin at the start of the log, and some that begin after all facts of their tenant. */
   const subscribe = (): Promise<unknown> =>
     database.sql(
       `insert into subscriptions_v1 (id, tenant_id, state, revision, created_at, updated_at, created_by, types, scopes,
@@ -68,7 +68,7 @@ describe('the facts of one tenant beside many of another', function () {
         from (values ('late', 0), ('early', ${OWN + 1})) of (tenant, at), generate_series(1, 10) n`,
     )
 
-  it('are read without those of the other: whether subscriptions are behind, and how far', async () => {
+  it('are read without those of the other: the lag of subscriptions', async () => {
     await subscribe()
     await database.sql('analyze subscriptions_v1')
     const statements: Query<object>[] = [subscriptionPage({ tenant: 'late', filters: {}, limit: 1 })]
@@ -79,7 +79,7 @@ describe('the facts of one tenant beside many of another', function () {
     for (const query of statements) expect(await rowsRead(database, query)).to.be.at.most(READ_AT_MOST)
   })
 
-  it('are all there, page by page', async () => {
+  it('are read completely, page by page', async () => {
     for (const tenant of ['early', 'late']) {
       let count = 0
       for (let after = start; ; ) {

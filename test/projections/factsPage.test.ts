@@ -6,7 +6,7 @@ import { rowsRead } from './rowsRead.ts'
 
 const FACTS = 30_000
 /** A page that examined all facts would read every row. */
-const LOOKED_AT_MOST = 5_000
+const READ_AT_MOST = 5_000
 const LIMIT = 26
 
 describe('a page of facts', function () {
@@ -42,14 +42,14 @@ describe('a page of facts', function () {
   ]
   for (const filter of filters)
     it(`examines a bounded part of the history for ${JSON.stringify(filter)}`, async () => {
-      expect(await rowsReadFor(filter)).to.be.at.most(LOOKED_AT_MOST)
+      expect(await rowsReadFor(filter)).to.be.at.most(READ_AT_MOST)
     })
 
-  it('without a filter reads no more than it holds', async () => {
+  it('without a filter reads hardly more rows than it returns', async () => {
     expect(await rowsReadFor({ limit: 101 })).to.be.at.most(110)
   })
 
-  it('that found nothing is followed by one that begins behind it, until the tail is reached', async () => {
+  it('that found nothing is followed by one that begins after it, until the end is reached', async () => {
     let after = placeBefore(0n)
     let pages = 0
     const found: unknown[] = []
@@ -68,11 +68,11 @@ describe('a page of facts', function () {
   })
 
   it('ends at the checkpoint of the projector', async () => {
-    const settled = BigInt(FACTS * 150)
-    await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [settled])
+    const checkpoint = BigInt(FACTS * 150)
+    await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [checkpoint])
     try {
-      const rows = await read({ after: { arrival: settled - 900n, seq: 0n } })
-      expect(rows.at(-1)?.arrival).to.equal(settled)
+      const rows = await read({ after: { arrival: checkpoint - 900n, seq: 0n } })
+      expect(rows.at(-1)?.arrival).to.equal(checkpoint)
     } finally {
       await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [FACTS * 300])
     }

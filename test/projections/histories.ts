@@ -26,7 +26,7 @@ export const recordedAs = <E extends AnyEvent>(of: Id<IdPrefix>, events: readonl
     metadata: metadataAt(n),
   }))
 
-/** The events of the commands in order, and the state after each of them. */
+/** The events of the commands in order, and the state after each event. */
 export const decided = <S, C, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],

@@ -48,7 +48,7 @@ const histories = <S, C, E extends AnyEvent>(
 const foldAll = (projection: AnyProjection, recorded: readonly Recorded<AnyEvent>[], from?: ResourceRow) =>
   recorded.reduce<ResourceRow | undefined>((row, event) => fold(projection, row, event), from)
 
-/** Laws for the rows of any projection. */
+/** Properties of the rows of any projection. */
 const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
   it('are the same whether the events arrive at once, one by one, or in any batches', () =>
     fc.assert(
@@ -65,13 +65,13 @@ const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding
 
   it('do not change when events are repeated', () =>
     fc.assert(
-      fc.property(anyHistory, fc.nat({ max: 30 }), ({ recorded }, from) => {
+      fc.property(anyHistory, fc.nat(), ({ recorded }, from) => {
         const row = foldAll(projection, recorded)
-        expect(foldAll(projection, recorded.slice(from), row)).to.equal(row)
+        expect(foldAll(projection, recorded.slice(from % recorded.length), row)).to.equal(row)
       }),
     ))
 
-  it('move their revision with every event, and their time, and nothing else that all rows have', () =>
+  it('have the revision and the time of their newest event, and otherwise constant common columns', () =>
     fc.assert(
       fc.property(anyHistory, ({ recorded }) => {
         const { tenant, subject, at } = metadataAt(0)
@@ -97,9 +97,10 @@ const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding
 
   it('refuse an event after a gap, at the beginning too', () =>
     fc.assert(
-      fc.property(anyHistory, fc.nat({ max: 29 }), ({ recorded }, seen) => {
-        const later = recorded[seen + 1]
-        if (later === undefined) return
+      fc.property(anyHistory, fc.nat(), ({ recorded }, number) => {
+        fc.pre(recorded.length > 1)
+        const seen = number % (recorded.length - 1)
+        const later = recorded[seen + 1] ?? expect.fail()
         expect(() => fold(projection, foldAll(projection, recorded.slice(0, seen)), later)).to.throw(
           Gap,
           `${projection.name} expected revision ${seen} of ${later.id} and got ${seen + 1}.`,
@@ -182,8 +183,9 @@ describe('the rows of', () => {
           for (const [n, state] of states.entries()) {
             if (state.status === 'none') continue
             const row = foldAll(projections.payments as never, recorded.slice(0, n + 1))
-            const back = state.status === 'succeeded' ? state.refunded : 0n
-            expect(row).to.include({ ...state.terms, refunded_amount: back, state: shownAs(state.status, back) })
+            const refunded = state.status === 'succeeded' ? state.refunded : 0n
+            const publicState = publicStateOf(state.status, refunded)
+            expect(row).to.include({ ...state.terms, refunded_amount: refunded, state: publicState })
             expect(row).to.include({ failure_code: 'code' in state ? state.code : null })
           }
         }),
@@ -243,12 +245,15 @@ describe('the rows of', () => {
 })
 
 /** The public state of a payment of 1000 after a refund of this amount. */
-const shownAs = (status: 'initiated' | 'accepted' | 'succeeded' | 'refused' | 'failed', back: bigint): string => {
+const publicStateOf = (
+  status: 'initiated' | 'accepted' | 'succeeded' | 'refused' | 'failed',
+  refunded: bigint,
+): string => {
   if (status === 'initiated' || status === 'accepted') return 'pending'
   if (status === 'refused') return 'failed'
-  if (back === 0n) return status
-  return back === 1000n ? 'refunded' : 'partially_refunded'
+  if (refunded === 0n) return status
+  return refunded === 1000n ? 'refunded' : 'partially_refunded'
 }
 
-/** JSON has no bigint. */
+/** A replacer that writes bigints as texts, because JSON has none. */
 const textOfBigints = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value)

@@ -10,15 +10,17 @@ type PlanStep = {
 }
 type Explained = { readonly 'QUERY PLAN': readonly { readonly Plan: PlanStep }[] }
 
-/** The rows that each step takes from the table of facts. Those that its filter removes were read too. */
+/** The rows that each step reads from the table of facts, with those that its filter removes. */
 const rowsOfSteps = (step: PlanStep): number[] => {
   const perLoop = step['Actual Rows'] + (step['Rows Removed by Filter'] ?? 0)
   const own = step['Relation Name'] === 'facts_v1' ? [perLoop * step['Actual Loops']] : []
   return [...own, ...(step.Plans ?? []).flatMap(rowsOfSteps)]
 }
 
-/** How many rows of the table of facts one step of the statement reads at most. */
+/** The largest number of rows of the table of facts that one step of the statement reads. Throws if no step reads any. */
 export const rowsRead = async ({ sql }: Database, { text, values }: Query<object>): Promise<number> => {
   const [row] = await sql<Explained>(`explain (analyze, format json) ${text}`, values)
-  return Math.max(...(row?.['QUERY PLAN'] ?? []).flatMap(({ Plan: plan }) => rowsOfSteps(plan)))
+  const rows = (row?.['QUERY PLAN'] ?? []).flatMap(({ Plan: plan }) => rowsOfSteps(plan))
+  if (rows.length === 0) throw new Error('No step of the plan reads the table of facts.')
+  return Math.max(...rows)
 }
