@@ -96,13 +96,19 @@ export const badInput = <I, P extends Watched>(declared: BadInput<I, P>): void =
     let store: EventStore
     let resources: P
     let start: bigint
-    let shown: string[]
+    let shown: object[]
     let untouched: unknown
     const answers: Answer[] = []
     const tenant = `bad-input-${set.toLowerCase().replaceAll(' ', '-')}`
 
-    const watched = async (): Promise<string[]> =>
-      Promise.all((resources.watched ?? []).map(async path => (await client.get(path)).text))
+    /** The watched representations; lists without their page, whose position follows the log. */
+    const watched = async (): Promise<object[]> =>
+      Promise.all(
+        (resources.watched ?? []).map(async path => {
+          const { page: _, ...shown } = (await client.get(path)).body
+          return shown
+        }),
+      )
     const apiOf = (): string => variant?.api ?? service.api
     const ask = (input: I): Promise<Answer> => {
       const { method = 'GET', headers, ...rest } = request(input, resources)
