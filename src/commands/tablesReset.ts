@@ -1,10 +1,8 @@
 import { emptyTablesOfLog } from './logIdentity.ts'
 import type { Database } from '../ports.ts'
+import { FEED_LEASES } from '../schema/locks.ts'
 
 /** The reset of all tables that are made from the log, for `ledger projections reset`. */
-
-/** The names of the leases under which feeds run (compose/feeds.ts). */
-const LEASES = ['projector', 'worker', 'publisher', 'subscriptions']
 
 /** Does the work while holding every lease, so that no process can run a feed; false when `giveUp` aborts first. */
 const holdingLeases = async (
@@ -27,4 +25,4 @@ const holdingLeases = async (
 
 /** Empties every table that is made from the log, while no process runs; false, and no change, when one does. */
 export const resetTables = (database: Database, giveUp: AbortSignal): Promise<boolean> =>
-  holdingLeases(database, LEASES, giveUp, () => database.transaction(emptyTablesOfLog))
+  holdingLeases(database, FEED_LEASES, giveUp, () => database.transaction(emptyTablesOfLog))

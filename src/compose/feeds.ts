@@ -16,6 +16,7 @@ import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
 import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptions.ts'
+import type { FeedLease } from '../schema/locks.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
 import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
@@ -49,7 +50,7 @@ export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
 export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 
 /** Starts the feeds that share the lease `name`. */
-type StartGroup = (name: string, feeds: readonly Feed[]) => void
+type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**
  * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher` has two),

@@ -24,6 +24,10 @@ export const LOCK_NAMES = {
   subscriptionsOf: (tenant: string): string => `subscriptions of ${tenant}`,
 } as const
 
+/** The leases of the groups of feeds (compose/feeds.ts). `ledger projections reset` holds all of them. */
+export const FEED_LEASES = ['projector', 'worker', 'publisher', 'subscriptions'] as const
+export type FeedLease = (typeof FEED_LEASES)[number]
+
 /** The lock of a lease. The prefix separates it from locks of other programs in the same database. */
 export const leaseLock = (name: string): bigint =>
   createHash('sha256').update(`ledger:${name}`).digest().readBigInt64BE()
