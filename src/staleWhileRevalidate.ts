@@ -27,7 +27,7 @@ export type Revalidated<T> = {
   /** The last value that was read; undefined before the first. */
   readonly value: () => T | undefined
   /** Resolves once the value may be used; undefined when it already may, which is nearly always. */
-  readonly settle: () => Promise<void> | undefined
+  readonly ready: () => Promise<void> | undefined
   /** Joins the reading under way or begins one. */
   readonly read: () => Promise<void>
   readonly underWay: () => Promise<void> | undefined
@@ -77,7 +77,7 @@ export const createRevalidated = <T>(options: RevalidatedOptions<T>): Revalidate
 
   return {
     value: () => value,
-    settle: () => {
+    ready: () => {
       if (ageMs() < refreshAfterMs) return undefined
       const isPausing = isFailing && monotonicNow() - attemptedAtMs < retryAfterMs
       const isUsable = ageMs() < maxAgeMs || (isFailing && ageMs() <= outageMaxMs)

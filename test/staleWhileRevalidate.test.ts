@@ -20,53 +20,53 @@ describe('a revalidated value', () => {
 
   it('is read before its first use, and used as it is while it is fresh', async () => {
     const { state, value } = harness()
-    await value.settle()
+    await value.ready()
     state.nowMs = 9
-    expect(value.settle()).to.equal(undefined)
+    expect(value.ready()).to.equal(undefined)
     expect([value.value(), value.begun()]).to.deep.equal([1, 1])
   })
 
   it('is read beside its uses while it is aging, and before them when it is stale', async () => {
     const { state, value } = harness()
-    await value.settle()
+    await value.ready()
     state.nowMs = 10
-    expect(value.settle()).to.equal(undefined)
+    expect(value.ready()).to.equal(undefined)
     await value.underWay()
     expect(value.value()).to.equal(2)
     state.nowMs = 30
-    expect(value.settle()).to.be.instanceOf(Promise)
+    expect(value.ready()).to.be.instanceOf(Promise)
     await value.underWay()
     expect(value.value()).to.equal(3)
   })
 
   it('remains in use during an outage, and is read again after a pause', async () => {
     const { state, value } = harness()
-    await value.settle()
+    await value.ready()
     Object.assign(state, { nowMs: 30, fails: true })
-    await value.settle()
+    await value.ready()
     expect([value.isFailing(), value.begun()]).to.deep.equal([true, 2])
     state.nowMs = 34
-    expect([value.settle(), value.value(), value.begun()]).to.deep.equal([undefined, 1, 2])
+    expect([value.ready(), value.value(), value.begun()]).to.deep.equal([undefined, 1, 2])
     Object.assign(state, { nowMs: 35, fails: false })
-    expect(value.settle()).to.equal(undefined)
+    expect(value.ready()).to.equal(undefined)
     await value.underWay()
     expect([value.value(), value.begun(), value.lastGood()]).to.deep.equal([2, 3, 3])
   })
 
   it('is waited for again once the outage has lasted too long', async () => {
     const { state, value } = harness()
-    await value.settle()
+    await value.ready()
     Object.assign(state, { nowMs: 99, fails: true })
-    await value.settle()
+    await value.ready()
     state.nowMs = 101
-    expect(value.settle(), 'a pause').to.equal(undefined)
+    expect(value.ready(), 'a pause').to.equal(undefined)
     state.nowMs = 105
-    expect(value.settle()).to.be.instanceOf(Promise)
+    expect(value.ready()).to.be.instanceOf(Promise)
   })
 
   it('has one reading for all concurrent uses', async () => {
     const { value } = harness()
-    await Promise.all([value.settle(), value.settle(), value.read()])
+    await Promise.all([value.ready(), value.ready(), value.read()])
     expect(value.begun()).to.equal(1)
   })
 
@@ -74,12 +74,12 @@ describe('a revalidated value', () => {
     const { state, value } = harness(error => {
       throw error
     })
-    await value.settle()
+    await value.ready()
     Object.assign(state, { nowMs: 10, fails: true })
-    expect(value.settle()).to.equal(undefined)
+    expect(value.ready()).to.equal(undefined)
     await value.underWay()?.catch(() => undefined)
     state.nowMs = 101
-    const waited = await value.settle()?.catch((error: Error) => error.message)
+    const waited = await value.ready()?.catch((error: Error) => error.message)
     expect(waited).to.equal('unreachable')
   })
 })

@@ -53,8 +53,8 @@ export const createTenantStatuses = (
 
   return tenant => {
     const status = known.get(tenant) ?? statusOf(tenant)
-    const settling = status.settle()
-    return settling ? settling.then(() => stateOf(status)) : stateOf(status)
+    const reading = status.ready()
+    return reading ? reading.then(() => stateOf(status)) : stateOf(status)
   }
 }
 

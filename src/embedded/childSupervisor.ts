@@ -35,7 +35,7 @@ export type Child = {
   stop(): Promise<void>
 }
 
-type Process = ChildProcessByStdio<Writable, Readable, Readable>
+type SpawnedProcess = ChildProcessByStdio<Writable, Readable, Readable>
 
 const START_MAX_MS = 90_000
 const STOP_MAX_MS = 20_000
@@ -49,18 +49,18 @@ const modulePath = (module: string | URL): string =>
   module instanceof URL || module.startsWith('file:') ? fileURLToPath(module) : module
 
 /** `detached`: Ctrl-C at the terminal reaches the service only, which then stops its children in order. */
-const spawnModule = (module: string | URL, args: readonly string[]): Process =>
+const spawnModule = (module: string | URL, args: readonly string[]): SpawnedProcess =>
   spawn(process.execPath, [modulePath(module), ...args, '--with-parent'], { detached: true, stdio: 'pipe' })
 
-const hasExited = (child: Process): boolean => child.exitCode !== null || child.signalCode !== null
+const hasExited = (child: SpawnedProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
-const exited = async (child: Process): Promise<void> => {
+const exited = async (child: SpawnedProcess): Promise<void> => {
   if (hasExited(child) || child.pid === undefined) return
   await new Promise<void>(resolve => child.once('exit', () => resolve()))
 }
 
 /** Signals the process group, so that no process that the child started outlives it. */
-const killGroup = (child: Process): void => {
+const killGroup = (child: SpawnedProcess): void => {
   if (child.pid === undefined) return
   try {
     process.kill(-child.pid, 'SIGKILL')
@@ -69,7 +69,7 @@ const killGroup = (child: Process): void => {
   }
 }
 
-const stopProcess = async (child: Process, stopMaxMs: number): Promise<void> => {
+const stopProcess = async (child: SpawnedProcess, stopMaxMs: number): Promise<void> => {
   const late = setTimeout(() => killGroup(child), stopMaxMs)
   child.kill('SIGTERM')
   await exited(child)
@@ -77,7 +77,7 @@ const stopProcess = async (child: Process, stopMaxMs: number): Promise<void> => 
 }
 
 /** The address that the child prints before `ready`. Rejects with its last lines on stderr if it ends first. */
-const untilReady = async (child: Process, { name, log }: ChildOptions): Promise<string> => {
+const untilReady = async (child: SpawnedProcess, { name, log }: ChildOptions): Promise<string> => {
   const output: string[] = []
   createInterface({ input: child.stderr }).on('line', line => {
     if (output.push(line) > OUTPUT_LINES_MAX) output.shift()
@@ -103,7 +103,11 @@ const untilReady = async (child: Process, { name, log }: ChildOptions): Promise<
 }
 
 /** A running process and its address. Throws a StartupError if it ends, or the deadline passes, before it is ready. */
-const startProcess = async (options: ChildOptions, args: readonly string[], starting: (child: Process) => void) => {
+const startProcess = async (
+  options: ChildOptions,
+  args: readonly string[],
+  starting: (child: SpawnedProcess) => void,
+) => {
   const startMaxMs = options.startMaxMs ?? START_MAX_MS
   const child = spawnModule(options.module, args)
   // A child that has ended does not read its stdin; its end is reported by its exit.
@@ -150,8 +154,8 @@ const createExitCounter = (): (() => number) => {
  */
 export const startChild = async (options: ChildOptions): Promise<Child> => {
   const { name, log, onExit, exitsMax = EXITS_MAX, stopMaxMs = STOP_MAX_MS } = options
-  let current: Process | undefined
-  const starting = (child: Process) => void (current = child)
+  let current: SpawnedProcess | undefined
+  const starting = (child: SpawnedProcess) => void (current = child)
   const { address, child } = await startProcess(options, options.args, starting)
   const args = onPort(options.args, address)
   const stopping = new AbortController()

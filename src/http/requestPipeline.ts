@@ -44,7 +44,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     })
     resource ??= resourceInBody(declared, call.body)
     const handled = (effects: Ledger) =>
-      declared.handle({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
+      declared.handler({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
     return withDeadline(ledger.world, declared, leftMs, () => recorded(() => asOneCommand(ledger, handled)))
   }
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))

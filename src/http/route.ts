@@ -181,7 +181,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly responses: Readonly<Record<number, ResponseSpec>>
   /** The error codes of the endpoint itself; those that follow from the declaration are added to them. */
   readonly errors: readonly ErrorCode[]
-  readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<B>, K>) => Promise<Reply>
+  readonly handler: (call: Call<z.output<P>, z.output<Q>, z.output<B>, K>) => Promise<Reply>
 }
 
 /** Any declaration, with its types erased. */

@@ -22,7 +22,7 @@ export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject
 
 export type KeySet = {
   /** Resolves once the set is recent enough to be used; undefined when it already is, which is nearly always. */
-  settle(): Promise<void> | undefined
+  ready(): Promise<void> | undefined
   /** How many readings of the published set have begun. */
   readings(): number
   /** `since`: the number of readings that had begun when the token arrived. A good reading with a higher number is new enough. */
@@ -142,7 +142,7 @@ export const openKeySet = (options: KeySetOptions): KeySet => {
   }
 
   return {
-    settle: () => (closed ? undefined : keys.settle()),
+    ready: () => (closed ? undefined : keys.ready()),
     readings: () => keys.begun(),
     find,
     isCurrent: (alg, kid, key) => lookUp(alg, kid) === key,

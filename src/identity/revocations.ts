@@ -82,8 +82,8 @@ export const openRevocations = async ({
       await sql(SWEEP)
     },
     isRevoked: token => {
-      const settling = listed.settle()
-      return settling ? settling.then(() => isRevoked(token)) : isRevoked(token)
+      const reading = listed.ready()
+      return reading ? reading.then(() => isRevoked(token)) : isRevoked(token)
     },
   }
 }

@@ -102,7 +102,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     onKeysUnreachable(error)
   }
   const keys = openKeySet({ fetchJwks, monotonicNow, onFailure })
-  await keys.settle()
+  await keys.ready()
   if (flaw !== undefined) throw new StartupError(`OIDC_ISSUER publishes ${flaw}`)
   if (reached && keys.size() === 0)
     throw new StartupError('OIDC_ISSUER publishes no key that is fit for ES256 or RS256.')
@@ -132,8 +132,8 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   const verify = async (token: string | undefined): Promise<Principal | Refused> => {
     if (!token) return refuse('missing')
     const since = keys.readings()
-    const settling = keys.settle()
-    if (settling) await settling
+    const reading = keys.ready()
+    if (reading) await reading
     // The cache holds the hash in place of the token, so that a heap dump has no credentials.
     const digest = hash('sha256', token, 'base64')
     const known = cachedVerification(digest)

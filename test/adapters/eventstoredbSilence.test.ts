@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { expect } from 'chai'
 import type { Answer } from '../../src/adapters/eventstoredb/answers.ts'
-import { Silence } from '../../src/adapters/eventstoredb/errors.ts'
+import { ResponseTimeout } from '../../src/adapters/eventstoredb/errors.ts'
 import { received } from '../../src/adapters/eventstoredb/read.ts'
 
 const UNCONFIRMED_MS = 40
@@ -17,13 +17,13 @@ const callWith = (...answers: readonly Answer['kind'][]) => {
 /** The limit of the silence that ends the call. */
 const silenceOf = async (...answers: readonly Answer['kind'][]): Promise<number> => {
   let confirmed = false
-  const silenceMs = (): number => (confirmed ? CONFIRMED_MS : UNCONFIRMED_MS)
+  const timeoutMs = (): number => (confirmed ? CONFIRMED_MS : UNCONFIRMED_MS)
   try {
-    for await (const batch of received(callWith(...answers), { silenceMs }))
+    for await (const batch of received(callWith(...answers), { timeoutMs }))
       confirmed ||= batch.some(({ kind }) => kind === 'confirmed')
     return expect.fail('The call ended without an error.')
   } catch (error) {
-    if (!(error instanceof Silence)) throw error
+    if (!(error instanceof ResponseTimeout)) throw error
     return error.limitMs
   }
 }

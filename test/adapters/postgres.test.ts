@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Client } from 'pg'
-import { type DatabaseOptions, fence, openDatabase, Replaced } from '../../src/adapters/postgres/database.ts'
+import { type DatabaseOptions, fence, openDatabase, LeaseLost } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/childProcesses.ts'
@@ -332,7 +332,7 @@ describe('Postgres adapter', function () {
         await fence(sql, 'passed', first.epoch)
         await sql('insert into counted values (9, 9)')
       })
-      expect(await rejectionOf(late)).to.be.instanceOf(Replaced)
+      expect(await rejectionOf(late)).to.be.instanceOf(LeaseLost)
       await db.transaction(async sql => await fence(sql, 'passed', second.epoch))
       expect(await db.sql('select id from counted')).to.deep.equal([])
       second.end()
@@ -412,7 +412,7 @@ describe('Postgres adapter', function () {
       const before = await counted()
       sleeper.process.kill('SIGCONT')
       const { stderr } = await sleeper.exited
-      expect(stderr.trim()).to.be.oneOf(['Replaced', 'Unavailable', ''])
+      expect(stderr.trim()).to.be.oneOf(['LeaseLost', 'Unavailable', ''])
       expect(await counted()).to.deep.equal(before)
       second.end()
       await second.done

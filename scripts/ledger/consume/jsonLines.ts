@@ -6,7 +6,7 @@ import { systemCode } from '../../../src/startupError.ts'
 /** Reading and repair of the files of a copy, which have one JSON document per line. */
 
 /** `value` is undefined for a line that is not JSON. */
-export type Line = { readonly number: number; readonly value: unknown }
+export type JsonLine = { readonly number: number; readonly value: unknown }
 
 const parsed = (text: string): unknown => {
   try {
@@ -17,7 +17,7 @@ const parsed = (text: string): unknown => {
 }
 
 /** The lines of a file; none if there is no file. */
-export async function* factLines(path: string): AsyncGenerator<Line> {
+export async function* factLines(path: string): AsyncGenerator<JsonLine> {
   const input = createReadStream(path)
   let number = 0
   try {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Appended, type StoredEvent, Unavailable } from '../../ports.ts'
 import { type Append, type Sending, batchAppend } from './batchAppend.ts'
 import type { Client, Connection } from './connection.ts'
-import { CallEnded, Silence, causeOf, isLost, wasNeverSent } from './errors.ts'
+import { CallEnded, ResponseTimeout, causeOf, isLost, wasNeverSent } from './errors.ts'
 import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
 
@@ -26,7 +26,7 @@ export const append = async (connection: Connection, asked: Append, timeoutMs: n
       return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
     }
     const { failure, wasSent } = outcome
-    if (failure instanceof Silence) connection.renew(client)
+    if (failure instanceof ResponseTimeout) connection.renew(client)
     const refused = refusalOf(failure)
     if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
     if (!isLost(failure)) throw failure
@@ -84,7 +84,7 @@ const outcomeOfFirst = async (
 /** Adds a time limit, since the client itself waits without one. */
 const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Silence(limitMs)), limitMs)
+    const timer = setTimeout(() => reject(new ResponseTimeout(limitMs)), limitMs)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 

@@ -9,7 +9,7 @@ import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/gene
 import empty from 'google-protobuf/google/protobuf/empty_pb.js'
 import type { Appended, ExpectedRevision, NewEvent } from '../../ports.ts'
 import type { AppendCall, Client } from './connection.ts'
-import { CallEnded, Unreadable, isCallError } from './errors.ts'
+import { CallEnded, UnknownResponse, isCallError } from './errors.ts'
 
 /**
  * The store's BatchAppend method: one call carries all appends of a connection. Each message has its own correlation
@@ -46,7 +46,7 @@ const callStateOf = (call: AppendCall): CallState => {
   call.on('data', (answer: BatchAppendResp) => {
     const correlationId = answer.getCorrelationId()
     const id = correlationId === undefined ? '' : parseUUID(correlationId)
-    settle(answer, state.unanswered.get(id))
+    complete(answer, state.unanswered.get(id))
     state.unanswered.delete(id)
   })
   const fail = (error: Error): void => {
@@ -61,7 +61,7 @@ const callStateOf = (call: AppendCall): CallState => {
   return state
 }
 
-const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void => {
+const complete = (answer: BatchAppendResp, waiting: Unanswered | undefined): void => {
   const success = answer.getSuccess()
   if (success === undefined) waiting?.reject(refusalIn(answer))
   else
@@ -74,13 +74,13 @@ const settle = (answer: BatchAppendResp, waiting: Unanswered | undefined): void 
 
 /**
  * The client's error for the reason in the response. A response without success or reason is an error too, so that its
- * append settles.
+ * append is completed.
  */
 const refusalIn = (answer: BatchAppendResp): Error => {
   const refused = answer.getError()
-  if (refused === undefined) return new Unreadable('neither error nor success')
+  if (refused === undefined) return new UnknownResponse('neither error nor success')
   if (refused.getCode() === code.Code.UNAVAILABLE || refused.getDetails() === undefined)
-    return new Unreadable(refused.getMessage())
+    return new UnknownResponse(refused.getMessage())
   return unpackToCommandError(refused, streamIn(answer))
 }
 

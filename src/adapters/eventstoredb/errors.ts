@@ -2,22 +2,22 @@ import code from '@eventstore/db-client/generated/code_pb.js'
 
 /** Errors of the event store: which of them mean that nothing was written, and which that another attempt may succeed. */
 
-/** Nothing was received for too long; the connection may be half open. */
-export class Silence extends Error {
+/** No response came for too long; the connection may be half open. */
+export class ResponseTimeout extends Error {
   readonly limitMs: number
 
   constructor(limitMs: number) {
     super(`The event store was silent for ${limitMs} ms.`)
-    this.name = 'Silence'
+    this.name = 'ResponseTimeout'
     this.limitMs = limitMs
   }
 }
 
 /** The response has neither success nor a known reason. */
-export class Unreadable extends Error {
+export class UnknownResponse extends Error {
   constructor(text: string) {
-    super(`The event store gave an answer that says nothing: ${text}`)
-    this.name = 'Unreadable'
+    super(`The response of the event store has neither success nor a known reason: ${text}`)
+    this.name = 'UnknownResponse'
   }
 }
 
@@ -54,7 +54,7 @@ export const withPosition = (error: unknown, after: bigint | 'start'): unknown =
 
 /** The store did not answer; a later attempt may succeed. Other errors are answers, or bugs. */
 export const isLost = (error: unknown): boolean => {
-  if (error instanceof Silence || error instanceof CallEnded || error instanceof Unreadable) return true
+  if (error instanceof ResponseTimeout || error instanceof CallEnded || error instanceof UnknownResponse) return true
   const type = causeOf(error)?.type
   if (type !== undefined) return LOST_TYPES.has(type) && !isRefusal(error)
   return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))

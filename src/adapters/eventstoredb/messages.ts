@@ -48,10 +48,10 @@ type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'excludeTypes'>
  * The store filters by stream or by type, not by both: with excluded types the filter is by type, and the reader
  * selects the categories.
  */
-const filterMessage = ({ categories, excludeTypes: without = [] }: Wanted) => {
+const filterMessage = ({ categories, excludeTypes = [] }: Wanted) => {
   const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
   const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())
-  if (without.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${without.join('|')})$)[^$]`))
+  if (excludeTypes.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${excludeTypes.join('|')})$)[^$]`))
   if (categories === undefined) wanted.setRegex(NOT_SYSTEM)
   else wanted.setPrefixList(categories.map(name => `${name}-`))
   return filter.setStreamIdentifier(wanted)

@@ -3,13 +3,13 @@ import { convertToCommandError } from '@eventstore/db-client'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
 import type { Answer } from './answers.ts'
 import type { Client, Connection } from './connection.ts'
-import { Silence, isCallError, isLost } from './errors.ts'
+import { ResponseTimeout, isCallError, isLost } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
 
 /** Reads of one stream and of the head, by the store's Read method. */
 
-const READ_SILENCE_MS = 3000
-const silenceMs = (): number => READ_SILENCE_MS
+const READ_TIMEOUT_MS = 3000
+const readTimeoutMs = (): number => READ_TIMEOUT_MS
 
 /** Another call may renew the connection while a read is under way. The read continues on a new one, so often at most. */
 const INTERRUPTIONS_MAX = 2
@@ -49,7 +49,10 @@ async function* readArrays(
   for (let interruptions = 0; rest !== undefined; interruptions++) {
     const { client } = connection
     try {
-      for await (const answers of received(await client.read(streamRequest(stream, rest)), { silenceMs, signal })) {
+      for await (const answers of received(await client.read(streamRequest(stream, rest)), {
+        timeoutMs: readTimeoutMs,
+        signal,
+      })) {
         const events = eventsIn(answers)
         rest = restAfter(rest ?? options, events)
         yield events
@@ -57,14 +60,14 @@ async function* readArrays(
       return
     } catch (error) {
       signal?.throwIfAborted()
-      const wasInterrupted = connection.client !== client && isLost(error) && !(error instanceof Silence)
+      const wasInterrupted = connection.client !== client && isLost(error) && !(error instanceof ResponseTimeout)
       if (!wasInterrupted || interruptions === INTERRUPTIONS_MAX) throw await readFailure(connection, client, error)
     }
   }
 }
 
 const readFailure = async (connection: Connection, client: Client, error: unknown): Promise<unknown> => {
-  if (error instanceof Silence) connection.renew(client)
+  if (error instanceof ResponseTimeout) connection.renew(client)
   const refused = await connection.refusalIn(error)
   if (refused !== undefined) return new Unavailable('event store', 'none', refused)
   return isLost(error) ? new Unavailable('event store', 'none', error) : error
@@ -75,7 +78,7 @@ export const head = async (connection: Connection): Promise<bigint> => {
   const { client } = connection
   let position = 0n
   try {
-    for await (const answers of received(await client.read(headRequest()), { silenceMs }))
+    for await (const answers of received(await client.read(headRequest()), { timeoutMs: readTimeoutMs }))
       for (const { position: newest } of eventsIn(answers)) position = newest
     return position
   } catch (error) {
@@ -84,8 +87,8 @@ export const head = async (connection: Connection): Promise<bigint> => {
 }
 
 type Cancellable = Readable & { readonly cancel: () => void }
-/** `silenceMs` is called after every answer: a subscription may be silent for longer once it is confirmed. */
-type ReceiveOptions = { readonly silenceMs: () => number; readonly signal?: AbortSignal | undefined }
+/** `timeoutMs` is called after every answer: a subscription may be silent for longer once it is confirmed. */
+type ReceiveOptions = { readonly timeoutMs: () => number; readonly signal?: AbortSignal | undefined }
 
 /** The items of the arrays. Not a generator, because that costs a reader four promises per item in place of one. */
 const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
@@ -113,19 +116,19 @@ const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterato
 }
 
 /**
- * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws Silence if nothing comes
+ * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws ResponseTimeout if nothing comes
  * while the reader waits, and the client's own errors.
  */
 export async function* received(
   call: Cancellable,
-  { silenceMs, signal }: ReceiveOptions,
+  { timeoutMs, signal }: ReceiveOptions,
 ): AsyncGenerator<readonly Answer[]> {
   let waiting = true
-  let limitMs = silenceMs()
+  let limitMs = timeoutMs()
   let timer: NodeJS.Timeout | undefined
   const watch = (): void => {
-    limitMs = silenceMs()
-    timer = setTimeout(() => (waiting ? call.destroy(new Silence(limitMs)) : watch()), limitMs)
+    limitMs = timeoutMs()
+    timer = setTimeout(() => (waiting ? call.destroy(new ResponseTimeout(limitMs)) : watch()), limitMs)
   }
   const abort = (): void => void call.destroy()
   // Errors may come after the reader has left; without a listener they would end the process.
@@ -137,7 +140,7 @@ export async function* received(
       waiting = false
       yield answers as readonly Answer[]
       waiting = true
-      if (silenceMs() === limitMs) timer?.refresh()
+      if (timeoutMs() === limitMs) timer?.refresh()
       else {
         clearTimeout(timer)
         watch()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
 import type { Client, Connection } from './connection.ts'
-import { Silence, isLost, withPosition } from './errors.ts'
+import { ResponseTimeout, isLost, withPosition } from './errors.ts'
 import { subscribeRequest } from './messages.ts'
 import { received } from './read.ts'
 
@@ -35,7 +35,7 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
       if (refused === undefined && !isInterruption(error)) throw withPosition(error, after)
-      if (error instanceof Silence && error.limitMs < IDLE_TIMEOUT_MS) connection.renew(client)
+      if (error instanceof ResponseTimeout && error.limitMs < IDLE_TIMEOUT_MS) connection.renew(client)
       // An idle log is silent too, so that resubscribing is not reported as an interruption.
       if (!isIdleTimeout(error)) {
         live = false
@@ -46,7 +46,7 @@ export async function* subscribe(connection: Connection, options: SubscribeOptio
   }
 }
 
-const isIdleTimeout = (error: unknown): boolean => error instanceof Silence && error.limitMs === IDLE_TIMEOUT_MS
+const isIdleTimeout = (error: unknown): boolean => error instanceof ResponseTimeout && error.limitMs === IDLE_TIMEOUT_MS
 
 const UNKNOWN = 2
 const INVALID_ARGUMENT = 3
@@ -63,10 +63,10 @@ const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): 
 /** One subscription. Checkpoints are yielded in order among the events. */
 async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<FeedItem> {
   let confirmed = false
-  const silenceMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
+  const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
   const call = await client.read(subscribeRequest(wanted))
   const isWanted = wantedBy(wanted)
-  for await (const answers of received(call, { silenceMs, signal }))
+  for await (const answers of received(call, { timeoutMs, signal }))
     for (const answer of answers) {
       if (answer.kind === 'confirmed') confirmed = true
       else if (answer.kind === 'event' && !isWanted(answer.event))
@@ -78,9 +78,9 @@ async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): A
 /** Selects the categories among events that were requested by type. */
 const wantedBy = ({
   categories,
-  excludeTypes: without = [],
+  excludeTypes = [],
 }: Omit<SubscribeOptions, 'signal'>): ((event: StoredEvent) => boolean) => {
-  if (categories === undefined || without.length === 0) return () => true
+  if (categories === undefined || excludeTypes.length === 0) return () => true
   const prefixes = categories.map(name => `${name}-`)
   return ({ stream }) => prefixes.some(prefix => stream.startsWith(prefix))
 }

@@ -12,7 +12,7 @@ import { endsConnection, mayWrite, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
 import { valueTypes } from './types.ts'
 
-export { fence, type LeaseOptions, Replaced } from './lease.ts'
+export { fence, type LeaseOptions, LeaseLost } from './lease.ts'
 
 export type DatabaseOptions = {
   readonly connectionString: string

@@ -41,20 +41,20 @@ const TAKE = `
   returning epoch`
 
 /** A newer holder has the lease: nothing may be written any more with this epoch. */
-export class Replaced extends Error {
+export class LeaseLost extends Error {
   constructor(name: string, epoch: bigint, current: bigint | undefined) {
     super(`The holder of ${name} with epoch ${epoch} was replaced; the epoch is now ${current ?? 'gone'}.`)
-    this.name = 'Replaced'
+    this.name = 'LeaseLost'
   }
 }
 
 /**
- * The first call in every transaction of a holder: throws Replaced unless `epoch` is the newest, and keeps it the
+ * The first call in every transaction of a holder: throws LeaseLost unless `epoch` is the newest, and keeps it the
  * newest until the transaction ends. Fences of one holder do not block each other.
  */
 export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void> => {
   const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
-  if (lease?.epoch !== epoch) throw new Replaced(name, epoch, lease?.epoch)
+  if (lease?.epoch !== epoch) throw new LeaseLost(name, epoch, lease?.epoch)
 }
 
 /** Bounded, since a hung server does not close its side; its session then ends at the idle timeout. */

@@ -13,7 +13,7 @@ const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const RECONNECT_MS = 100
 const RECONNECT_MAX_MS = 1000
 
-type Pending = { readonly request: WriteRequest; readonly settle: (written: Written) => void }
+type Pending = { readonly request: WriteRequest; readonly resolve: (written: Written) => void }
 
 /**
  * The only writer of the log. Requests are decided in the order of their arrival against the committed state and the
@@ -75,7 +75,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
       const commit = await attempt(session, batch)
       for (const record of commit.records) streams.committed(record)
       tail.append(commit.records)
-      for (const [index, { settle }] of batch.entries()) settle(commit.written[index] ?? UNKNOWN)
+      for (const [index, { resolve }] of batch.entries()) resolve(commit.written[index] ?? UNKNOWN)
     }
     busy = false
   }
@@ -88,15 +88,15 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   }
 
   adopt(await openWriterSession(connectionString))
-  if (tail.head() === 0n) queue.push(...initialEvents().map(request => ({ request, settle: () => undefined })))
+  if (tail.head() === 0n) queue.push(...initialEvents().map(request => ({ request, resolve: () => undefined })))
   await drain()
   return {
     tail,
     streams,
     write: request =>
-      new Promise(settle => {
-        if (closing.signal.aborted) return settle({ kind: 'unavailable', effect: 'none' })
-        queue.push({ request, settle })
+      new Promise(resolve => {
+        if (closing.signal.aborted) return resolve({ kind: 'unavailable', effect: 'none' })
+        queue.push({ request, resolve })
         if (busy) return
         busy = true
         draining = drain()

@@ -182,7 +182,7 @@ const readAsyncApi = route({
   rateClass: 'default',
   responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.unknown()) } },
   errors: [],
-  handle: async () => ({
+  handler: async () => ({
     status: 200,
     body: asyncApiDocument,
     headers: { 'Cache-Control': 'public, max-age=300' },

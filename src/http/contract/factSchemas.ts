@@ -91,7 +91,7 @@ const readSchema = route({
     },
   },
   errors: [],
-  handle: async ({ params: { name }, accept }) => {
+  handler: async ({ params: { name }, accept }) => {
     const body = schemaDocuments.get(`/schemas/${name}`)
     if (body === undefined) throw new Problem('resource_not_found')
     return { status: 200, body, headers, contentType: accept }
@@ -109,7 +109,7 @@ const listSchemas = route({
   summary: 'Which schemas there are',
   responses: { 200: { description: 'All of them.', schema: indexSchema } },
   errors: [],
-  handle: async () => ({
+  handler: async () => ({
     status: 200,
     body: {
       items: names.map(name => {

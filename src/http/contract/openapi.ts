@@ -112,7 +112,7 @@ export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
     rateClass: 'default',
     responses: { 200: { description: 'The OpenAPI 3.1 document.', schema: z.record(z.string(), z.unknown()) } },
     errors: [],
-    handle: async () => {
+    handler: async () => {
       document ??= JSON.stringify(openApiOf([...routes, declared]))
       return { status: 200, body: document, headers: { 'Cache-Control': 'public, max-age=300' } }
     },

@@ -49,7 +49,7 @@ const readProblem = route({
   params: z.object({ code: z.string().refine(isErrorCode) }),
   responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
   errors: [],
-  handle: async ({ params: { code } }) => {
+  handler: async ({ params: { code } }) => {
     if (!isErrorCode(code)) throw new Problem('resource_not_found')
     const headers = {
       'Cache-Control': 'public, max-age=3600',

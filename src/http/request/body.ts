@@ -83,21 +83,21 @@ const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', { detail: `At most ${maxBytes} bytes.` })
 
 /**
- * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `settle` is
+ * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `onEnd` is
  * called once: with a Problem if the body does not arrive or no slot is free for it, else when the slot is held again. The
  * returned function ends the wait.
  */
 const awaitBody = (
   { caller, deadlineMs, lease, sendContinue }: BodyWait,
   bytes: number,
-  settle: (problem?: Problem) => void,
+  onEnd: (problem?: Problem) => void,
 ): ((problem?: Problem) => void) => {
-  let isSettled = false
+  let hasEnded = false
   const end = (problem?: Problem): void => {
-    if (isSettled) return
-    isSettled = true
+    if (hasEnded) return
+    hasEnded = true
     clearTimeout(late)
-    settle(problem ?? takeSlotAgain(caller, lease))
+    onEnd(problem ?? takeSlotAgain(caller, lease))
   }
   const giveUp = (): void =>
     end(new Problem('request_timeout', { detail: 'Too many bodies are awaited.', headers: CLOSE }))

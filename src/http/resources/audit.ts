@@ -162,7 +162,7 @@ const listAuditRecords = route({
     correlation_id: textSchema.optional(),
   }),
   ...listOf(recordSchema),
-  handle: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
+  handler: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
 })
 
 export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

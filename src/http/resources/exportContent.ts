@@ -97,7 +97,7 @@ export const readContent = route({
     304: NOT_MODIFIED,
   },
   errors: ['precondition_invalid', 'export_expired', 'range_not_satisfiable'],
-  handle: async call => {
+  handler: async call => {
     const row = await finishedExport(call)
     const { format, sha256, byte_count } = row
     const etag = `"${sha256}"`

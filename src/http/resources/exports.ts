@@ -64,7 +64,7 @@ const createExport = route({
     },
   },
   errors: ['quota_exceeded'],
-  handle: async call => {
+  handler: async call => {
     const { ledger, context, idempotency } = call
     const { resource, format, metadata } = call.body
     const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
@@ -142,7 +142,7 @@ const readManifest = route({
     304: NOT_MODIFIED,
   },
   errors: ['precondition_invalid', 'export_expired'],
-  handle: async call => {
+  handler: async call => {
     await finishedExport(call)
     const reply = await readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
     if (reply.status === 200) await recordExportRead(call, 'read_export_manifest')

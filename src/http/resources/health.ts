@@ -14,7 +14,7 @@ const live = route({
   underAnyLoad: true,
   responses: { 200: { description: 'It does.', schema: z.object({ status: z.literal('ok') }) } },
   errors: [],
-  handle: async () => ({ status: 200, body: { status: 'ok' } }),
+  handler: async () => ({ status: 200, body: { status: 'ok' } }),
 })
 
 const readiness = z.object({
@@ -40,7 +40,7 @@ const ready = route({
     503: { description: 'It cannot: see the checks.', schema: readiness },
   },
   errors: [],
-  handle: async ({ health }) => {
+  handler: async ({ health }) => {
     const report = await health()
     return {
       status: report.ready ? 200 : 503,

@@ -67,7 +67,7 @@ const historyOf = <K extends Kind>(
     query: z.object(pageQuery),
     responses: { 200: { description: 'A page.', schema: pageSchema(entrySchema), headers: ['Link'] } },
     errors: ['cursor_invalid', 'cursor_expired'],
-    handle: async call => {
+    handler: async call => {
       const { ledger, params, query, principal, cursors, path } = call
       const id: Id<IdPrefix> = params.id
       const history = await ledger.aggregates.history(entity, id)

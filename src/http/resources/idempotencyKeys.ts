@@ -36,7 +36,7 @@ const readKey = route({
   query: z.object({ operation: z.enum(KEYED_OPERATIONS).default('create_payment') }),
   responses: { 200: { description: 'Its outcome.', schema: outcomeSchema } },
   errors: ['idempotency_key_invalid'],
-  handle: async ({ params, query: { operation }, principal, ledger }) => {
+  handler: async ({ params, query: { operation }, principal, ledger }) => {
     const { tenant, subject, client } = principal
     const scope = { tenant, subject, client, operation }
     const key = { scope, key: parseKey(params.key), secret: await ledger.idSecret() }

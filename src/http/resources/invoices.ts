@@ -88,7 +88,7 @@ const raiseInvoice = route({
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices'],
-  handle: async call => {
+  handler: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, body as JsonObject)
@@ -112,7 +112,7 @@ const readInvoice = route({
   params: byId,
   query: asOfQuery,
   ...resourceById(invoiceSchema, 'The invoice.'),
-  handle: call => readOne(call, invoiceEntity, call.params.id, render),
+  handler: call => readOne(call, invoiceEntity, call.params.id, render),
 })
 
 const listInvoices = route({
@@ -124,7 +124,7 @@ const listInvoices = route({
   scope: 'invoices:read',
   query: z.object({ ...pageQuery, ...invoiceFilters }),
   ...listOf(invoiceSchema),
-  handle: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
+  handler: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 
 /** The four-eyes policy of the tenant. Throws Problem; 403 comes before 412. */
@@ -152,7 +152,7 @@ const approveInvoice = route({
   ifMatch: 'required',
   responses: { 200: changed },
   errors: ['invoice_state_conflict', 'policy_denied'],
-  handle: async call => {
+  handler: async call => {
     await checkPolicy(call)
     const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
@@ -173,7 +173,7 @@ const voidInvoice = route({
   ifMatch: 'required',
   responses: { 200: changed },
   errors: ['invoice_state_conflict'],
-  handle: async call => {
+  handler: async call => {
     const command = { type: 'VoidInvoice' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)

@@ -101,7 +101,7 @@ const readOperation = route({
   orScopes: ['payments:read', 'events:subscribe'],
   params: byId,
   ...resourceById(operationSchema, 'The operation.'),
-  handle: async (call): Promise<Reply> => {
+  handler: async (call): Promise<Reply> => {
     const { ledger, params, principal } = call
     const { row } = await ledger.aggregates.load(operationEntity, params.id)
     if (row === undefined) return readUnrecorded(call, params.id)
@@ -147,7 +147,7 @@ const listOperations = route({
     kind: z.enum(['export']).optional(),
   }),
   ...listOf(operationSchema),
-  handle: call =>
+  handler: call =>
     readPage(call, {
       name: 'operations_v1',
       page: operationPage,
@@ -171,7 +171,7 @@ const cancelOperation = route({
     200: { description: 'The operation.', schema: operationSchema, headers: ['ETag', 'Ledger-Position'] },
   },
   errors: [],
-  handle: async call => {
+  handler: async call => {
     const { ledger, params, context } = call
     visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
     const command = { type: 'CancelOperation' as const }

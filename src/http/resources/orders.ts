@@ -109,7 +109,7 @@ const createOrder = route({
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: [],
-  handle: async call => {
+  handler: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, body)
@@ -129,7 +129,7 @@ const readOrder = route({
   params: byId,
   query: asOfQuery,
   ...resourceById(orderSchema, 'The order.'),
-  handle: call => readOne(call, orderEntity, call.params.id, render),
+  handler: call => readOne(call, orderEntity, call.params.id, render),
 })
 
 const listOrders = route({
@@ -141,7 +141,7 @@ const listOrders = route({
   scope: 'orders:read',
   query: z.object({ ...pageQuery, ...orderFilters }),
   ...listOf(orderSchema),
-  handle: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
+  handler: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 
 // A null member is removed (RFC 7396), so a nullable member becomes null. Lines cannot be removed.
@@ -174,7 +174,7 @@ const changeOrder = route({
   ifMatch: 'required',
   responses: { 200: changed },
   errors: ['order_state_conflict'],
-  handle: async call => {
+  handler: async call => {
     const { metadata, lines, customer_reference, description } = call.body
     const { row } = await call.ledger.aggregates.load(orderEntity, call.params.id)
     // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.
@@ -203,7 +203,7 @@ const cancelOrder = route({
   ifMatch: 'required',
   responses: { 200: changed },
   errors: ['order_state_conflict', 'order_has_invoices'],
-  handle: async call => {
+  handler: async call => {
     const command = { type: 'CancelOrder' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
@@ -221,7 +221,7 @@ const deleteOrder = route({
   ifMatch: 'required',
   responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
   errors: ['order_has_invoices'],
-  handle: async call => {
+  handler: async call => {
     const request = {
       command: { type: 'DeleteOrder' as const },
       context: call.context,

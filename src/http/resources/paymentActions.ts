@@ -29,7 +29,7 @@ const settlePayment = route({
   body: z.strictObject({}).default({}),
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
-  handle: async call =>
+  handler: async call =>
     replyToCommand(
       call,
       await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context),
@@ -53,7 +53,7 @@ const failPayment = route({
     .default({ code: 'declined' }),
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
-  handle: async call => {
+  handler: async call => {
     const command = { type: 'FailPayment' as const, code: call.body.code }
     return replyToCommand(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
   },
@@ -73,7 +73,7 @@ const refundPayment = route({
   idempotencyKey: 'required',
   responses: { 200: { ...changed, headers: [...changed.headers, 'Idempotent-Replayed'] } },
   errors: ['payment_state_conflict'],
-  handle: async call => {
+  handler: async call => {
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount ?? null
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })

@@ -110,7 +110,7 @@ const createPayment = route({
     'payment_reference_conflict',
     'idempotency_in_progress',
   ],
-  handle: async call => {
+  handler: async call => {
     const { body, ledger, context, idempotency } = call
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, body)
     const id = idOfKey('pay', idempotency)
@@ -148,7 +148,7 @@ const readPayment = route({
   params: z.object({ id: idSchema('pay') }),
   query: asOfQuery,
   ...resourceById(paymentSchema, 'The payment.'),
-  handle: call => readOne(call, paymentEntity, call.params.id, renderPayment),
+  handler: call => readOne(call, paymentEntity, call.params.id, renderPayment),
 })
 
 const listPayments = route({
@@ -161,7 +161,7 @@ const listPayments = route({
   rateClass: 'default',
   query: z.object({ ...pageQuery, ...paymentFilters }),
   ...listOf(paymentSchema),
-  handle: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
+  handler: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
 })
 
 export const paymentRoutes: readonly AnyRoute[] = [createPayment, listPayments, readPayment]

@@ -23,10 +23,7 @@ const UNANSWERED_MAX = 2000
 
 type Open = { readonly target: Target; readonly proposal: Proposal; readonly correlationId: BatchAppendReq }
 
-/**
- * `BatchAppend`: many appends over one call, with correlation ids, answered as they are committed. Long because the
- * handlers of one call share its unanswered appends.
- */
+/** `BatchAppend`: many appends over one call, with correlation ids, answered as they are committed. */
 export const batchAppend =
   (writer: Writer) =>
   (call: Call): void => {
@@ -35,7 +32,7 @@ export const batchAppend =
     let unanswered = 0
     let ended = false
 
-    const settle = (response: BatchAppendResp): void => {
+    const respond = (response: BatchAppendResp): void => {
       unanswered -= 1
       if (call.writable) call.write(response)
       if (unanswered < UNANSWERED_MAX) call.resume()
@@ -47,7 +44,7 @@ export const batchAppend =
       const isLate = target.deadlineMs < Date.now()
       const outcome: Outcome =
         'request' in finished ? await writer.write(finished.request) : isLate ? { kind: 'timeout' } : finished.refused
-      settle(responseOf(target, outcome).setCorrelationId(correlationId.getCorrelationId()))
+      respond(responseOf(target, outcome).setCorrelationId(correlationId.getCorrelationId()))
     }
     const receive = (message: BatchAppendReq): void => {
       const id = uuidText(message.getCorrelationId()) ?? ''

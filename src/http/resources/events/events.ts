@@ -59,7 +59,7 @@ const listEvents = route({
     },
   },
   errors: ['cursor_invalid', 'cursor_expired'],
-  handle: async call => {
+  handler: async call => {
     const events: EventsCall = { ...call, params: undefined, body: undefined }
     if (call.accept !== SSE) return page(events)
     return { status: 200, stream: eventStream(events), contentType: SSE }

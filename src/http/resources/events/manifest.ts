@@ -123,7 +123,7 @@ const readEventsManifest = route({
     },
   },
   errors: ['projection_behind'],
-  handle: call => readManifest({ ...call, params: undefined, body: undefined }),
+  handler: call => readManifest({ ...call, params: undefined, body: undefined }),
 })
 
 export const manifestRoutes: readonly AnyRoute[] = [readEventsManifest]

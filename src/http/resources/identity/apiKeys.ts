@@ -71,7 +71,7 @@ const issueApiKey = route({
   idempotencyKey: 'honoured',
   responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: ['quota_exceeded'],
-  handle: async call => {
+  handler: async call => {
     const { ledger, context, idempotency, principal } = call
     const secrets = secretsOf(call)
     const { expires_in_days: lifetime_days, scopes: asked, ...terms } = call.body
@@ -114,7 +114,7 @@ const readApiKey = route({
   summary: 'Read a key, without its secret',
   params: byId,
   ...resourceById(apiKeySchema, 'The key.'),
-  handle: async call => {
+  handler: async call => {
     const secrets = secretsOf(call)
     const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
     const body = apiKeyView(secrets, row, nowOf(call))
@@ -133,7 +133,7 @@ const listApiKeys = route({
   summary: 'List the keys of the tenant, newest first, without their secrets',
   query: z.object({ ...pageQuery, ...createdQuery, state: apiKeySchema.shape.state.optional() }),
   ...listOf(apiKeySchema),
-  handle: async call => {
+  handler: async call => {
     const secrets = secretsOf(call)
     const now = nowOf(call)
     return readPage(call, { name: apiKeys.name, page: apiKeyPage(now), render: row => apiKeyView(secrets, row, now) })
@@ -152,7 +152,7 @@ const rotateApiKey = route({
   idempotencyKey: 'honoured',
   responses: { 200: { ...shown, headers: ['ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: ['quota_exceeded'],
-  handle: async call => {
+  handler: async call => {
     const { ledger, context, params, principal, body } = call
     const secrets = secretsOf(call)
     const { state, row } = await ledger.aggregates.load(apiKeyEntity, params.id)
@@ -213,7 +213,7 @@ const revokeApiKey = route({
   params: byId,
   responses: { 204: { description: 'Revoked.', headers: ['Ledger-Position'] } },
   errors: [],
-  handle: async call => {
+  handler: async call => {
     const { ledger, context, params } = call
     const secrets = secretsOf(call)
     visible(call, (await ledger.aggregates.load(apiKeyEntity, params.id)).row)

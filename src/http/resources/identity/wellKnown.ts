@@ -18,7 +18,7 @@ const issuerMetadata = (path: string, operationId: string): AnyRoute =>
     summary: 'The embedded issuer; an outside one publishes its own',
     responses: { 200: { description: 'Authorization server metadata.', schema: document } },
     errors: ['resource_not_found'],
-    handle: async ({ issuer }) => {
+    handler: async ({ issuer }) => {
       if (issuer.metadata === undefined) throw new Problem('resource_not_found', { detail: `See ${issuer.url}.` })
       return { status: 200, body: issuer.metadata, headers }
     },
@@ -31,7 +31,7 @@ const protectedResource = route({
   summary: 'Which issuer this service believes, and the scopes there are',
   responses: { 200: { description: 'Protected resource metadata.', schema: document } },
   errors: [],
-  handle: async ({ issuer, publicUrl }) => ({
+  handler: async ({ issuer, publicUrl }) => ({
     status: 200,
     body: {
       resource: publicUrl,

@@ -25,7 +25,7 @@ const listDeadLetters = route({
   query: z.object(pageQuery),
   responses: { 200: { description: 'A page.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
-  handle: async call => {
+  handler: async call => {
     const { ledger, params, query, principal, cursors, path, database } = call
     const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
     const binding = { tenant: principal.tenant, path }

@@ -54,7 +54,7 @@ const replaySubscription = route({
     },
   },
   errors: [],
-  handle: async (call): Promise<Reply> => {
+  handler: async (call): Promise<Reply> => {
     const { params, body, context, ledger, database, apiVersion } = call
     const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
     const deliveryStart = await deliveryStartOf(call, body.from)

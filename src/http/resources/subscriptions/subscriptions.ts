@@ -81,7 +81,7 @@ const createSubscription = route({
     },
   },
   errors: ['quota_exceeded'],
-  handle: async call => {
+  handler: async call => {
     const { ledger, context, idempotency, body } = call
     const { start, principal, metadata } = body
     // In a fixed order, so that a request with the types in another order is the same request.
@@ -121,7 +121,7 @@ const readSubscription = route({
   summary: 'Read a subscription, and how far its delivery has come',
   params: byId,
   ...resourceById(subscriptionSchema, 'The subscription.'),
-  handle: async call => {
+  handler: async call => {
     const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
     const { body, etag } = await representationOf(call, row)
     const headers = { ETag: etag, ...PRIVATE_CACHING }
@@ -137,7 +137,7 @@ const listSubscriptions = route({
   summary: 'List the subscriptions of the tenant, newest first',
   query: z.object({ ...pageQuery, ...createdQuery, state: subscriptionSchema.shape.state.optional() }),
   ...listOf(subscriptionSchema),
-  handle: call =>
+  handler: call =>
     readPage(call, {
       name: 'subscriptions_v1',
       page: subscriptionPage,
@@ -155,7 +155,7 @@ const deleteSubscription = route({
   params: byId,
   responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
   errors: [],
-  handle: async call => {
+  handler: async call => {
     const { position } = await executeCommand(call, { type: 'DeleteSubscription' })
     return { status: 204, headers: { 'Ledger-Position': position } }
   },
@@ -175,7 +175,7 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
       200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag', 'Ledger-Position'] },
     },
     errors: [],
-    handle: async call => {
+    handler: async call => {
       const permit = name === 'resume' ? permitDelivery : undefined
       const { row, position } = await executeCommand(call, command, permit)
       const { body, etag } = await representationOf(call, row)
