@@ -18,7 +18,7 @@ describe('a revalidated value', () => {
     return { state, value }
   }
 
-  it('is read before its first use, and used as it is while it is fresh', async () => {
+  it('is read before its first use, and not again while it is fresh', async () => {
     const { state, value } = harness()
     await value.ready()
     state.nowMs = 9
@@ -26,7 +26,7 @@ describe('a revalidated value', () => {
     expect([value.value(), value.begun()]).to.deep.equal([1, 1])
   })
 
-  it('is read beside its uses while it is aging, and before them when it is stale', async () => {
+  it('is read in the background while it is aging, and before its use when it is stale', async () => {
     const { state, value } = harness()
     await value.ready()
     state.nowMs = 10
@@ -59,7 +59,7 @@ describe('a revalidated value', () => {
     Object.assign(state, { nowMs: 99, fails: true })
     await value.ready()
     state.nowMs = 101
-    expect(value.ready(), 'a pause').to.equal(undefined)
+    expect(value.ready(), 'before the pause ends').to.equal(undefined)
     state.nowMs = 105
     expect(value.ready()).to.be.instanceOf(Promise)
   })

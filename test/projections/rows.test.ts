@@ -49,7 +49,7 @@ const foldAll = (projection: AnyProjection, recorded: readonly Recorded<AnyEvent
   recorded.reduce<ResourceRow | undefined>((row, event) => fold(projection, row, event), from)
 
 /** Properties of the rows of any projection. */
-const lawsOf = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
+const commonProperties = <S>(projection: AnyProjection, { histories: anyHistory }: Folding<S>): void => {
   it('are the same whether the events arrive at once, one by one, or in any batches', () =>
     fc.assert(
       fc.property(anyHistory, fc.array(fc.nat({ max: 30 })), ({ recorded }, cuts) => {
@@ -130,7 +130,7 @@ describe('the rows of', () => {
     })
 
   describe('orders', () => {
-    lawsOf(projections.orders as never, { histories: orders })
+    commonProperties(projections.orders as never, { histories: orders })
 
     it('agree with the state of the decider', () =>
       fc.assert(
@@ -152,7 +152,7 @@ describe('the rows of', () => {
   })
 
   describe('invoices', () => {
-    lawsOf(projections.invoices as never, { histories: invoices })
+    commonProperties(projections.invoices as never, { histories: invoices })
 
     it('agree with the state of the decider', () =>
       fc.assert(
@@ -175,7 +175,7 @@ describe('the rows of', () => {
   })
 
   describe('payments', () => {
-    lawsOf(projections.payments as never, { histories: payments })
+    commonProperties(projections.payments as never, { histories: payments })
 
     it('agree with the state of the decider', () =>
       fc.assert(
@@ -193,7 +193,7 @@ describe('the rows of', () => {
   })
 
   describe('operations', () => {
-    lawsOf(projections.operations as never, { histories: operations })
+    commonProperties(projections.operations as never, { histories: operations })
 
     it('agree with the state of the decider', () =>
       fc.assert(
@@ -208,7 +208,7 @@ describe('the rows of', () => {
   })
 
   describe('API keys', () => {
-    lawsOf(projections.apiKeys as never, { histories: keys })
+    commonProperties(projections.apiKeys as never, { histories: keys })
 
     it('agree with the state of the decider, without its secrets', () =>
       fc.assert(
@@ -226,7 +226,7 @@ describe('the rows of', () => {
   })
 
   describe('subscriptions', () => {
-    lawsOf(projections.subscriptions as never, { histories: subscribed })
+    commonProperties(projections.subscriptions as never, { histories: subscribed })
 
     it('agree with the state of the decider', () =>
       fc.assert(

@@ -7,9 +7,9 @@ const { given } = scenario(access.decider)
 const asked = { operation: 'approve_invoice', resource: id('inv') }
 const grant: AccessCommand = { type: 'GrantAccess', ...asked }
 const granted: AccessEvent = { type: 'AccessGranted', data: asked }
-const because = { check: 'policy', code: 'policy_denied' } as const
-const deny: AccessCommand = { type: 'DenyAccess', ...asked, ...because }
-const denied: AccessEvent = { type: 'AccessDenied', data: { ...asked, ...because } }
+const reason = { check: 'policy', code: 'policy_denied' } as const
+const deny: AccessCommand = { type: 'DenyAccess', ...asked, ...reason }
+const denied: AccessEvent = { type: 'AccessDenied', data: { ...asked, ...reason } }
 
 describe('a decision about access', () => {
   it('is recorded when it is a grant', () => given().when(grant).expectThenRefused('concurrent_modification', granted))

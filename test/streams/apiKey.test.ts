@@ -11,30 +11,30 @@ describe('an API key', () => {
   describe('is issued', () => {
     it('with its idempotency record, for the requested time', () =>
       given().when(issueApiKey).expectThenRefused('concurrent_modification', apiKeyIssued))
-    it('once: a second command has lost the race for the key', () =>
+    it('once; a second command is refused as a concurrent modification', () =>
       given(apiKeyIssued).when(issueApiKey).expectRejected('concurrent_modification'))
     it('not again when it was revoked', () =>
       given(apiKeyIssued, apiKeyRevoked).when(issueApiKey).expectRejected('concurrent_modification'))
   })
 
   describe('is rotated', () => {
-    it('to a secret with a whole lifetime; the one before it goes on for the overlap', () =>
+    it('to a secret with a whole lifetime; the previous one remains valid for the overlap', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T01:00:00.000Z')))
-    it('without extending the lifetime of the one before it', () =>
+    it('without extending the lifetime of the previous secret', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-30T23:59:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-03-01T23:59:00.000Z', '2026-01-31T00:00:00.000Z')))
-    it('with an end at once to the one before it, when there is no overlap', () =>
+    it('with the end of the previous secret at once, when there is no overlap', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0))
         .expectOnce(apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')))
-    it('also when it has expired; the expired secret stays expired', () =>
+    it('also when it has expired; the expired secret remains expired', () =>
       given(apiKeyIssued)
         .when(rotateApiKey(2, '2026-06-01T00:00:00.000Z', 3600))
         .expectOnce(apiKeyRotated(2, '2026-07-01T00:00:00.000Z', '2026-01-31T00:00:00.000Z')))
-    it('again while both go on: the oldest ends', () => {
+    it('again while both are valid, which ends the oldest', () => {
       const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-17T00:00:00.000Z')
       const second = apiKeyRotated(3, '2026-02-10T00:00:00.000Z', '2026-01-18T00:00:00.000Z')
       given(apiKeyIssued, first)
@@ -50,7 +50,7 @@ describe('an API key', () => {
         previous: keySecret(2, '2026-01-18T00:00:00.000Z'),
       })
     })
-    it('once per Idempotency-Key, whatever has happened since', () => {
+    it('once per Idempotency-Key, also after later changes', () => {
       const command = { ...rotateApiKey(2, '2026-01-10T00:00:00.000Z', 0), claim }
       const first = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-10T00:00:00.000Z')
       const keyed: typeof first = { ...first, data: { ...first.data, claim } }
@@ -71,7 +71,7 @@ describe('an API key', () => {
   })
 
   describe('is revoked', () => {
-    it('for good, with every secret that it has', () => {
+    it('permanently, with all of its secrets', () => {
       given(apiKeyIssued).when(revoke).expectThenRefused('resource_not_found', apiKeyRevoked)
       const rotated = apiKeyRotated(2, '2026-02-09T00:00:00.000Z', '2026-01-17T00:00:00.000Z')
       given(apiKeyIssued, rotated).when(revoke).expectThenRefused('resource_not_found', apiKeyRevoked)

@@ -42,9 +42,9 @@ import {
   terms,
 } from './samples.ts'
 
-/** Any command and any event of each aggregate, for fast-check. */
+/** Arbitraries of the commands and events of each aggregate, for fast-check. */
 
-// Few ids, and amounts around the due amount of 2500, so that generated commands conflict often.
+// Ids are few, and amounts are around the due amount of 2500, so that generated commands conflict often.
 const few = fc.integer({ min: 1, max: 4 })
 const amount = fc.constantFrom(1n, 500n, 1000n, 1249n, 1250n, 2499n, 2500n, 2501n, 9000n)
 const settlement = fc.constantFrom('immediate' as const, 'deferred' as const)
@@ -186,7 +186,7 @@ export const anyOperationEvent: fc.Arbitrary<OperationEvent> = fc
     ),
   )
 
-/** Days of January, and the first of February, when the first secret is over. */
+/** The days of January, and the first of February, when the first secret has expired. */
 const day = fc.integer({ min: 0, max: 31 }).map(n => new Date(Date.UTC(2026, 0, 1 + n)).toISOString())
 const secretNumber = fc.integer({ min: 1, max: 9 })
 

@@ -4,7 +4,7 @@ import { codecOf, UnknownEvent } from '../../streams/codec.ts'
 import { aggregates } from '../../streams/index.ts'
 import { minorUnits } from '../../streams/money.ts'
 
-/** An event in its third version: `price` became `amount`, then a currency came in. */
+/** A codec with an event in its third version: `price` was renamed to `amount`, then `currency` was added. */
 const codec = codecOf(
   {
     Sold: z.object({ amount: minorUnits, currency: z.string(), note: z.string().optional() }),
@@ -28,19 +28,19 @@ describe('the codec of an aggregate', () => {
     expect(codec.decode('Sold', data, schemaVersion)).to.deep.equal(event)
   })
 
-  it('brings the oldest version up to date, step by step', () =>
+  it('upcasts the oldest version step by step', () =>
     expect(codec.decode('Sold', { price: 7 }, 1)).to.deep.equal({
       type: 'Sold',
       data: { amount: 7n, currency: 'EUR' },
     }))
 
-  it('enters the chain at the version that is stored', () =>
+  it('upcasts from the version that is stored', () =>
     expect(codec.decode('Sold', { amount: 7 }, 2)).to.deep.equal({
       type: 'Sold',
       data: { amount: 7n, currency: 'EUR' },
     }))
 
-  it('has version 1 where nothing ever changed', () =>
+  it('has version 1 for an event that never changed', () =>
     expect(codec.encode({ type: 'Closed', data: {} }).schemaVersion).to.equal(1))
 
   it('does not change the stored data that it is given', () => {
@@ -62,19 +62,19 @@ describe('the codec of an aggregate', () => {
       expect(() => codec.encode({ type: type as 'Sold', data: { amount: 1n, currency: 'USD' } })).to.throw(UnknownEvent)
     })
 
-  for (const [what, data] of Object.entries({
+  for (const [flaw, data] of Object.entries({
     'lacks a member': { amount: 1 },
     'has a text for an amount': { amount: '1', currency: 'USD' },
     'has a fraction for an amount': { amount: 1.5, currency: 'USD' },
     'is null': null,
     'is a list': [],
   }))
-    it(`refuses data that ${what}`, () => expect(() => codec.decode('Sold', data, 3)).to.throw(ZodError))
+    it(`refuses data that ${flaw}`, () => expect(() => codec.decode('Sold', data, 3)).to.throw(ZodError))
 
-  it('refuses to store what it could not read again', () =>
+  it('refuses to store data that it could not read again', () =>
     expect(() => codec.encode({ type: 'Sold', data: { amount: -1n, currency: 'USD' } })).to.throw(ZodError))
 
-  it('names every type that there is', () => {
+  it('names every type', () => {
     expect(codec.types).to.deep.equal(['Sold', 'Closed'])
     for (const aggregate of Object.values(aggregates)) expect(aggregate.codec.types).to.not.deep.equal([])
   })

@@ -182,11 +182,11 @@ describe('a fact as a CloudEvent', () => {
     expect(eventOf({ traceparent })).to.include({ traceparent })
   })
 
-  it('has names of lower case letters and digits, as CloudEvents asks', () => {
+  it('has names of lower case letters and digits, as CloudEvents requires', () => {
     for (const name of Object.keys(eventOf({ traceparent: 'x' }))) expect(name).to.match(/^[a-z0-9]{1,20}$/)
   })
 
-  it('has a sequence that sorts as text like the revision as number, up to the largest', () => {
+  it('has a sequence whose order as text is that of the revisions, up to the largest', () => {
     const revisions = [0n, 9n, 10n, 99n, 2n ** 53n, 2n ** 64n - 1n]
     const sequences = revisions.map(
       revision => cloudEventOf({ ...recorded(invoicePaid(1), id('inv')), revision }, fact).sequence,
@@ -195,7 +195,7 @@ describe('a fact as a CloudEvent', () => {
     expect(new Set(sequences.map(sequence => sequence.length))).to.deep.equal(new Set([20]))
   })
 
-  it('is one of the types of the contract', () => {
+  it('has one of the types of the contract', () => {
     expect([...FACT_TYPES].toSorted()).to.deep.equal([
       'export.completed',
       'invoice.approved',

@@ -74,7 +74,7 @@ const histories: Readonly<Record<string, Long>> = {
       })),
     ],
   },
-  'a reference that many asked for': {
+  'a reference that was requested often': {
     of: 'reference',
     events: (count): ReferenceEvent[] =>
       times(count / 2, n => [

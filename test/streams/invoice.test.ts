@@ -29,7 +29,7 @@ const paid: readonly InvoiceEvent[] = [...approved, applied(1, 2500n), invoicePa
 describe('an invoice', () => {
   describe('is raised', () => {
     it('from the terms of its order', () => given().when(raiseInvoice).expectOnce(invoiceRaised))
-    it('once, however often and late it is asked for', () =>
+    it('once, also when the command is repeated later', () =>
       given(...paid)
         .when(raiseInvoice)
         .expectNothing())
@@ -54,11 +54,11 @@ describe('an invoice', () => {
       given(...approved)
         .when(voidIt)
         .expectThenRefused('invoice_state_conflict', invoiceVoided))
-    it('after the last payment that held a part of it was released', () =>
+    it('after its last reservation was released', () =>
       given(...approved, reserved(1, 100n), released(1, 100n))
         .when(voidIt)
         .expectThenRefused('invoice_state_conflict', invoiceVoided))
-    it('not while a payment holds a part of it', () =>
+    it('not while a part of it is reserved', () =>
       given(...approved, reserved(1, 100n))
         .when(voidIt)
         .expectRejected('invoice_state_conflict', { state: 'approved', amount_pending: 100n }))
@@ -86,13 +86,13 @@ describe('an invoice', () => {
       given(...approved, applied(1, 2499n))
         .when(payInvoice(2, 1n))
         .expectOnce(applied(2, 1n), invoicePaid(2)))
-    it('in part, not in full, while another payment holds the rest', () =>
+    it('in part, not in full, while the rest is reserved for another payment', () =>
       given(...approved, reserved(1, 500n))
         .when(payInvoice(2, 2000n))
         .expectOnce(applied(2, 2000n)))
   })
 
-  describe('holds a deferred payment', () => {
+  describe('reserves a deferred payment', () => {
     it('until it settles', () =>
       given(...approved)
         .when(payInvoice(1, 2500n, deferred))
@@ -117,19 +117,19 @@ describe('an invoice', () => {
       given(...approved, reserved(1, 1000n), released(1, 1000n))
         .when(settle(1))
         .expectRejected('payment_state_conflict'))
-    it('and does not settle one that it never took', () =>
+    it('and does not settle one that it refused', () =>
       given(...approved, refused(1, 9000n, 'payment_exceeds_due'))
         .when(settle(1))
         .expectRejected('payment_state_conflict'))
-    it('and does not settle one that never asked', () =>
+    it('and does not settle an unknown one', () =>
       given(...approved)
         .when(settle(1))
         .expectRejected('payment_state_conflict'))
-    it('and does not release what is paid', () =>
+    it('and does not release one that is applied', () =>
       given(...approved, applied(1, 1000n))
         .when(release(1))
         .expectRejected('payment_state_conflict'))
-    it('and has nothing to release of one that never asked, or was refused', () => {
+    it('and releases nothing of one that is unknown or was refused', () => {
       given(...approved)
         .when(release(1))
         .expectNothing()
@@ -143,24 +143,24 @@ describe('an invoice', () => {
     })
   })
 
-  describe('refuses a payment, and remembers that', () => {
+  describe('refuses a payment, and records that,', () => {
     it('while it is a draft', () =>
       given(invoiceRaised)
         .when(payInvoice(1, 100n))
         .expectOnce(refused(1, 100n, 'payment_not_allowed')))
-    it('when it is voided, whatever the amount', () =>
+    it('when it is voided, for any amount', () =>
       given(invoiceRaised, invoiceVoided)
         .when(payInvoice(1, 9000n))
         .expectOnce(refused(1, 9000n, 'payment_not_allowed')))
-    it('in another currency, whatever the amount', () =>
+    it('in another currency, for any amount', () =>
       given(...approved)
         .when(payInvoice(1, 9000n, { currency: 'EUR' }))
         .expectOnce(refused(1, 9000n, 'payment_not_allowed')))
-    it('over what is due', () =>
+    it('over the due amount', () =>
       given(...approved)
         .when(payInvoice(1, 2501n))
         .expectOnce(refused(1, 2501n, 'payment_exceeds_due')))
-    it('over what is due beside what is paid and what is held', () =>
+    it('over the amount that is neither paid nor reserved', () =>
       given(...approved, applied(1, 1000n), reserved(2, 500n))
         .when(payInvoice(3, 1001n))
         .expectOnce(refused(3, 1001n, 'payment_exceeds_due')))
@@ -168,7 +168,7 @@ describe('an invoice', () => {
       given(...paid)
         .when(payInvoice(2, 1n))
         .expectOnce(refused(2, 1n, 'payment_exceeds_due')))
-    it('for ever, also when the amount becomes free', () =>
+    it('permanently, also after a reservation is released', () =>
       given(...approved, reserved(1, 2500n), refused(2, 100n, 'payment_exceeds_due'), released(1, 2500n))
         .when(payInvoice(2, 100n))
         .expectNothing())
@@ -203,7 +203,7 @@ describe('an invoice', () => {
 
   it('refuses with the same codes before the idempotency record as after it', () => {
     const state = stateAfter(invoice.decider, [...approved, applied(1, 1000n), reserved(2, 500n)])
-    if (state.status === 'none') throw new Error('raised')
+    if (state.status === 'none') throw new Error('The invoice was not raised.')
     expect(stillDue(state)).to.equal(1000n)
     expect(refusalOf({ amount: 1000n, currency: 'USD' }, state)).to.equal(undefined)
     expect(refusalOf({ amount: 1001n, currency: 'USD' }, state)).to.equal('payment_exceeds_due')

@@ -9,7 +9,7 @@ const bound: KeyBindingEvent = { type: 'KeyBound', data: { claim } }
 
 describe('the binding of a key', () => {
   it('is made by the first request', () => given().when(bind).expectOnce(bound))
-  it('stays with it, whatever another request asks for', () =>
+  it('is not changed by another request', () =>
     given(bound)
       .when({ ...bind, claim: { ...claim, fingerprint: 'cc'.repeat(32) } })
       .expectNothing())

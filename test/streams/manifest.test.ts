@@ -18,28 +18,28 @@ const sealed = (...args: Parameters<typeof of>): ManifestEvent => ({ type: 'Mani
 describe('the manifests of a topic', () => {
   it('begin at the beginning of the log', () => given().when(seal(0n, 99n)).expectOnce(sealed(0n, 99n)))
 
-  it('go on right behind the one before', () =>
+  it('continue at the position after the previous one', () =>
     given(sealed(0n, 99n)).when(seal(100n, 250n)).expectOnce(sealed(100n, 250n)))
 
-  it('may have no facts in them', () => {
-    const quiet = { count: 0, sha256: 'e3'.repeat(32) }
+  it('may contain no facts', () => {
+    const empty = { count: 0, sha256: 'e3'.repeat(32) }
     given(sealed(0n, 99n))
-      .when(seal(100n, 100n, quiet))
-      .expectOnce(sealed(100n, 100n, quiet))
+      .when(seal(100n, 100n, empty))
+      .expectOnce(sealed(100n, 100n, empty))
   })
 
-  it('never overlap, never leave a gap', () => {
+  it('never overlap and never leave a gap', () => {
     given().when(seal(1n, 99n)).expectRejected('concurrent_modification')
     for (const from of [0n, 50n, 99n, 101n, 250n])
       given(sealed(0n, 99n)).when(seal(from, 300n)).expectRejected('concurrent_modification')
   })
 
-  it('do not end before they begin: where the log has not moved, nothing is sealed', () => {
+  it('are not sealed when the log has no new position', () => {
     given(sealed(0n, 99n)).when(seal(100n, 99n)).expectNothing()
     given(sealed(0n, 99n)).when(seal(100n, 42n)).expectNothing()
   })
 
-  it('are sealed once: the same one again is nothing, another one of the same range has lost the race', () => {
+  it('are sealed once; another one of the same range is refused as a concurrent modification', () => {
     given(sealed(0n, 99n)).when(seal(0n, 99n)).expectNothing()
     for (const other of [{ count: 4 }, { sha256: 'cd'.repeat(32) }, { topic: 'ledger.order.v1' }])
       given(sealed(0n, 99n))
@@ -47,14 +47,14 @@ describe('the manifests of a topic', () => {
         .expectRejected('concurrent_modification')
   })
 
-  it('know where the next one begins', () => {
+  it('determine where the next one begins', () => {
     expect(nextPosition(manifest.decider.initial)).to.equal(0n)
     expect(nextPosition(stateAfter(manifest.decider, [sealed(0n, 99n), sealed(100n, 2n ** 63n)]))).to.equal(
       2n ** 63n + 1n,
     )
   })
 
-  it('keep positions that no double holds', () => {
+  it('have exact positions beyond the precision of doubles', () => {
     const event = sealed(2n ** 63n, 2n ** 64n - 1n)
     const { data } = manifest.codec.encode(event)
     expect(data).to.include({ from_position: '9223372036854775808', to_position: '18446744073709551615' })

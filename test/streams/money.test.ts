@@ -24,7 +24,7 @@ describe('money', () => {
     for (const code of Object.keys(OTHER_EXPONENTS)) expect(CURRENCIES).to.include(code)
   })
 
-  it('knows the currencies whose fifth is the smallest coin by their two digits', () => {
+  it('has two digits in currencies whose smallest coin is a fifth', () => {
     expect(exponentOf('MGA')).to.equal(2)
     expect(exponentOf('MRU')).to.equal(2)
   })
@@ -38,7 +38,7 @@ describe('money', () => {
 
   describe('in minor units', () => {
     for (const units of [0, 1, 999_999_999_999, Number.MAX_SAFE_INTEGER])
-      it(`is exact at ${units}, there and back`, () => {
+      it(`is encoded and decoded exactly at ${units}`, () => {
         expect(minorUnits.decode(units)).to.equal(BigInt(units))
         expect(minorUnits.encode(BigInt(units))).to.equal(units)
       })
@@ -57,11 +57,11 @@ describe('money', () => {
       it(`is not ${typeof wrong} ${wrong} where it is stored`, () =>
         expect(minorUnits.safeParse(wrong).success).to.equal(false))
 
-    // The last one would be rounded to another integer on its way into JSON.
+    // The last one would be rounded to another integer as a JSON number.
     for (const wrong of [-1n, BigInt(Number.MAX_SAFE_INTEGER) + 1n, BigInt(Number.MAX_SAFE_INTEGER) + 2n])
-      it(`does not store ${wrong}`, () => expect(minorUnits.safeEncode(wrong).success).to.equal(false))
+      it(`is not stored at ${wrong}`, () => expect(minorUnits.safeEncode(wrong).success).to.equal(false))
 
-    it('stores the largest amount there is, and a sum of thousands of them', () => {
+    it('is stored at the largest amount, and at a sum of thousands of them', () => {
       expect(minorUnits.encode(AMOUNT_MAX)).to.equal(999_999_999_999)
       expect(minorUnits.encode(AMOUNT_MAX * 9_000n)).to.equal(8_999_999_999_991_000)
     })

@@ -5,15 +5,15 @@ import { completeExport, exportCompleted, exportRequested, requestExport } from 
 
 const { given } = scenario(operation.decider)
 
-/** The number of attempts: failures that were recorded, and crashes that were not. */
 const FAILURES_MAX = 3
+/** The limit of attempts, with those that ended without an event. */
 const ATTEMPTS_MAX = 20
 
 const start = (run: string) => ({ type: 'StartAttempt', run }) as const
 const fail = (run: string) => ({ type: 'FailAttempt', run, code: 'dependency_unavailable' }) as const
 const cancel = { type: 'CancelOperation' } as const
 const expireAt = (at: string) => ({ type: 'ExpireOperation', at }) as const
-const inTime = expireAt('2026-02-01T00:00:00.000Z')
+const expire = expireAt('2026-02-01T00:00:00.000Z')
 
 const started = (attempt: number, run: string): OperationEvent => ({ type: 'OperationStarted', data: { attempt, run } })
 const failedOnce = (attempt: number, run: string): OperationEvent => ({
@@ -28,7 +28,7 @@ describe('an operation', () => {
   describe('is requested', () => {
     it('with its idempotency record', () =>
       given().when(requestExport).expectThenRefused('concurrent_modification', exportRequested))
-    it('once: a second command has lost the race for the key', () =>
+    it('once; a second command is refused as a concurrent modification', () =>
       given(exportRequested).when(requestExport).expectRejected('concurrent_modification'))
   })
 
@@ -60,7 +60,7 @@ describe('an operation', () => {
   describe('fails', () => {
     it('and is tried again', () =>
       given(exportRequested, started(1, 'a')).when(fail('a')).expectOnce(failedOnce(1, 'a')))
-    it(`for good the ${FAILURES_MAX}rd time`, () =>
+    it(`permanently at failure ${FAILURES_MAX}`, () =>
       given(exportRequested, started(1, 'a'), failedOnce(1, 'a'), started(2, 'b'), failedOnce(2, 'b'), started(3, 'c'))
         .when(fail('c'))
         .expectOnce(failed(3, 'dependency_unavailable')))
@@ -89,7 +89,7 @@ describe('an operation', () => {
         .when(completeExport('a'))
         .expectRejected('concurrent_modification'))
     it('not before it exists', () => given().when(completeExport('a')).expectRejected('resource_not_found'))
-    it('at a position that no double holds', () => {
+    it('at a position beyond the precision of doubles', () => {
       const completed = exportCompleted(1, 'a')
       const data = { ...completed.data, to_position: 2n ** 63n }
       const { data: stored } = operation.codec.encode({ ...completed, data })
@@ -111,15 +111,15 @@ describe('an operation', () => {
   })
 
   describe('expires', () => {
-    it('when its time has come, whether it was executed or not', () => {
-      given(exportRequested).when(inTime).expectOnce(expired)
-      given(exportRequested, started(1, 'a'), exportCompleted(1, 'a')).when(inTime).expectOnce(expired)
+    it('at its time of expiry, executed or not', () => {
+      given(exportRequested).when(expire).expectOnce(expired)
+      given(exportRequested, started(1, 'a'), exportCompleted(1, 'a')).when(expire).expectOnce(expired)
     })
-    it('not a millisecond before', () =>
+    it('not a millisecond earlier', () =>
       given(exportRequested).when(expireAt('2026-01-31T23:59:59.999Z')).expectNothing())
     it('not when it has no file', () => {
-      for (const end of [failed(1, 'x'), cancelled]) given(exportRequested, end).when(inTime).expectNothing()
+      for (const end of [failed(1, 'x'), cancelled]) given(exportRequested, end).when(expire).expectNothing()
     })
-    it('not before it exists', () => given().when(inTime).expectRejected('resource_not_found'))
+    it('not before it exists', () => given().when(expire).expectRejected('resource_not_found'))
   })
 })

@@ -37,7 +37,7 @@ describe('an order', () => {
           type: 'OrderChanged',
           data: { description: 'for the office', metadata: { shop: 'south' } },
         }))
-    it('to nothing where the value is null', () =>
+    it('to no value by a null', () =>
       given(orderCreated)
         .when({ type: 'ChangeOrder', customer_reference: null })
         .expectOnce({ type: 'OrderChanged', data: { customer_reference: null } }))
@@ -60,7 +60,7 @@ describe('an order', () => {
         .expectRejected('order_state_conflict', { state: 'invoiced' }))
     it('not when it is cancelled', () =>
       given(orderCreated, cancelled).when(change).expectRejected('order_state_conflict', { state: 'cancelled' }))
-    it('not when it is deleted, whatever else is wrong', () =>
+    it('not when it is deleted, also after it was cancelled', () =>
       given(orderCreated, cancelled, deleted).when(change).expectRejected('resource_not_found'))
     it('not before it exists', () => given().when(change).expectRejected('resource_not_found'))
   })
@@ -91,7 +91,7 @@ describe('an order', () => {
         .expectNothing())
     it('by another one after the first was voided', () =>
       given(orderCreated, orderInvoiced(1), reopened).when(invoiceOrder(2)).expectOnce(orderInvoiced(2)))
-    it('by its own invoice still when it is completed', () =>
+    it('by its own invoice without an event when it is completed', () =>
       given(orderCreated, orderInvoiced(1), completed).when(invoiceOrder(1)).expectNothing())
     it('by no other one when it is completed', () =>
       given(orderCreated, orderInvoiced(1), completed)
@@ -108,7 +108,7 @@ describe('an order', () => {
 
   describe('is reopened', () => {
     it('when its invoice was voided', () => given(orderCreated, orderInvoiced()).when(reopen).expectOnce(reopened))
-    it('not on account of an invoice that it no longer has', () =>
+    it('not for an invoice that it no longer has', () =>
       given(orderCreated, orderInvoiced(1), reopened, orderInvoiced(2)).when(reopen).expectNothing())
     it('not when it is completed', () => given(orderCreated, orderInvoiced(), completed).when(reopen).expectNothing())
     it('not before it exists', () => given().when(reopen).expectRejected('resource_not_found'))
@@ -116,7 +116,7 @@ describe('an order', () => {
 
   describe('is completed', () => {
     it('when its invoice is paid', () => given(orderCreated, orderInvoiced()).when(complete).expectOnce(completed))
-    it('not on account of an invoice that it no longer has', () =>
+    it('not for an invoice that it no longer has', () =>
       given(orderCreated, orderInvoiced(1), reopened, orderInvoiced(2)).when(complete).expectNothing())
     it('not without an invoice', () => given(orderCreated).when(complete).expectNothing())
     it('not before it exists', () => given().when(complete).expectRejected('resource_not_found'))

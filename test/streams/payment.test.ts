@@ -19,7 +19,7 @@ const succeeded = (settlement: 'immediate' | 'deferred'): PaymentEvent => ({
   data: terms(settlement),
 })
 
-const giveBack = (n: number, amount: bigint | null) =>
+const refundBy = (n: number, amount: bigint | null) =>
   ({ type: 'RefundPayment', refund_id: id('rfd', n), amount, reason: 'broken' }) as const
 const refunded = (n: number, refund_amount: bigint, refunded_amount: bigint): PaymentEvent => ({
   type: 'PaymentRefunded',
@@ -34,7 +34,7 @@ describe('a payment', () => {
   describe('is initiated', () => {
     it('with its idempotency record', () =>
       given().when(initiatePayment('immediate')).expectThenRefused('concurrent_modification', immediate))
-    it('once: a second command has lost the race for the key', () =>
+    it('once; a second command is refused as a concurrent modification', () =>
       given(immediate, succeeded('immediate'))
         .when(initiatePayment('immediate'))
         .expectRejected('concurrent_modification'))
@@ -50,15 +50,14 @@ describe('a payment', () => {
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
         .when(confirm)
         .expectRejected('payment_state_conflict', { state: 'failed' }))
-    it('once, also after its settler has let it fail', () =>
+    it('once, also after its settlement has failed', () =>
       given(deferred, accepted, paymentFailed('deferred', 'card_declined')).when(confirm).expectNothing())
     it('not before it exists', () => given().when(confirm).expectRejected('resource_not_found'))
   })
 
   describe('settles', () => {
-    it('when it is accepted, however often it is asked', () =>
-      given(deferred, accepted).when(settle).expectOnce(succeeded('deferred')))
-    it('not where it was immediate', () =>
+    it('when it is accepted, once', () => given(deferred, accepted).when(settle).expectOnce(succeeded('deferred')))
+    it('not when it was immediate', () =>
       given(immediate, succeeded('immediate'))
         .when(settle)
         .expectRejected('payment_state_conflict', { state: 'succeeded' }))
@@ -72,19 +71,19 @@ describe('a payment', () => {
   })
 
   describe('is refused', () => {
-    it('when the invoice does not take it', () =>
+    it('when the invoice does not accept it', () =>
       given(immediate)
         .when(refuse('payment_exceeds_due'))
         .expectOnce(paymentFailed('immediate', 'payment_exceeds_due')))
-    it('when another payment has its reference, and says which', () =>
+    it('when another payment has its reference, with the id of that payment', () =>
       given(immediate)
         .when(refuse('payment_reference_conflict', id('pay', 2)))
         .expectOnce(paymentFailed('immediate', 'payment_reference_conflict', id('pay', 2))))
-    it('for one reason', () =>
+    it('for its first reason alone', () =>
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
         .when(refuse('payment_not_allowed'))
         .expectRejected('payment_state_conflict', { state: 'failed' }))
-    it('not once it is accepted', () =>
+    it('not after it is accepted', () =>
       given(deferred, accepted)
         .when(refuse('payment_exceeds_due'))
         .expectRejected('payment_state_conflict', { state: 'pending' }))
@@ -92,16 +91,16 @@ describe('a payment', () => {
   })
 
   describe('fails', () => {
-    it('when the settler says so', () =>
+    it('when its settlement fails', () =>
       given(deferred, accepted).when(fail('card_declined')).expectOnce(paymentFailed('deferred', 'card_declined')))
     for (const [name, initiated] of Object.entries({ immediate, deferred }))
       it(`not between its idempotency record and its outcome: ${name}`, () =>
         given(initiated).when(fail('card_declined')).expectRejected('payment_state_conflict', { state: 'pending' }))
-    it('for one reason', () =>
+    it('for its first reason alone', () =>
       given(deferred, accepted, paymentFailed('deferred', 'insufficient_funds'))
         .when(fail('card_declined'))
         .expectRejected('payment_state_conflict', { state: 'failed' }))
-    it('not where it was refused, though for the same reason', () =>
+    it('not when it was refused, also for the same reason', () =>
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
         .when(fail('payment_exceeds_due'))
         .expectRejected('payment_state_conflict', { state: 'failed' }))
@@ -117,44 +116,44 @@ describe('a payment', () => {
 
     it('in part', () =>
       given(...paid)
-        .when(giveBack(1, 400n))
+        .when(refundBy(1, 400n))
         .expectOnce(refunded(1, 400n, 400n)))
     it('in parts that add up', () =>
       given(...paid, refunded(1, 400n, 400n))
-        .when(giveBack(2, 600n))
+        .when(refundBy(2, 600n))
         .expectOnce(refunded(2, 600n, 1000n)))
-    it('with all that is left, where no amount is named', () =>
+    it('with the whole rest, when no amount is named', () =>
       given(...paid, refunded(1, 400n, 400n))
-        .when(giveBack(2, null))
+        .when(refundBy(2, null))
         .expectOnce(refunded(2, 600n, 1000n)))
-    it('not with more than is left, and remembers that', () =>
+    it('not with more than the rest, which is recorded', () =>
       given(...paid, refunded(1, 400n, 400n))
-        .when(giveBack(2, 601n))
+        .when(refundBy(2, 601n))
         .expectOnce(refused(2)))
-    it('not when nothing is left', () => {
+    it('not when there is no rest', () => {
       given(...paid, refunded(1, 1000n, 1000n))
-        .when(giveBack(2, 1n))
+        .when(refundBy(2, 1n))
         .expectOnce(refused(2))
       given(...paid, refunded(1, 1000n, 1000n))
-        .when(giveBack(2, null))
+        .when(refundBy(2, null))
         .expectOnce(refused(2))
     })
-    it('once for each refund, whatever has come since', () => {
+    it('once for each refund, also after later ones', () => {
       given(...paid, refunded(1, 400n, 400n), refunded(2, 600n, 1000n))
-        .when(giveBack(1, 400n))
+        .when(refundBy(1, 400n))
         .expectNothing()
       given(...paid, refused(1))
-        .when(giveBack(1, 400n))
+        .when(refundBy(1, 400n))
         .expectNothing()
     })
     it('not before it has succeeded', () => {
-      given(deferred, accepted).when(giveBack(1, 1n)).expectRejected('payment_state_conflict', { state: 'pending' })
+      given(deferred, accepted).when(refundBy(1, 1n)).expectRejected('payment_state_conflict', { state: 'pending' })
       given(immediate, paymentFailed('immediate', 'payment_exceeds_due'))
-        .when(giveBack(1, 1n))
+        .when(refundBy(1, 1n))
         .expectRejected('payment_state_conflict', { state: 'failed' })
     })
-    it('not before it exists', () => given().when(giveBack(1, 1n)).expectRejected('resource_not_found'))
-    it('and is still confirmed and settled after that', () => {
+    it('not before it exists', () => given().when(refundBy(1, 1n)).expectRejected('resource_not_found'))
+    it('and then confirmed and settled without an event', () => {
       given(...paid, refunded(1, 1000n, 1000n))
         .when(confirm)
         .expectNothing()

@@ -11,7 +11,7 @@ const sorted = <V>(entries: Iterable<readonly [string, V]>): (readonly [string, 
   [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))
 
 describe('a persistent map', () => {
-  it('holds what a Map would hold, after every change, and so does each of its older versions', () =>
+  it('has the content of a Map after every change, and its older versions keep theirs', () =>
     fc.assert(
       fc.property(fc.array(anyChange, { maxLength: 200 }), changes => {
         const model = new Map<string, number>()
@@ -41,7 +41,7 @@ describe('a persistent map', () => {
     expect([map.get('costarring'), map.get('liquid'), map.size]).to.deep.equal([0, 1, 8])
   })
 
-  it('is empty again, and as small as before, when everything is taken out', () => {
+  it('is empty again, and as small as before, when every key is removed', () => {
     const keys = Array.from({ length: 5_000 }, (_, n) => `key-${n}`)
     const full = PersistentMap.of(keys.map(key => [key, key] as const))
     const empty = keys.reduce((map, key) => map.without(key), full)
@@ -49,7 +49,7 @@ describe('a persistent map', () => {
     expect(full.size).to.equal(5_000)
   })
 
-  it('is another map for a deep comparison when any value differs', () => {
+  it('differs in a deep comparison when any value differs', () => {
     const one = PersistentMap.of([['a', 1] as const])
     expect(one).to.deep.equal(PersistentMap.of([['a', 1] as const]))
     expect(one).to.not.deep.equal(PersistentMap.of([['a', 2] as const]))
@@ -58,7 +58,7 @@ describe('a persistent map', () => {
 })
 
 describe('a persistent set', () => {
-  it('holds each key once, stays itself where nothing changes, and is an array in JSON', () => {
+  it('has each key once, is the same object when nothing changes, and is an array in JSON', () => {
     const set = PersistentSet.of<string>(['a', 'b', 'a'])
     expect([set.size, set.has('a'), set.has('c')]).to.deep.equal([2, true, false])
     expect([set.with('a'), set.without('c')]).to.satisfy((same: unknown[]) => same.every(one => one === set))

@@ -29,27 +29,27 @@ import { createOrder, issueApiKey, raiseInvoice, requestExport } from './samples
 const COMMANDS_MAX = 40
 const SEQUENCE = { maxLength: COMMANDS_MAX }
 
-/** Executes the commands in order, and passes each step to `look`. */
-const play = <S, C, E extends AnyEvent, Code extends string>(
+/** Executes the commands in order, and passes each step to `onStep`. */
+const execute = <S, C, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],
-  look: (step: { before: S; command: C; events: readonly E[]; state: S }) => void,
+  onStep: (step: { before: S; command: C; events: readonly E[]; state: S }) => void,
 ): S =>
   commands.reduce((before, command) => {
     const decided = decide(command, before)
     const events = isRejection(decided) ? [] : decided
     const state = events.reduce((current, event) => evolve(current, event), before)
-    look({ before, command, events, state })
+    onStep({ before, command, events, state })
     return state
   }, initial)
 
 type AnyDecider<C, E extends AnyEvent> = Decider<unknown, C, E, string>
 
-const lawsOf = <C extends { type: string }, E extends AnyEvent>(
+const commonProperties = <C extends { type: string }, E extends AnyEvent>(
   decider: AnyDecider<C, E>,
   anyCommand: fc.Arbitrary<C>,
   anyEvent: fc.Arbitrary<E>,
-  /** Commands that are refused when they are repeated, since a repeated request of a person is intended. */
+  /** Commands that are refused when they are repeated, because a repetition by a caller is a new request, not a resend. */
   refusedAgain: readonly C['type'][],
 ): void => {
   it('folds any sequence of its own events without an error', () =>
@@ -69,10 +69,10 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
       }),
     ))
 
-  it('executes a command once, however often it is sent', () =>
+  it('executes a repeated command once', () =>
     fc.assert(
       fc.property(fc.array(anyCommand, SEQUENCE), commands => {
-        play(decider, commands, ({ command, events, state }) => {
+        execute(decider, commands, ({ command, events, state }) => {
           if (events.length === 0) return
           const again = decider.decide(command, state)
           if (refusedAgain.includes(command.type)) expect(again).to.have.property('rejected')
@@ -84,7 +84,7 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
   it('decides the same on the same state', () =>
     fc.assert(
       fc.property(fc.array(anyCommand, SEQUENCE), commands => {
-        play(decider, commands, ({ before, command }) =>
+        execute(decider, commands, ({ before, command }) =>
           expect(decider.decide(command, before)).to.deep.equal(decider.decide(command, before)),
         )
       }),
@@ -93,25 +93,25 @@ const lawsOf = <C extends { type: string }, E extends AnyEvent>(
 
 const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, one) => total + one, 0n)
 
-const pocketsOf = (state: Exclude<InvoiceState, { status: 'none' }>, status: 'applied' | 'reserved'): bigint =>
+const amountOf = (state: Exclude<InvoiceState, { status: 'none' }>, status: 'applied' | 'reserved'): bigint =>
   sum([...state.payments.values()].filter(part => part.status === status).map(part => part.amount))
 
-describe('the laws of', () => {
+describe('in any sequence of commands and events,', () => {
   describe('an invoice', () => {
-    lawsOf(invoice.decider as AnyDecider<InvoiceCommand, InvoiceEvent>, anyInvoiceCommand, anyInvoiceEvent, [
+    commonProperties(invoice.decider as AnyDecider<InvoiceCommand, InvoiceEvent>, anyInvoiceCommand, anyInvoiceEvent, [
       'ApproveInvoice',
       'VoidInvoice',
     ])
 
-    it('never takes or holds more than is due, and accounts for each allocation', () =>
+    it('never applies or reserves more than is due, and accounts for each allocation', () =>
       fc.assert(
         fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
           const begin = [raiseInvoice, { type: 'ApproveInvoice' as const, approved_by: 'boss' }]
-          play(invoice.decider, [...begin, ...commands], ({ state }) => {
+          execute(invoice.decider, [...begin, ...commands], ({ state }) => {
             if (state.status === 'none') return
-            expect(state.paid + state.pending <= state.due, 'paid and held within the due amount').to.equal(true)
-            expect(state.paid).to.equal(pocketsOf(state, 'applied'))
-            expect(state.pending).to.equal(pocketsOf(state, 'reserved'))
+            expect(state.paid + state.pending <= state.due, 'paid and reserved within the due amount').to.equal(true)
+            expect(state.paid).to.equal(amountOf(state, 'applied'))
+            expect(state.pending).to.equal(amountOf(state, 'reserved'))
             expect(state.status === 'paid').to.equal(state.paid === state.due)
             if (state.status === 'voided') expect(state.paid + state.pending).to.equal(0n)
           })
@@ -124,7 +124,7 @@ describe('the laws of', () => {
         fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
           const announced: InvoiceEvent[] = []
           const begin = [raiseInvoice, { type: 'ApproveInvoice' as const, approved_by: 'boss' }]
-          const end = play(invoice.decider, [...begin, ...commands], ({ events }) =>
+          const end = execute(invoice.decider, [...begin, ...commands], ({ events }) =>
             announced.push(...events.filter(({ type }) => type === 'InvoicePaid')),
           )
           expect(announced).to.have.length(end.status === 'paid' ? 1 : 0)
@@ -136,7 +136,7 @@ describe('the laws of', () => {
     it('never changes the final status of a payment: refused, released or applied', () =>
       fc.assert(
         fc.property(fc.array(anyInvoiceCommand, SEQUENCE), commands => {
-          play(invoice.decider, commands, ({ before, state }) => {
+          execute(invoice.decider, commands, ({ before, state }) => {
             if (before.status === 'none' || state.status === 'none') return
             for (const [paymentId, part] of before.payments)
               if (part.status !== 'reserved') expect(state.payments.get(paymentId)).to.deep.equal(part)
@@ -146,16 +146,16 @@ describe('the laws of', () => {
   })
 
   describe('an order', () => {
-    lawsOf(order.decider as AnyDecider<OrderCommand, OrderEvent>, anyOrderCommand, anyOrderEvent, [
+    commonProperties(order.decider as AnyDecider<OrderCommand, OrderEvent>, anyOrderCommand, anyOrderEvent, [
       'CreateOrder',
       'CancelOrder',
       'DeleteOrder',
     ])
 
-    it('has one live invoice at a time, and a total that is that of its lines', () =>
+    it('has one invoice at a time, and the total of its lines', () =>
       fc.assert(
         fc.property(fc.array(anyOrderCommand, SEQUENCE), commands => {
-          play(order.decider, [createOrder, ...commands], ({ before, events, state }) => {
+          execute(order.decider, [createOrder, ...commands], ({ before, events, state }) => {
             if (state.status === 'none') return
             expect(state.total).to.equal(sum(state.lines.map(line => BigInt(line.quantity) * line.unit_amount)))
             if (events.some(({ type }) => type === 'OrderInvoiced')) expect(before.status).to.equal('open')
@@ -163,10 +163,10 @@ describe('the laws of', () => {
         }),
       ))
 
-    it('is final when it is deleted', () =>
+    it('has no event after its deletion', () =>
       fc.assert(
         fc.property(fc.array(anyOrderCommand, SEQUENCE), commands => {
-          play(order.decider, [createOrder, ...commands], ({ before, events }) => {
+          execute(order.decider, [createOrder, ...commands], ({ before, events }) => {
             if (before.status === 'deleted') expect(events).to.deep.equal([])
           })
         }),
@@ -174,24 +174,24 @@ describe('the laws of', () => {
   })
 
   describe('a payment', () => {
-    lawsOf(payment.decider as AnyDecider<PaymentCommand, PaymentEvent>, anyPaymentCommand, anyPaymentEvent, [
+    commonProperties(payment.decider as AnyDecider<PaymentCommand, PaymentEvent>, anyPaymentCommand, anyPaymentEvent, [
       'InitiatePayment',
     ])
 
     it('has one outcome, which never changes', () =>
       fc.assert(
         fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
-          play(payment.decider, commands, ({ before, state }) => {
+          execute(payment.decider, commands, ({ before, state }) => {
             if (before.status === 'succeeded') expect(state.status).to.equal('succeeded')
             if (before.status === 'refused' || before.status === 'failed') expect(state).to.equal(before)
           })
         }),
       ))
 
-    it('is settled or failed by its settler only when it is deferred and accepted', () =>
+    it('is settled or failed only when it is deferred and accepted', () =>
       fc.assert(
         fc.property(fc.array(anyPaymentCommand, SEQUENCE), commands => {
-          play(payment.decider, commands, ({ before, command, events }) => {
+          execute(payment.decider, commands, ({ before, command, events }) => {
             if (command.type !== 'SettlePayment' && command.type !== 'FailPayment') return
             if (events.length > 0) expect(before.status).to.equal('accepted')
             if (events.length > 0 && 'terms' in before) expect(before.terms.settlement).to.equal('deferred')
@@ -202,7 +202,7 @@ describe('the laws of', () => {
     it('never refunds more than its amount, and accounts for each refund', () =>
       fc.assert(
         fc.property(settled, fc.array(anyPaymentCommand, SEQUENCE), (begin, commands) => {
-          play(payment.decider, [...begin, ...commands], ({ before, events, state }) => {
+          execute(payment.decider, [...begin, ...commands], ({ before, events, state }) => {
             if (state.status !== 'succeeded') return
             expect(state.refunded <= state.terms.amount, 'refunded within the amount').to.equal(true)
             expect(state.refunded).to.equal(sum([...state.refunds.values()].map(part => part ?? 0n)))
@@ -216,16 +216,19 @@ describe('the laws of', () => {
   })
 
   describe('an operation', () => {
-    lawsOf(operation.decider as AnyDecider<OperationCommand, OperationEvent>, anyOperationCommand, anyOperationEvent, [
-      'RequestExport',
-    ])
+    commonProperties(
+      operation.decider as AnyDecider<OperationCommand, OperationEvent>,
+      anyOperationCommand,
+      anyOperationEvent,
+      ['RequestExport'],
+    )
 
     it('is completed at most once, by the newest attempt', () =>
       fc.assert(
         fc.property(fc.array(anyOperationCommand, SEQUENCE), commands => {
           const attempts: number[] = []
           const ends: number[] = []
-          play(operation.decider, [requestExport, ...commands], ({ events }) => {
+          execute(operation.decider, [requestExport, ...commands], ({ events }) => {
             for (const event of events) {
               if (event.type === 'OperationStarted') attempts.push(event.data.attempt)
               if (event.type === 'ExportCompleted') ends.push(event.data.attempt)
@@ -238,15 +241,15 @@ describe('the laws of', () => {
   })
 
   describe('an API key', () => {
-    lawsOf(apiKey.decider as AnyDecider<ApiKeyCommand, ApiKeyEvent>, anyApiKeyCommand, anyApiKeyEvent, [
+    commonProperties(apiKey.decider as AnyDecider<ApiKeyCommand, ApiKeyEvent>, anyApiKeyCommand, anyApiKeyEvent, [
       'IssueApiKey',
       'RevokeApiKey',
     ])
 
-    it('has two secrets at most, the newest and the one before it, and none that outlives its own time', () =>
+    it('has two secrets at most, the newest and the previous one, and does not extend their lifetimes', () =>
       fc.assert(
         fc.property(fc.array(anyApiKeyCommand, SEQUENCE), commands => {
-          play(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
+          execute(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
             if (before.status !== 'active' || state.status !== 'active' || events.length === 0) return
             expect(state.previous).to.include({ nonce: before.current.nonce, hash: before.current.hash })
             expect(Date.parse(state.previous?.expires_at ?? '')).to.be.at.most(Date.parse(before.current.expires_at))
@@ -254,10 +257,10 @@ describe('the laws of', () => {
         }),
       ))
 
-    it('authenticates nothing when it is revoked', () =>
+    it('has no secret after it is revoked', () =>
       fc.assert(
         fc.property(fc.array(anyApiKeyCommand, SEQUENCE), commands => {
-          play(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
+          execute(apiKey.decider, [issueApiKey, ...commands], ({ before, events, state }) => {
             if (before.status === 'revoked') expect(events).to.deep.equal([])
             if (state.status === 'revoked') expect(state).to.not.have.any.keys('current', 'previous')
           })
@@ -266,18 +269,18 @@ describe('the laws of', () => {
   })
 
   describe('a reference', () => {
-    lawsOf(
+    commonProperties(
       reference.decider as AnyDecider<ReferenceCommand, ReferenceEvent>,
       anyReferenceCommand,
       anyReferenceEvent,
       [],
     )
 
-    it('goes from one holder to the next only through its release, and never back', () =>
+    it('has its next holder only after its release, and no holder twice', () =>
       fc.assert(
         fc.property(fc.array(anyReferenceCommand, SEQUENCE), commands => {
           const held = new Set<string>()
-          play(reference.decider, commands, ({ before, state }) => {
+          execute(reference.decider, commands, ({ before, state }) => {
             if (state.holder === before.holder || state.holder === null) return
             expect(before.holder).to.equal(null)
             expect(held.has(state.holder), `${state.holder} holds it a second time`).to.equal(false)

@@ -11,7 +11,7 @@ const initiated: RefundEvent = { type: 'RefundInitiated', data: terms }
 describe('a refund', () => {
   it('is initiated with its idempotency record', () =>
     given().when(initiate).expectThenRefused('concurrent_modification', initiated))
-  it('is initiated once: a second command has lost the race for the key', () =>
+  it('is initiated once; a second command is refused as a concurrent modification', () =>
     given(initiated)
       .when({ ...initiate, amount: 5n })
       .expectRejected('concurrent_modification'))

@@ -176,11 +176,11 @@ export const exportCompleted = (attempt: number, run: string): First<OperationEv
 // --- A key that reads orders, for thirty days --------------------------------------------------------------------------
 
 const keyTerms = { quota: { requests: 10, window_seconds: 60 }, lifetime_days: 30 }
-const minted = (n: number) => ({ nonce: String(n).repeat(64), hash: `${n}f`.repeat(32) })
+const newSecret = (n: number) => ({ nonce: String(n).repeat(64), hash: `${n}f`.repeat(32) })
 
 /** The nth secret; `expires_at` is thirty days after the key was issued, unless another time is named. */
 export const keySecret = (n: number, expires_at = '2026-01-31T00:00:00.000Z'): KeySecret => ({
-  ...minted(n),
+  ...newSecret(n),
   expires_at,
 })
 
@@ -190,7 +190,7 @@ export const issueApiKey: IssueApiKey = {
   name: 'nightly',
   scopes: ['orders:read'],
   ...keyTerms,
-  ...minted(1),
+  ...newSecret(1),
   metadata: { desk: '4' },
   claim,
 }
@@ -201,7 +201,7 @@ export const apiKeyIssued: First<ApiKeyEvent, 'ApiKeyIssued'> = {
 export const rotateApiKey = (n: number, at: string, overlap_seconds = 3600): RotateApiKey => ({
   type: 'RotateApiKey',
   at,
-  ...minted(n),
+  ...newSecret(n),
   overlap_seconds,
   claim: null,
 })

@@ -10,7 +10,7 @@ const make = (filling: number) => ({ type: 'MakeSecret', secret: textOf(filling)
 describe('a secret of the log', () => {
   it('is made once', () => given().when(make(1)).expectOnce(made(1)))
 
-  it('stays the first one, whatever comes later', () => {
+  it('is not changed by later commands or events', () => {
     given(made(1)).when(make(2)).expectNothing()
     expect(stateAfter(secret.decider, [made(1), made(2)])).to.deep.equal({ status: 'made', secret: textOf(1) })
   })

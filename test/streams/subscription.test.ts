@@ -36,9 +36,9 @@ describe('a subscription', () => {
       given(subscriptionCreated, paused).when(pause).expectNothing()
       given(subscriptionCreated).when(resume).expectNothing()
     })
-    it('from where the ledger had stopped it, too', () =>
+    it('also after the ledger has stopped it', () =>
       given(subscriptionCreated, stopped).when(resume).expectOnce(resumed))
-    it('but not paused while it is stopped, since resuming it would circumvent the stop', () =>
+    it('but not paused while it is stopped, because its resumption would circumvent the stop', () =>
       given(subscriptionCreated, stopped).when(pause).expectNothing())
   })
 
@@ -49,7 +49,7 @@ describe('a subscription', () => {
   })
 
   describe('is replayed', () => {
-    it('as often as it is asked for, with a number for each', () => {
+    it('by each command, with a number for each replay', () => {
       given(subscriptionCreated).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
       given(subscriptionCreated, subscriptionReplayed(1))
         .when(replaySubscription('k1'))
@@ -59,25 +59,25 @@ describe('a subscription', () => {
       given(subscriptionCreated, subscriptionReplayed(1, 'k1'), subscriptionReplayed(2))
         .when(replaySubscription('k1'))
         .expectNothing())
-    it('again and again without a key', () => {
+    it('by each command without a key', () => {
       const second = subscription.decider.decide(
         replaySubscription(),
         stateAfter(subscription.decider, [subscriptionCreated, subscriptionReplayed(1)]),
       )
       expect(second).to.deep.equal([subscriptionReplayed(2)])
     })
-    it('to its end once, the newest alone', () => {
+    it('and completed once, the newest replay alone', () => {
       given(subscriptionCreated, subscriptionReplayed(1)).when(complete(1)).expectOnce(completed(1))
       given(subscriptionCreated, subscriptionReplayed(1), subscriptionReplayed(2)).when(complete(1)).expectNothing()
       given(subscriptionCreated).when(complete(1)).expectNothing()
     })
-    it('while it is paused or stopped, too', () => {
+    it('also while it is paused or stopped', () => {
       given(subscriptionCreated, paused).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
       given(subscriptionCreated, stopped).when(replaySubscription('k1')).expectOnce(subscriptionReplayed(1, 'k1'))
     })
   })
 
-  describe('that is deleted, or never was', () => {
+  describe('that was deleted or never created', () => {
     it('is deleted once', () =>
       given(subscriptionCreated).when(remove).expectThenRefused('resource_not_found', deleted))
     for (const command of [pause, resume, stop, remove, replaySubscription(), complete(1)])
@@ -97,7 +97,7 @@ describe('a subscription', () => {
         }),
       ))
 
-    it('counts its replays without a gap, completes each at most once, and is silent when it is deleted', () =>
+    it('numbers its replays without a gap, completes each at most once, and has no event after its deletion', () =>
       fc.assert(
         fc.property(fc.array(anySubscriptionCommand, COMMANDS), commands => {
           const events: SubscriptionEvent[] = []
