@@ -8,11 +8,11 @@ import { createNetwork } from './network.ts'
 import { createRandom } from './random.ts'
 import { createTimeline, type Timeline } from './timeline.ts'
 
-// The servers of the simulation keep the contracts that the adapters of the real ones are held to.
+// The simulated servers fulfil the same contracts as the adapters of the real servers.
 
 const STEP_MS = 20
 
-/** Lets virtual time pass for as long as the suite lasts. */
+/** Lets virtual time pass until the returned function is called. */
 const letPass = (timeline: Timeline): (() => Promise<void>) => {
   let isOver = false
   const passing = (async () => {

@@ -3,18 +3,19 @@ import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 
 /**
- * Requests that arrive a second time, later and behind others, as a proxy or a driver sends them again on its own. A request
- * that was refused for certain does not come again: its caller was told that it has no effect.
+ * Requests that arrive a second time, later and after others, because a proxy or a driver resends them by itself. An append that
+ * was certainly refused is not resent, because its caller knows that it has no effect. A publication may be resent in any case,
+ * because consumers expect redeliveries.
  */
 export type DuplicateRequests = {
-  /** The chance that a request which changes something comes again. */
+  /** Sets the probability that an append or a publication is resent. */
   readonly setChance: (chance: number) => void
   readonly count: () => number
   readonly store: (store: EventStore) => EventStore
   readonly bus: (bus: FactBus) => FactBus
 }
 
-const LATER_MAX_MS = 2_000
+const DELAY_MAX_MS = 2_000
 
 const isWithoutEffect = (error: unknown): boolean => error instanceof Unavailable && error.effect === 'none'
 
@@ -30,8 +31,8 @@ export const createDuplicateRequests = ({
   const again = (send: () => Promise<unknown>): void => {
     if (chance === 0 || !random.chance(chance)) return
     count += 1
-    // No process waits for the second answer, whatever it is.
-    timeline.after(random.next() * LATER_MAX_MS, () => void send().catch(() => undefined))
+    // No process waits for the answer to the second request.
+    timeline.after(random.next() * DELAY_MAX_MS, () => void send().catch(() => undefined))
   }
   const duplicates: DuplicateRequests = {
     setChance: to => {

@@ -3,28 +3,28 @@ import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
 
-/** The broker of a run. A request whose answer is lost may have stored all of its messages, or those of some keys. */
+/** The Kafka broker of a run. A publication without an answer may have stored all of its messages, or those of some keys. */
 export type SimulatedBroker = {
   readonly open: (machine: Machine) => FactBus
-  /** In the order of their arrival. */
+  /** The messages of a topic, in the order of their arrival. */
   readonly messages: (topic: string) => readonly FactMessage[]
   readonly topics: () => readonly string[]
-  /** Messages of these keys are larger than the topic takes, until the set no longer has them. */
-  readonly tooLarge: Set<string>
+  /** Messages with these keys are refused as too large. */
+  readonly keysOfLargeFacts: Set<string>
 }
 
 export type BrokerDependencies = { readonly random: Random; readonly network: Network }
 
-/** An answer is lost with its connection, which the client notices within seconds. */
+/** A client notices within this time that the connection, and the answer with it, is lost. */
 const PUBLISH_DEADLINE_MS = 4_000
-const PARTIAL_CHANCE = 0.15
+const SEPARATE_REQUESTS_CHANCE = 0.15
 
-/** A topic that exists is left as it is: its settings are for the operator of the broker. */
-const compare = (wanted: TopicSettings, there: TopicSettings): void => {
+/** Throws if an existing topic has other settings. It is not changed, because its settings belong to the broker's operator. */
+const refuseOtherSettings = (wanted: TopicSettings, existing: TopicSettings): void => {
   const names = { partitions: 'partitions', retentionMs: 'retention.ms' } as const
   const differences = (['partitions', 'retentionMs'] as const)
-    .filter(name => wanted[name] !== there[name])
-    .map(name => `${wanted.topic} has ${names[name]} ${there[name]}, wanted ${wanted[name]}`)
+    .filter(name => wanted[name] !== existing[name])
+    .map(name => `${wanted.topic} has ${names[name]} ${existing[name]}, wanted ${wanted[name]}`)
   if (differences.length > 0) throw new Error(differences.join('; '))
 }
 
@@ -45,47 +45,49 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
   }
 
   const ensure = (wanted: TopicSettings): void => {
-    const there = settings.get(wanted.topic)
-    if (there !== undefined && topics.has(wanted.topic)) return compare(wanted, there)
+    const existing = settings.get(wanted.topic)
+    if (existing !== undefined && topics.has(wanted.topic)) return refuseOtherSettings(wanted, existing)
     settings.set(wanted.topic, wanted)
     topics.set(wanted.topic, [])
   }
 
-  const ask = <T>(machine: Machine, effect: () => T): Promise<T> =>
+  const request = <T>(machine: Machine, effect: () => T): Promise<T> =>
     network.request({ machine, server: 'fact bus', writes: true, deadlineMs: PUBLISH_DEADLINE_MS, effect })
 
   const publish = async (machine: Machine, messages: readonly FactMessage[]): Promise<void> => {
     if (messages.length === 0) return
-    // Each partition is a request of its own: some may be stored before others are sent.
+    // The messages of each partition are a request of their own, so some may be stored before others are sent.
     const keys = [...new Set(messages.map(({ key }) => key))]
-    const first = random.chance(PARTIAL_CHANCE) ? new Set(keys.filter(() => random.chance(0.5))) : new Set(keys)
+    const first = random.chance(SEPARATE_REQUESTS_CHANCE)
+      ? new Set(keys.filter(() => random.chance(0.5)))
+      : new Set(keys)
     const [early, late] = [messages.filter(({ key }) => first.has(key)), messages.filter(({ key }) => !first.has(key))]
-    await ask(machine, () => store(early))
-    if (late.length > 0) await ask(machine, () => store(late))
+    await request(machine, () => store(early))
+    if (late.length > 0) await request(machine, () => store(late))
   }
 
-  /** One request at a time over all calls of a process, as the adapter sends them: concurrent calls keep their order. */
-  const inOrder = () => {
+  /** Sends one request of a process at a time, as the adapter does it, so that concurrent calls keep their order. */
+  const sequence = () => {
     let last: Promise<unknown> = Promise.resolve()
     return <T>(work: () => Promise<T>): Promise<T> => {
-      const mine = last.then(work, work)
-      last = mine.catch(() => undefined)
-      return mine
+      const result = last.then(work, work)
+      last = result.catch(() => undefined)
+      return result
     }
   }
 
   const openFor = (machine: Machine): FactBus => {
-    const inTurn = inOrder()
+    const inSequence = sequence()
     let isOpen = true
     const refused = (): Promise<never> =>
       Promise.reject(new Unavailable('fact bus', 'none', new Error('It is closed.')))
-    const whileOpen = <T>(effect: () => T): Promise<T> => (isOpen ? ask(machine, effect) : refused())
+    const whileOpen = <T>(effect: () => T): Promise<T> => (isOpen ? request(machine, effect) : refused())
     return {
       ensureTopics: wanted =>
         whileOpen(() => {
           for (const one of wanted) ensure(one)
         }),
-      publish: messages => (isOpen ? inTurn(() => publish(machine, messages)) : refused()),
+      publish: messages => (isOpen ? inSequence(() => publish(machine, messages)) : refused()),
       deleteTopics: names =>
         whileOpen(() => {
           for (const name of names) topics.delete(name)
@@ -94,7 +96,7 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
       revokeReading: () => whileOpen(() => undefined),
       close: () => {
         isOpen = false
-        return inTurn(() => Promise.resolve())
+        return inSequence(() => Promise.resolve())
       },
     }
   }
@@ -103,6 +105,6 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
     open: openFor,
     messages: topic => topics.get(topic) ?? [],
     topics: () => [...topics.keys()],
-    tooLarge,
+    keysOfLargeFacts: tooLarge,
   }
 }

@@ -8,27 +8,28 @@ import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
-/** One thing that goes wrong, and is right again after some time; `heal` makes everything right at once. */
+/** The effects of which faults consist. Each ends after some time, or with `heal` (faults.ts). */
+
 export type FaultContext = {
   readonly service: Service
   readonly timeline: Timeline
   readonly history: History
   readonly random: Random
 }
-/** Says whether there was anything that it could strike, or can yet. */
+/** Begins a fault. The result is false if there was nothing that could fail. */
 export type Fault = (context: FaultContext) => boolean
 
-/** Stops the process for some time. Its session, and the locks that it has with it, may end while it sleeps. */
-export const stop = (
+/** Pauses the process. After `sessionMs` the server ends its database session, and the locks with it, if it is still paused. */
+export const pauseMachine = (
   { service, timeline, history }: FaultContext,
   machine: Machine,
-  { forMs, sessionMs }: Sleep,
+  { forMs, sessionMs }: Pause,
 ): void => {
   history.note(`${machine.name} is stopped for ${Math.round(forMs)} ms`)
   machine.pause()
   timeline.after(sessionMs, () => {
     if (!machine.isAlive() || !machine.isPaused()) return
-    history.count('sessions lost while asleep')
+    history.count('sessions lost while paused')
     service.database.endSessions(machine)
   })
   timeline.after(forMs, () => {
@@ -37,10 +38,10 @@ export const stop = (
     machine.resume()
   })
 }
-export type Sleep = { readonly forMs: number; readonly sessionMs: number }
+export type Pause = { readonly forMs: number; readonly sessionMs: number }
 
-/** The server is in this condition for so long. */
-export const disturb = (
+/** Sets the condition of a server for a limited time. */
+export const setConditionFor = (
   { service, timeline, history }: FaultContext,
   { server, condition, forMs }: { readonly server: ServerName; readonly condition: Condition; readonly forMs: number },
 ): void => {
@@ -56,9 +57,10 @@ export const disturb = (
   })
 }
 
-/** Poison: an event of a type that this build does not know, in a stream of its own, as a newer build would write it. */
 const CATEGORIES = { order: 'ord', invoice: 'inv', payment: 'pay', operation: 'op' } as const
-export const unknownEvent = ({ service, history, random }: FaultContext): true => {
+
+/** Appends poison: an event of a type that this build does not know, as a newer build would write it, in a new stream. */
+export const appendUnknownEvent = ({ service, history, random }: FaultContext): true => {
   const category = random.pick(Object.keys(CATEGORIES) as (keyof typeof CATEGORIES)[])
   const hex = Buffer.from(random.bytes(16)).toString('hex')
   const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
@@ -69,7 +71,7 @@ export const unknownEvent = ({ service, history, random }: FaultContext): true =
   return true
 }
 
-/** The operator has what waits sent on, whether its cause is mended or not, and discards what no build will read. */
+/** The operator requests a replay of parked events, even if their cause remains, and may discard poison. */
 export const operatorReplays = ({ service, history, random }: FaultContext): true => {
   history.note('an operator asks for what waits')
   void replayParked(service.operator, random.pick(['leave', 'discard']))

@@ -2,43 +2,43 @@ import type { Database, EventStore, NewEvent, Sql } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 
 /**
- * Points of a process's work at which a fault may strike: between two appends of one command, say, which are a few
- * milliseconds apart and which no time drawn beforehand would meet.
+ * Points in the work of a process at which a fault may begin, such as between two appends of one command: they are only a few
+ * milliseconds apart, so a time that is drawn in advance would hardly ever fall between them.
  *
- *   appended    the process has the answer that these events are stored
- *   statement   the process is about to send this statement
+ *   appended    the process has got the answer that these events are stored
+ *   statement   the process is about to send this SQL statement
  */
 export type FaultPoint =
   | { readonly kind: 'appended'; readonly machine: Machine; readonly events: readonly NewEvent[] }
   | { readonly kind: 'statement'; readonly machine: Machine; readonly text: string }
 
 export type FaultPoints = {
-  /** Calls `strike`, once, at the first point that fits. */
-  readonly next: (fits: (point: FaultPoint) => boolean, strike: (point: FaultPoint) => void) => void
-  readonly tell: (point: FaultPoint) => void
-  /** From here on none of those that wait strikes any more. */
+  /** Calls `begin` once, at the next point that fits. */
+  readonly onNext: (fits: (point: FaultPoint) => boolean, begin: (point: FaultPoint) => void) => void
+  readonly notify: (point: FaultPoint) => void
+  /** Cancels all calls that have not been made. */
   readonly clear: () => void
 }
 
-type Waiting = { readonly fits: (point: FaultPoint) => boolean; readonly strike: (point: FaultPoint) => void }
+type Awaited = { readonly fits: (point: FaultPoint) => boolean; readonly begin: (point: FaultPoint) => void }
 
 export const createFaultPoints = (): FaultPoints => {
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<Awaited>()
   return {
-    next: (fits, strike) => void waiting.add({ fits, strike }),
+    onNext: (fits, begin) => void waiting.add({ fits, begin }),
     clear: () => waiting.clear(),
-    tell: point => {
+    notify: point => {
       for (const one of waiting) {
         if (!one.fits(point)) continue
         waiting.delete(one)
-        one.strike(point)
+        one.begin(point)
       }
     },
   }
 }
 
-/** The store as this process has it, which tells of each append that was answered. */
-export const watchedStore = (store: EventStore, machine: Machine, { tell }: FaultPoints): EventStore => ({
+/** Wraps the store of a process so that each answered append is a fault point. */
+export const notifyingStore = (store: EventStore, machine: Machine, { notify: tell }: FaultPoints): EventStore => ({
   ...store,
   append: async (stream, events, expected) => {
     const appended = await store.append(stream, events, expected)
@@ -47,8 +47,8 @@ export const watchedStore = (store: EventStore, machine: Machine, { tell }: Faul
   },
 })
 
-/** The database as this process has it, which tells of each statement. */
-export const watchedDatabase = (database: Database, machine: Machine, { tell }: FaultPoints): Database => {
+/** Wraps the database of a process so that each statement is a fault point. */
+export const notifyingDatabase = (database: Database, machine: Machine, { notify: tell }: FaultPoints): Database => {
   const watched =
     (sql: Sql): Sql =>
     (text, values) => {

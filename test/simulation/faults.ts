@@ -1,10 +1,17 @@
 import { rebuildTables, setTenantStatus } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
-import { STRUCK, timedFaults } from './timedFaults.ts'
-import { type Fault, type FaultContext, operatorReplays, disturb, stop, unknownEvent } from './faultActions.ts'
+import { COUNTED_TIMED_FAULTS, timedFaults } from './timedFaults.ts'
+import {
+  type Fault,
+  type FaultContext,
+  operatorReplays,
+  setConditionFor,
+  pauseMachine,
+  appendUnknownEvent,
+} from './faultActions.ts'
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
-const WRONG: readonly Condition[] = ['away', 'hanging', 'slow']
+const FAULTY_CONDITIONS: readonly Condition[] = ['away', 'hanging', 'slow']
 const CLOCK_MAX_MS = 2 * 60 * 60 * 1_000
 const PAUSE_MAX_MS = 6_000
 const SESSION_END_MAX_MS = 6_000
@@ -23,15 +30,15 @@ const pause: Fault = context => {
   const instances = service.instances()
   if (instances.length === 0) return false
   const sleep = { forMs: random.next() * PAUSE_MAX_MS, sessionMs: random.next() * SESSION_END_MAX_MS }
-  stop(context, random.pick(instances).machine, sleep)
+  pauseMachine(context, random.pick(instances).machine, sleep)
   return true
 }
 
 const outage: Fault = context => {
   const { random } = context
-  disturb(context, {
+  setConditionFor(context, {
     server: random.pick(SERVERS),
-    condition: random.pick(WRONG),
+    condition: random.pick(FAULTY_CONDITIONS),
     forMs: random.next() * OUTAGE_MAX_MS,
   })
   return true
@@ -50,7 +57,7 @@ const leaderChange: Fault = ({ service, history, random }) => {
   const durationMs = random.next() * ELECTION_MAX_MS
   history.note(`the event store elects a leader for ${Math.round(durationMs)} ms`)
   service.log.changeLeader(durationMs)
-  service.trouble(durationMs)
+  service.extendFaults(durationMs)
   if (random.chance(0.5)) service.log.dropSubscriptions()
   return true
 }
@@ -80,18 +87,19 @@ const clockJump: Fault = ({ service, history, random }) => {
   return true
 }
 
-/** The facts of one key are larger than their topic takes, until the operator has it mended. */
+/** The broker refuses the facts of one key as too large, until all faults are healed. */
 const largeFact: Fault = ({ service, history, random }) => {
   const keys = service.log.events.map(({ stream }) => stream.slice(stream.indexOf('-') + 1))
   const published = keys.filter(key => /^(ord|inv|pay)_/.test(key))
   if (published.length === 0) return false
   const key = random.pick(published)
   history.note(`the broker takes no more facts of ${key}`)
-  service.broker.tooLarge.add(key)
+  service.broker.keysOfLargeFacts.add(key)
   return true
 }
 
 const TENANTS = ['acme', 'globex']
+
 const SUSPENDED_MAX_MS = 2_500
 const suspension: Fault = ({ service, timeline, history, random }) => {
   const tenant = random.pick(TENANTS)
@@ -102,15 +110,15 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
     void setTenantStatus(service.log, context, 'ReinstateTenant')
   }
   const forMs = random.next() * SUSPENDED_MAX_MS
-  service.trouble(forMs)
-  // One word after the other: said at the same time, the first could be the last that the log has.
+  service.extendFaults(forMs)
+  // The second command is sent after the first is stored; sent concurrently, the suspension could be the last in the log.
   void setTenantStatus(service.log, context, 'SuspendTenant').then(() => {
     timeline.after(forMs, reinstate)
   })
   return true
 }
 
-/** An operator has every table made anew from the log. */
+/** An operator rebuilds all tables from the log. */
 const rebuild: Fault = ({ service, history }) => {
   history.note('an operator ends every instance and has the tables made anew')
   void rebuildTables(service.operator, service)
@@ -118,15 +126,15 @@ const rebuild: Fault = ({ service, history }) => {
 }
 
 const DUPLICATES_MAX_MS = 4_000
-const DUPLICATED = 0.3
+const DUPLICATES_CHANCE = 0.3
 const duplicatedRequests: Fault = ({ service, timeline, history, random }) => {
   history.note('some requests to the event store and the fact bus come twice')
-  service.duplicates.setChance(DUPLICATED)
+  service.duplicates.setChance(DUPLICATES_CHANCE)
   timeline.after(random.next() * DUPLICATES_MAX_MS, () => service.duplicates.setChance(0))
   return true
 }
 
-/** Those of weight 0 are drawn apart (plan.ts). */
+/** All faults, drawn with a probability proportional to their weight. Those of weight 0 are drawn separately (plan.ts). */
 export const faults: Readonly<Record<string, readonly [weight: number, fault: Fault]>> = {
   crash: [10, crash],
   pause: [7, pause],
@@ -136,7 +144,7 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
   'lost sessions': [5, connectionLoss],
   'dropped subscriptions': [3, subscriptionDrop],
   'clock jump': [4, clockJump],
-  'unknown event': [2, unknownEvent],
+  'unknown event': [2, appendUnknownEvent],
   'large fact': [2, largeFact],
   'operator replays': [2, operatorReplays],
   suspension: [2, suspension],
@@ -145,35 +153,37 @@ export const faults: Readonly<Record<string, readonly [weight: number, fault: Fa
   ...timedFaults,
 }
 
-/** Everything works again, whatever was wrong: from here on the service has ten seconds to finish what was begun. */
+/** Ends all faults. The service then has ten seconds to complete unfinished work. */
 export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'history'>): void => {
   history.note('everything is healed')
   for (const server of SERVERS) {
     service.network.setCondition(server, 'up')
     service.network.setLoss(server, 0)
   }
-  service.broker.tooLarge.clear()
+  service.broker.keysOfLargeFacts.clear()
   service.faultPoints.clear()
   service.duplicates.setChance(0)
-  service.refusals.mend()
+  service.refusals.acceptAll()
   for (const { machine } of service.instances()) {
     machine.resume()
     machine.setClock(0)
   }
 }
 
-/** Faults that wait for their moment, by what is counted when it comes. */
-const STRIKES = [
-  ...STRUCK,
+/** The counted effects of faults that must have happened in many runs, beside the faults themselves. */
+const COUNTED_EFFECTS = [
+  ...COUNTED_TIMED_FAULTS,
   'fault: restored log',
   'requests that came twice',
-  'sessions lost while asleep',
+  'sessions lost while paused',
   'rows refused',
   'facts that came late',
   'take-overs',
   'lost answers',
 ]
 
-/** Faults that have not happened once: in many runs that is a defect of the simulation. */
+/** The faults and effects that have never happened. After many runs there must be none, or the simulation has a defect. */
 export const neverHappened = (counts: ReadonlyMap<string, number>): readonly string[] =>
-  [...Object.keys(faults).map(name => `fault: ${name}`), ...STRIKES].filter(name => (counts.get(name) ?? 0) === 0)
+  [...Object.keys(faults).map(name => `fault: ${name}`), ...COUNTED_EFFECTS].filter(
+    name => (counts.get(name) ?? 0) === 0,
+  )

@@ -36,7 +36,7 @@ const FINAL_READER_ACTION = -11
 const READ_MAX_MS = 5_000
 
 /** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
-const withGuarantees = ({ wasEnded }: Service, reader: FactReader): FactReader => ({
+const withGuarantees = ({ wasStopped: wasEnded }: Service, reader: FactReader): FactReader => ({
   ...reader,
   isOnce: reader.isOnce && !wasEnded(),
 })
@@ -112,7 +112,7 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
     ...checkManifests(service.log, history),
     ...checkAnswers(history, service.log, service.refusals.keys),
     ...(await checkOtherLogs(service.log, service.engine)),
-    ...checkLogged(service.faultsLogged),
+    ...checkLogged(service.loggedProblems),
   ]
 }
 

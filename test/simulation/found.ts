@@ -1,23 +1,23 @@
-import type { Noted } from './plan.ts'
+import type { RecordedEntry } from './plan.ts'
 
 /**
- * Defects of the service that the simulation has found, each with runs that show it when the fix is taken back. `bug` is the
- * name of the planted bug that takes it back (test/mutants/mutants.ts): `npm test` plays these runs and expects nothing,
- * `npm run mutants` plays them with the bug and expects it to be caught.
+ * Defects of the service that the simulation has found, each with recorded runs that show it when the fix is undone. `bug` is
+ * the name of the mutant that undoes the fix (test/mutants/mutants.ts). `npm test` repeats the runs and expects no violation;
+ * `npm run mutants` repeats them with the bug and expects one.
  *
- * A run is a seed and a plan: the few actions and faults that lead to the defect, in whole milliseconds. A seed alone has
- * another plan as soon as an action, a fault or a weight is added to the draw; an entry of a plan that is written down goes on
- * doing the same, because it draws under its own kind and number. Only delays still depend on everything else, so that a
- * change of the code may move an interleaving away from some seeds: that is why there are several.
+ * A run is a seed and a plan: the few actions and faults that lead to the defect, with their times in milliseconds. A seed alone
+ * is not enough, because it draws another plan as soon as an action, a fault or a weight is added. A recorded entry still does the
+ * same then, because it has random numbers of its own, by its kind and number. Only delays depend on all other work: after a
+ * change of the code some seeds may no longer show the defect, so there are several.
  *
- * When `npm run mutants` says that a named run is lost, look for other seeds of the plan with the bug planted
- * (`npm run simulate -- --found '<bug>' --seeds 5000`), and keep those that fail.
+ * When `npm run mutants` reports that recorded runs no longer fail, plant the bug, look for other seeds with the plan
+ * (`npm run simulate -- --found '<bug>' --seeds 5000`), and record those that fail.
  */
-export type Found = { readonly bug: string; readonly seeds: readonly number[]; readonly plan: readonly Noted[] }
+export type Found = { readonly bug: string; readonly seeds: readonly number[]; readonly plan: readonly RecordedEntry[] }
 
 export const found: readonly Found[] = [
   {
-    // A settlement or an invoice is cut off between two appends just before everything works again.
+    // A settlement or the raising of an invoice is interrupted between two appends just before the end of all faults.
     bug: 'recovery waits for the whole deadline of a request',
     seeds: [121, 197, 238],
     plan: [
@@ -32,7 +32,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // A fact is parked when the tables are made anew, and readers have passed its position.
+    // A fact is parked when the tables are rebuilt, and readers have passed its position.
     bug: 'readers lose their positions when the tables are rebuilt',
     seeds: [5, 11, 16],
     plan: [
@@ -45,7 +45,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // The newest fact is parked when the tables are made anew, and readers come back before the table has it.
+    // The newest fact is parked when the tables are rebuilt, and readers continue before the table has it.
     bug: 'a fact that is parked at a reset arrives before its own position',
     seeds: [189, 291],
     plan: [
@@ -57,7 +57,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // One of two attempts is stopped once it has bound its key; the invoice of the other is voided before it goes on.
+    // One of two attempts is paused after it has bound its key; the invoice of the other is voided before it is resumed.
     bug: 'an order accepts its voided invoice again',
     seeds: [160, 579, 839],
     plan: [
@@ -68,7 +68,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // A replaced worker begins an attempt in the midst of that of its successor, and ends before it is complete.
+    // A replaced worker begins an attempt during that of its successor, and ends before its own is complete.
     bug: 'a superseded attempt at an export counts as the end of the export',
     seeds: [2, 6, 7],
     plan: [
@@ -78,7 +78,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // An open export keeps the checkpoint behind; a successor serves the discard before it reads the event again.
+    // An open export holds the checkpoint back; a successor executes the discard before it reads the event again.
     bug: 'an event is parked again by the feed run that discarded it',
     seeds: [2548, 2783],
     plan: [
@@ -96,7 +96,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // The log has grown beyond its former end before any process looks at it again.
+    // The log has grown beyond its former end before any process checks it again.
     bug: 'a restored log that has grown since is accepted',
     seeds: [72, 87, 122],
     plan: [
@@ -108,7 +108,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // Fulfilment reopens the order of a voided invoice, has no answer, and does so again some seconds later.
+    // Fulfilment reopens the order of a voided invoice, gets no answer, and repeats the command some seconds later.
     bug: 'the events of a repeated command are folded as sent and not as stored',
     seeds: [316, 806],
     plan: [
@@ -121,7 +121,7 @@ export const found: readonly Found[] = [
     ],
   },
   {
-    // Two requests meet at one order: the one that was refused asks again when the invoice of the other is voided.
+    // Two requests raise an invoice from one order; the refused one is repeated when the invoice of the other is voided.
     bug: 'an order does not record that it refused an invoice under an idempotency key',
     seeds: [223, 329, 388],
     plan: [

@@ -7,7 +7,8 @@ import type { AnyRoute, Streamed } from '../../src/http/route.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import type { Instance } from './instance.ts'
 
-/** A request as a client sends it, to the request pipeline of one instance, without a socket. */
+/** Requests of clients, given to the request pipeline of an instance without a socket. */
+
 export type Sent = {
   readonly operation: string
   readonly caller: Caller
@@ -23,16 +24,16 @@ export type Caller = { readonly tenant: string; readonly subject: string }
 export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** As it would be parsed from the bytes. */
+  /** The JSON document, parsed from `text`. */
   readonly body: Readonly<Record<string, unknown>> | undefined
-  /** The bytes that a client would compare. */
+  /** The body as it is sent. */
   readonly text: string
   readonly code: ProblemDocument['code'] | undefined
-  /** A body that is sent as it is read. */
+  /** A body that is sent in pieces. */
   readonly stream?: Streamed
-  /** The client has read the answer, or has gone. */
+  /** Ends the exchange: the client has read the answer or has disconnected. */
   readonly close: () => void
-  /** The error behind a status 500. */
+  /** The error that caused a status 500. */
   readonly fault?: unknown
 }
 
@@ -57,18 +58,18 @@ const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationI
   const text = body === undefined ? '' : JSON.stringify(body)
   const search = new URLSearchParams(query).toString()
   const [, parameter = 'id'] = /\{(\w+)\}/.exec(path) ?? []
-  const place = path.replace(/\{\w+\}/, id ?? '')
-  const lines = {
+  const filledPath = path.replace(/\{\w+\}/, id ?? '')
+  const allHeaders = {
     ...headers,
     authorization: `Bearer ${caller.tenant}/${caller.subject}`,
     'x-correlation-id': correlationId,
     ...(body === undefined ? {} : { 'content-type': bodyType, 'content-length': String(Buffer.byteLength(text)) }),
   }
-  const named = Object.entries(lines)
+  const named = Object.entries(allHeaders)
   return Object.assign(Readable.from(text === '' ? [] : [Buffer.from(text)]), {
     method,
-    url: search === '' ? place : `${place}?${search}`,
-    path: place,
+    url: search === '' ? filledPath : `${filledPath}?${search}`,
+    path: filledPath,
     params: id === undefined ? {} : { [parameter]: id },
     headers: Object.fromEntries(named),
     headersDistinct: Object.fromEntries(named.map(([name, value]) => [name, [value]])),
@@ -78,15 +79,15 @@ const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationI
   }) as never
 }
 
-type Told = Omit<Answer, 'close'>
+type AnswerWithoutClose = Omit<Answer, 'close'>
 
-const answerOf = (status: number, headers: Readonly<Record<string, string>>, body: unknown): Told => {
+const answerOf = (status: number, headers: Readonly<Record<string, string>>, body: unknown): AnswerWithoutClose => {
   const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
   const parsed = text.startsWith('{') ? JSON.parse(text) : undefined
   return { status, headers, body: parsed, text, code: status >= 400 ? parsed?.code : undefined }
 }
 
-/** Resolves with what the client is told. A process that ends meanwhile answers nothing: then it never resolves. */
+/** Resolves with the answer. Never resolves if the process ends before it has one. */
 export const send = async ({ pipeline }: Instance, sent: Sent): Promise<Answer> => {
   const request = requestOf(sent)
   const locals: Record<string, unknown> = { correlationId: sent.correlationId }
@@ -101,8 +102,8 @@ export const send = async ({ pipeline }: Instance, sent: Sent): Promise<Answer> 
     return { ...answerOf(status, headers, body), ...(stream && { stream }), close }
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
-    const told = documentOf(problem, { instance: request.path, correlationId: sent.correlationId })
-    const answer = answerOf(told.status, problem.extras.headers ?? {}, told)
+    const document = documentOf(problem, { instance: request.path, correlationId: sent.correlationId })
+    const answer = answerOf(document.status, problem.extras.headers ?? {}, document)
     close()
     return problem === error ? { ...answer, close } : { ...answer, close, fault: error }
   }

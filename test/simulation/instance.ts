@@ -25,12 +25,12 @@ import {
 } from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 
-/** One process of the service with all roles, made of the system's own code; only its ports are simulated. */
+/** One process of the service with all roles. Its code is that of the service; only its ports are simulated. */
 export type Instance = {
   readonly machine: Machine
   readonly pipeline: RequestPipeline
   readonly feedStates: () => FeedStates
-  /** Ends the requests that have no end of their own. The feeds go on, as they do in a process that drains. */
+  /** Aborts requests that do not end by themselves, such as event streams. The feeds continue, as in a draining process. */
   readonly stopping: AbortController
 }
 
@@ -41,7 +41,7 @@ export type InstanceDependencies = {
   readonly bus: FactBus
   readonly authenticate: Authenticate
   readonly log: Log
-  /** The process ends: the log is not that of its tables. */
+  /** Called when the process refuses the log, because it is not the log of its tables. */
   readonly onRefused: () => void
 }
 
@@ -50,7 +50,7 @@ export const RETENTION_MS = 30 * 24 * 60 * MINUTE_MS
 export const MANIFEST_EVERY_MS = 4_000
 const SECRET = Buffer.from('the cursors of a simulated service')
 const PEPPER = 'the pepper of the API keys of a simulated service'
-const FREE = { requests: 1_000_000, windowSeconds: 60 }
+const UNLIMITED = { requests: 1_000_000, windowSeconds: 60 }
 const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
 
 const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping: AbortSignal): Services => {
@@ -61,7 +61,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
     rateLimits: createRateLimits(
-      { default: FREE, payments: FREE, exports: FREE, auth_failures: FREE, api_keys: FREE },
+      { default: UNLIMITED, payments: UNLIMITED, exports: UNLIMITED, auth_failures: UNLIMITED, api_keys: UNLIMITED },
       { local: uncounted, shared: uncounted },
     ),
     keySecrets: createApiKeySecrets('dev', PEPPER),
@@ -69,7 +69,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     tail: createTail({ database, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
-    pace: createPace(FREE, machine.world),
+    pace: createPace(UNLIMITED, machine.world),
     exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
     subscriptionsPerTenantMax: 100,
@@ -90,14 +90,14 @@ const FEED_SETTINGS: FeedSettings = {
   kafka: { brokers: ['simulated'], ssl: false },
 }
 
-/** A process that ends here ends without warning: nothing is released. */
+/** A simulated process always ends without warning and releases nothing. */
 const noCleanup = { defer: () => undefined }
 
 const RETRY_MS = 250
-const LOG_LOOK_MS = 3_000
+const LOG_CHECK_MS = 3_000
 
-/** As `npm start` does it: feeds begin once the log is known to be that of the tables, and it is looked at again and again. */
-const whileLogIsOurs = async (
+/** As in `npm start`, the feeds begin when the log is known to be that of the tables, and the log is checked repeatedly. */
+const runWhileLogMatches = async (
   { machine, database, log }: InstanceDependencies,
   ledger: Ledger,
   begin: () => Promise<void>,
@@ -123,11 +123,11 @@ const whileLogIsOurs = async (
       log.error({ error }, OTHER_LOG)
       return onRefused()
     }
-    await machine.world.sleep(hasBegun ? LOG_LOOK_MS : RETRY_MS)
+    await machine.world.sleep(hasBegun ? LOG_CHECK_MS : RETRY_MS)
   }
 }
 
-/** Said by a process that finds the log of another ledger, or another state of its own, and ends. */
+/** Logged by a process that ends because it found the log of another ledger, or another state of its log. */
 export const OTHER_LOG = 'the log is another one'
 
 export const startInstance = (dependencies: InstanceDependencies): Instance => {
@@ -139,7 +139,7 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   const begin = async (): Promise<void> => {
     states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, schemaBaseUrl: '' }, noCleanup, () => bus)
   }
-  void whileLogIsOurs(dependencies, ledger, begin, dependencies.onRefused)
+  void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)
   return { machine, pipeline, feedStates: () => states, stopping }
 }

@@ -3,28 +3,28 @@ import type { Random } from './random.ts'
 import type { Cancel, Timeline } from './timeline.ts'
 
 /**
- * An operating system process with a clock of its own. It can end without warning, with all its memory, and it can be
- * stopped and go on later: answers and timers that come meanwhile wait for it.
+ * A process with a clock of its own. It can be killed without warning, and it can be paused and resumed: answers and timers
+ * that arrive while it is paused are delivered afterwards.
  */
 export type Machine = {
   readonly name: string
   readonly isAlive: () => boolean
   readonly isPaused: () => boolean
   readonly world: World
-  /** Runs `work` in this process after the delay: later if it is stopped then, never if it has ended. */
+  /** Runs `work` in this process after the delay: later if the process is paused then, never if it was killed. */
   readonly deliver: (delayMs: number, work: () => void) => Cancel
   readonly kill: () => void
   readonly pause: () => void
   readonly resume: () => void
-  /** Sets the wall clock: what an administrator or NTP does. The monotonic clock does not notice. */
+  /** Sets the wall clock, like an administrator or NTP. The monotonic clock is not changed. */
   readonly setClock: (offsetMs: number) => void
 }
 
-/** The wall clock of a run begins here, whenever it runs. */
+/** The wall-clock time at which every run begins. */
 export const EPOCH_MS = Date.parse('2026-03-01T08:00:00.000Z')
-/** The time that a clock without error shows. */
+/** The wall-clock time at this virtual time, on a clock without error. */
 export const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtualMs).toISOString()
-/** Quartz clocks differ by some tens of parts per million; ten times that is drawn. */
+/** Real quartz clocks drift by some tens of parts per million; simulated ones by up to ten times that. */
 const DRIFT_MAX = 0.0005
 const UPTIME_MAX_MS = 1_000_000_000
 

@@ -5,7 +5,7 @@ import { createNetwork } from './network.ts'
 import { createRandom } from './random.ts'
 import { createTimeline } from './timeline.ts'
 
-describe('the network of the simulation', () => {
+describe('the simulated network', () => {
   it('ignores an error that arrives after the deadline', async () => {
     const random = createRandom(1)
     const timeline = createTimeline(random.fork('timeline'))
@@ -15,17 +15,17 @@ describe('the network of the simulation', () => {
     const unhandled: unknown[] = []
     const listener = (error: unknown): void => void unhandled.push(error)
     process.prependListener('unhandledRejection', listener)
-    const asked = network.request({
+    const answer = network.request({
       machine,
       server: 'database',
       writes: false,
       deadlineMs: 0.001,
       effect: () => Promise.reject(new Error('The server refuses it.')),
     })
-    const told = asked.catch((error: unknown) => error)
+    const rejected = answer.catch((error: unknown) => error)
     await timeline.run(100_000)
     process.off('unhandledRejection', listener)
-    expect(await told).to.be.instanceOf(Unavailable)
+    expect(await rejected).to.be.instanceOf(Unavailable)
     expect(unhandled).to.deep.equal([])
   })
 })

@@ -4,28 +4,29 @@ import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 
 /**
- * The way between a process and a server. A request takes a drawn time to arrive, is carried out there in one moment, and
- * its answer takes a drawn time back; either may be lost, and a process may end in between.
+ * The network between the processes and the servers. A request takes a drawn time to arrive, has its effect at the server in one
+ * moment, and its answer takes a drawn time back. Either can be lost, and the process can end in between.
  */
+
 export type ServerName = Unavailable['dependency']
 
 /**
- * `away`: connections are refused. `hanging`: requests arrive and are carried out, if at all, when the fault is over.
- * `slow`: everything takes a hundred times as long.
+ * `away`: connections are refused. `hanging`: requests arrive, and have their effect when the condition is over.
+ * `slow`: every request and answer takes a hundred times as long.
  */
 export type Condition = 'up' | 'away' | 'hanging' | 'slow'
 
-/** Stands for the answer of a server that sends none: the deadline of the process ends the wait. */
+/** The result of an effect to which the server sends no answer, so that the process waits until its deadline. */
 export const NO_ANSWER = Symbol('no answer')
 
 export type Request<T> = {
   readonly machine: Machine
   readonly server: ServerName
-  /** Whether it may change something there: then a lost answer leaves its effect unknown. */
+  /** Whether the request may change something, so that its effect is unknown when the answer is lost. */
   readonly writes: boolean
-  /** How long the process waits for the answer. */
+  /** The time that the process waits for the answer. */
   readonly deadlineMs: number
-  /** Executed at the server. An error that it throws is the server's answer. */
+  /** Runs at the server. An error that it throws is the server's answer. */
   readonly effect: () => T | typeof NO_ANSWER | Promise<T | typeof NO_ANSWER>
 }
 
@@ -33,8 +34,9 @@ export type Network = {
   readonly request: <T>(asked: Request<T>) => Promise<T>
   readonly condition: (server: ServerName) => Condition
   readonly setCondition: (server: ServerName, condition: Condition) => void
-  /** The chance that an answer is lost while a fault says so. */
+  /** Sets the probability that an answer of the server is lost. */
   readonly setLoss: (server: ServerName, probability: number) => void
+  /** The number of lost answers. */
   readonly lost: () => number
 }
 
@@ -42,7 +44,7 @@ export type NetworkDependencies = { readonly timeline: Timeline; readonly random
 
 const USUAL_MAX_MS = 3
 const SLOW_FACTOR = 100
-/** Now and then one request is much slower than its like. */
+/** A few requests and answers take much longer than the others. */
 const STRAGGLER_CHANCE = 0.02
 const STRAGGLER_MAX_MS = 400
 const HANGING_POLL_MS = 50
@@ -50,8 +52,8 @@ const HANGING_POLL_MS = 50
 type Settle<T> = { readonly resolve: (value: T) => void; readonly reject: (error: Error) => void }
 
 /**
- * The answer of the server, as a call that settles the request with it. An answer that comes after the deadline settles
- * nothing any more, and an error in it must not become a rejection that no caller sees.
+ * The answer of the server, as a function that settles the request with it. This is no rejected promise, because an error that
+ * arrives after the deadline would be an unhandled rejection.
  */
 const outcomeOf = async <T>(
   effect: Request<T>['effect'],
@@ -70,18 +72,18 @@ export const createNetwork = ({ timeline, random }: NetworkDependencies): Networ
   let lost = 0
   const condition = (server: ServerName): Condition => conditions.get(server) ?? 'up'
 
-  const wayMs = (server: ServerName): number => {
+  const latencyMs = (server: ServerName): number => {
     const usual = random.next() * (random.chance(STRAGGLER_CHANCE) ? STRAGGLER_MAX_MS : USUAL_MAX_MS)
     return condition(server) === 'slow' ? usual * SLOW_FACTOR : usual
   }
 
-  /** Carries the request out once the server is there again; a request whose connection broke may be lost on the way. */
-  const arrive = (server: ServerName, carryOut: () => Promise<void>, drop: () => void): void => {
-    timeline.after(wayMs(server), function tryNow(): void | Promise<void> {
+  /** Executes the request on its arrival, after a hanging server has recovered, or drops it if the server is away. */
+  const arrive = (server: ServerName, execute: () => Promise<void>, drop: () => void): void => {
+    timeline.after(latencyMs(server), function tryNow(): void | Promise<void> {
       const now = condition(server)
       if (now === 'away') return drop()
       if (now === 'hanging') return void timeline.after(HANGING_POLL_MS, tryNow)
-      return carryOut()
+      return execute()
     })
   }
 
@@ -90,23 +92,23 @@ export const createNetwork = ({ timeline, random }: NetworkDependencies): Networ
       const fail = (kind: 'none' | 'unknown', reason: string): void =>
         reject(new Unavailable(server, kind, new Error(reason)))
       if (condition(server) === 'away')
-        return void machine.deliver(wayMs(server), () => fail('none', 'The connection was refused.'))
+        return void machine.deliver(latencyMs(server), () => fail('none', 'The connection was refused.'))
       const unanswered = writes ? ('unknown' as const) : ('none' as const)
       const giveUp = machine.deliver(deadlineMs, () => fail(unanswered, 'No answer within the deadline.'))
       const answered = (answer: () => void) => (): void => {
         giveUp()
         answer()
       }
-      const carryOut = async (): Promise<void> => {
+      const execute = async (): Promise<void> => {
         const result = await outcomeOf(effect)
         if (result === NO_ANSWER) return
         const answer = (): void => result({ resolve, reject })
         if (random.chance(losses.get(server) ?? 0)) lost += 1
-        else machine.deliver(wayMs(server), answered(answer))
+        else machine.deliver(latencyMs(server), answered(answer))
       }
       const refuse = (): void => fail(unanswered, 'The connection was lost.')
-      const drop = (): void => void machine.deliver(wayMs(server), answered(refuse))
-      arrive(server, carryOut, drop)
+      const drop = (): void => void machine.deliver(latencyMs(server), answered(refuse))
+      arrive(server, execute, drop)
     })
 
   return {

@@ -9,13 +9,13 @@ import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type Machine, type MachineDependencies } from './machine.ts'
 import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 
-/** The operators' commands. The command line is a process of its own beside the service, and none of the faults meets it. */
+/** The commands of operators. They run in a process of their own, which no fault kills or pauses; its requests can fail. */
 export type Operator = {
   readonly machine: Machine
   readonly database: Database
-  /** The parked events that an operator has had discarded since the tables were last made anew. */
+  /** The parked events that were discarded since the last rebuild of the tables. */
   readonly discarded: Set<string>
-  /** Grows when the tables are about to be made anew, and again when they are: requests of that time may be lost with them. */
+  /** Grows before and after each rebuild of the tables, because requests during a rebuild may be lost with the tables. */
   resets: number
 }
 
@@ -24,7 +24,7 @@ export const createOperator = (database: SimulatedDatabase, dependencies: Machin
   return { machine, database: database.open(machine), discarded: new Set(), resets: 0 }
 }
 
-/** Again until the database answers, as an operator does whose command has failed. */
+/** Repeats the command until the server is available. */
 const untilAvailable = async (machine: Machine, work: () => Promise<void>): Promise<void> => {
   for (;;)
     try {
@@ -35,10 +35,10 @@ const untilAvailable = async (machine: Machine, work: () => Promise<void>): Prom
     }
 }
 
-export const discardedName = ({ delivery, position }: Pick<ParkedEvent, 'delivery' | 'position'>): string =>
+export const discardIdOf = ({ delivery, position }: Pick<ParkedEvent, 'delivery' | 'position'>): string =>
   `${delivery} ${position}`
 
-/** Asks for everything that waits; poison of a newer build stays where it is, or is discarded. */
+/** Requests a replay of all parked events. Events of unknown types are left, or discarded. */
 export const replayParked = (operator: Operator, poison: 'leave' | 'discard'): Promise<void> => {
   const { machine, discarded } = operator
   const { sql } = operator.database
@@ -49,21 +49,21 @@ export const replayParked = (operator: Operator, poison: 'leave' | 'discard'): P
       else if (poison === 'discard') {
         const { resets } = operator
         const count = await requestParked(sql, fact, 'discard', fact.position)
-        if (count > 0 && operator.resets === resets) discarded.add(discardedName(fact))
+        if (count > 0 && operator.resets === resets) discarded.add(discardIdOf(fact))
       }
     }
   })
 }
 
-/** Looks every two seconds at what waits, until the run is over: the cause of it is mended. */
+/** Requests a replay of all parked events every two seconds, when the causes are repaired, until the run is over. */
 export const replayParkedRegularly = async (operator: Operator, isOver: () => boolean): Promise<void> => {
   while (!isOver()) {
-    await operator.machine.world.sleep(LOOK_MS)
+    await operator.machine.world.sleep(REPLAY_EVERY_MS)
     await replayParked(operator, 'leave')
   }
 }
 
-/** Says the word of the operator about a tenant, again until the event store has it. */
+/** Suspends or reinstates a tenant, and repeats the command until it is stored. */
 export const setTenantStatus = async (
   log: SimulatedLog,
   dependencies: MachineDependencies & { readonly tenant: string },
@@ -86,22 +86,22 @@ export const setTenantStatus = async (
 }
 
 const RETRY_MS = 200
-const LOOK_MS = 2_000
+const REPLAY_EVERY_MS = 2_000
 
 const LEASE_MAX_MS = 5_000
 
-/** The processes of the service, which end for a reset of the tables and start again afterwards. */
-type Processes = { readonly endAll: () => void; readonly startAll: () => void }
+/** Stops and starts all processes of the service. */
+type Processes = { readonly stopAll: () => void; readonly startAll: () => void }
 
-/** `ledger projections reset --to-this-log`: every instance is ended first, and begins again afterwards. */
-export const rebuildTables = async (operator: Operator, { endAll, startAll }: Processes): Promise<void> => {
+/** Like `ledger projections reset --to-this-log`, between the end of all instances and their new start. */
+export const rebuildTables = async (operator: Operator, { stopAll, startAll }: Processes): Promise<void> => {
   const { machine, database, discarded } = operator
   operator.resets += 1
-  endAll()
+  stopAll()
   await untilAvailable(machine, async () => {
-    const patience = new AbortController()
-    void machine.world.sleep(LEASE_MAX_MS).then(() => patience.abort())
-    if (!(await resetTables(database, patience.signal)))
+    const timeout = new AbortController()
+    void machine.world.sleep(LEASE_MAX_MS).then(() => timeout.abort())
+    if (!(await resetTables(database, timeout.signal)))
       throw new Unavailable('database', 'none', new Error('A process of the ended service holds a lease.'))
   })
   discarded.clear()

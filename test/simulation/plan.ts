@@ -3,55 +3,55 @@ import type { Random } from './random.ts'
 
 /** The plan of a run: actions of clients and faults with their times, drawn by the seed or kept from an earlier run. */
 
-/** An entry draws from the seed under its kind and number: it does the same in whichever plan it stands. */
-export type Planned = {
+/** An entry draws from the random numbers of its kind and number, so it does the same in any plan with this seed. */
+export type PlanEntry = {
   readonly number: number
   readonly atMs: number
   readonly kind: 'action' | 'fault' | 'end'
   readonly name: string
 }
-export type Plan = readonly Planned[]
+export type Plan = readonly PlanEntry[]
 
-/** An entry as it is written down in a test. */
-export type Noted = readonly [atMs: number, kind: Planned['kind'], number: number, name: string]
-export const noteOf = ({ atMs, kind, number, name }: Planned): Noted => [atMs, kind, number, name]
-export const plannedAs = ([atMs, kind, number, name]: Noted): Planned => ({ atMs, kind, number, name })
+/** An entry as it is recorded in found.ts. */
+export type RecordedEntry = readonly [atMs: number, kind: PlanEntry['kind'], number: number, name: string]
+export const recordedEntryOf = ({ atMs, kind, number, name }: PlanEntry): RecordedEntry => [atMs, kind, number, name]
+export const planEntryOf = ([atMs, kind, number, name]: RecordedEntry): PlanEntry => ({ atMs, kind, number, name })
 
-/** The store is restored from a backup when everything else is over. */
+/** The event store is restored from a backup at the end of the run. */
 export const RESTORED = 'restored log'
 
 export const BUSY_MS = 7_000
 const ACTIONS_MIN = 16
 const ACTIONS_MAX = 36
 const FAULTS_MAX = 6
-/** In a long run: one action each so many milliseconds, and one fault. */
+/** The number of actions and faults in a long run follows from its length. */
 const ACTION_EVERY_MS = 6_000
 const FAULT_EVERY_MS = 300_000
 
-type Weighted = Readonly<Record<string, readonly [weight: number, unknown]>>
+type WeightedNames = Readonly<Record<string, readonly [weight: number, unknown]>>
 
-const drawn = (random: Random, weights: Weighted): string => {
+const drawName = (random: Random, weights: WeightedNames): string => {
   const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
   let left = random.next() * total
   for (const [name, [weight]] of Object.entries(weights)) if ((left -= weight) < 0) return name
   return Object.keys(weights)[0] ?? ''
 }
 
-/** Faults of which a run has one at most, drawn beside the others so that these stay the same. */
-const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: Planned['kind']])[] = [
+/** Faults that a run has at most once. They are drawn separately, so that they do not change the draws of the others. */
+const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: PlanEntry['kind']])[] = [
   ['rebuild', 0.08, 'fault'],
   ['duplicated requests', 0.15, 'fault'],
   [RESTORED, 0.06, 'end'],
 ]
 
-/** In whole milliseconds, so that a plan can be written down. */
+/** A time in whole milliseconds, so that the plan can be recorded exactly. */
 const timeIn = (random: Random, busyMs: number): number => Math.floor(random.next() * busyMs)
 
-export const drawPlan = (random: Random, actions: Weighted, busyMs: number): Plan => {
+export const drawPlan = (random: Random, actions: WeightedNames, busyMs: number): Plan => {
   const own = random.fork('plan')
   const isLong = busyMs > BUSY_MS
-  const some = (count: number, kind: Planned['kind'], from: Weighted) =>
-    Array.from({ length: count }, () => ({ atMs: timeIn(own, busyMs), kind, name: drawn(own, from) }))
+  const some = (count: number, kind: PlanEntry['kind'], from: WeightedNames) =>
+    Array.from({ length: count }, () => ({ atMs: timeIn(own, busyMs), kind, name: drawName(own, from) }))
   const actionCount = isLong ? Math.ceil(busyMs / ACTION_EVERY_MS) : own.integer(ACTIONS_MIN, ACTIONS_MAX)
   const faultCount = isLong ? Math.ceil(busyMs / FAULT_EVERY_MS) : own.integer(0, FAULTS_MAX)
   const many = [...some(actionCount, 'action', actions), ...some(faultCount, 'fault', faults)].toSorted(

@@ -3,33 +3,33 @@ import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database, Row } from '../../src/ports.ts'
 import { type Field, messages, readReply, type Reply } from './protocol.ts'
 
-/** Postgres itself, compiled to WebAssembly, in this process: one session, which the simulated database shares out. */
+/** Postgres compiled to WebAssembly (PGlite), in this process. It has one session, which all simulated processes share. */
 export type Engine = {
   readonly run: <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
   /** Empties every table. */
   readonly reset: () => Promise<void>
   /** Copies the tables as they are now, and resolves with the name of the schema that has the copies. */
   readonly snapshot: () => Promise<string>
-  /** The copies are not read any more. */
+  /** Makes the schema of a snapshot available for the next one. */
   readonly release: (schema: string) => void
   /** Removes dead rows when many statements have run since the last time. No transaction may be open. */
   readonly vacuumWhenDue: () => Promise<void>
 }
 
-/** Texts with several statements cannot be prepared, and those that define tables are said once. */
+/** Several statements in one text cannot be prepared, and for definitions of tables, which run once, it is not worth it. */
 const isPreparable = (text: string, values: readonly unknown[]): boolean =>
   values.length > 0 || (!text.includes(';') && !/^\s*(create|alter|drop|set)\b/i.test(text))
 
 /**
- * Statements are parsed, planned and described once; each later execution is one message. The engine's own client needs
- * five and several times as long, and statements are most of the cost of a run.
+ * Each statement is parsed, planned and described once; later executions are one message. PGlite's own client needs five messages
+ * and several times as long, and statements are most of the cost of a run.
  */
 const createRunner = (engine: PGlite): Engine['run'] => {
   const prepared = new Map<string, { readonly name: string; readonly fields: readonly Field[] }>()
 
   const send = async (message: Buffer, known: readonly Field[] = []): Promise<Reply> => {
     const chunks: Buffer[] = []
-    // The bytes lie in memory that the engine uses again.
+    // The bytes are copied, because the engine reuses their memory.
     const onRawData = (bytes: Uint8Array): void => void chunks.push(Buffer.from(bytes))
     await engine.execProtocolRawStream(message, { syncToFs: false, onRawData })
     return readReply(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks), known)
@@ -61,8 +61,8 @@ const asDatabase = (run: Engine['run']): Database => ({
 })
 
 /**
- * Schemas with a copy of every table, used again and again: to create and drop them for each snapshot took a third of the
- * time of all statements, and made the catalog grow.
+ * Schemas with a copy of every table, which are reused: their creation and removal for each snapshot took a third of the time of
+ * all statements, and made the catalog grow.
  */
 const createSnapshots = (run: Engine['run'], tables: readonly string[]) => {
   const schemas: string[] = []
@@ -94,7 +94,7 @@ const createSnapshots = (run: Engine['run'], tables: readonly string[]) => {
 /** Every update leaves a dead row behind, which takes memory, and time in every scan. */
 const STATEMENTS_PER_VACUUM = 50_000
 
-/** Takes a second or two; one serves any number of runs, one after the other. */
+/** Starts an engine, which takes a second or two. It serves any number of runs, one after the other. */
 export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM } = {}): Promise<Engine> => {
   const engine = await PGlite.create({ dataDir: 'memory://' })
   const runPrepared = createRunner(engine)
@@ -116,12 +116,12 @@ export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM }
     `select tablename as name from pg_tables where schemaname = 'public' order by tablename`,
   )
   const tables = found.map(({ name }) => name)
-  // Nothing of a run outlives its process, so nothing is written ahead.
+  // Unlogged tables need no write-ahead log, and no data has to outlive this process.
   for (const name of tables) await run(`alter table ${name} set unlogged`)
   const snapshots = createSnapshots(run, tables)
   const clear = tables.map(name => `delete from ${name}`)
   const reset = async (): Promise<void> => {
-    // The run before may have ended inside a transaction.
+    // The previous run may have ended inside a transaction.
     await run('rollback')
     for (const statement of clear) await run(statement)
     snapshots.releaseAll()

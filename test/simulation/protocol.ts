@@ -2,10 +2,10 @@ import { DatabaseError } from 'pg'
 import { valueTypes } from '../../src/adapters/postgres/types.ts'
 import type { Row } from '../../src/ports.ts'
 
-/** The messages of the Postgres protocol (version 3, text format) that the engine of the simulation is spoken to with. */
+/** The messages of the Postgres protocol (version 3, text format) to and from the engine of the simulation. */
 
 export type Field = { readonly name: string; readonly parse: (text: string) => unknown }
-/** The answer of the engine: the rows of the last statement, and how their fields are read. */
+/** The answer of the engine: the rows of the last statement, and the parsers of their fields. */
 export type Reply = { readonly rows: Row[]; readonly fields: readonly Field[] }
 
 const WRITER_BYTES = 16_384
@@ -26,7 +26,7 @@ const asText = (value: unknown): string => {
   return typeof value === 'bigint' ? value.toString() : JSON.stringify(value)
 }
 
-/** Messages one behind the other, in a buffer that is used again and grows when it has to. */
+/** A writer of consecutive messages, into a buffer that is reused and grows when necessary. */
 const createWriter = () => {
   let bytes = Buffer.allocUnsafe(WRITER_BYTES)
   let end = 0
@@ -66,7 +66,7 @@ const createWriter = () => {
       end = bytes.writeInt32BE(length, end) + length
       return writer
     },
-    /** Ends the message that was begun: its length is known only now. */
+    /** Ends the message, and writes its length at its beginning. */
     end: () => {
       bytes.writeInt32BE(end - begun, begun)
       return writer
@@ -82,11 +82,11 @@ const createWriter = () => {
 
 const writer = createWriter()
 
-/** Messages for the engine. The bytes of each are valid until the next is made. */
+/** Messages to the engine. The bytes of a message are valid until the next one is written. */
 export const messages = {
   /** Any number of statements without values. */
   query: (text: string): Buffer => writer.begin('Q').text(text).end().take(),
-  /** Parses and plans a statement under this name, and asks how its rows look. */
+  /** Parses and plans a statement under this name, and requests a description of its rows. */
   prepare: (name: string, text: string): Buffer =>
     writer.begin('P').text(name).text(text).int16(0).end().begin('D').text(`S${name}`).end().begin('S').end().take(),
   execute: (name: string, values: readonly unknown[]): Buffer => {
@@ -98,7 +98,7 @@ export const messages = {
 
 const textEnd = (bytes: Buffer, from: number): number => bytes.indexOf(0, from)
 
-/** Behind the name of a field: table (4 bytes), column (2), type (4), size (2), modifier (4), format (2). */
+/** The name of a field is followed by table (4 bytes), column (2), type (4), size (2), modifier (4) and format (2). */
 const TYPE_OFFSET = 7
 const NEXT_FIELD_OFFSET = 19
 
@@ -126,17 +126,17 @@ const rowIn = (bytes: Buffer, body: number, fields: readonly Field[]): Row => {
 }
 
 const errorIn = (bytes: Buffer, body: number, length: number): DatabaseError => {
-  const told = new Map<string, string>()
+  const parts = new Map<string, string>()
   for (let at = body; bytes[at] !== 0; ) {
     const end = textEnd(bytes, at)
-    told.set(String.fromCharCode(bytes[at] ?? 0), bytes.toString('utf8', at + 1, end))
+    parts.set(String.fromCharCode(bytes[at] ?? 0), bytes.toString('utf8', at + 1, end))
     at = end + 1
   }
-  const error = new DatabaseError(told.get('M') ?? '', length, 'error')
-  return Object.assign(error, { severity: told.get('S'), code: told.get('C'), detail: told.get('D') })
+  const error = new DatabaseError(parts.get('M') ?? '', length, 'error')
+  return Object.assign(error, { severity: parts.get('S'), code: parts.get('C'), detail: parts.get('D') })
 }
 
-/** Reads rows by `known`, or as the answer itself describes them. Throws the first error in it. */
+/** Parses an answer, with the fields that it describes or else the `known` ones. Throws the first error in it. */
 export const readReply = (bytes: Buffer, known: readonly Field[]): Reply => {
   let fields = known
   let rows: Row[] = []

@@ -1,22 +1,22 @@
 import { randomOf } from '../support/virtualWorld.ts'
 
-/** Draws of one seed. The same seed and the same order of draws give the same values on every machine. */
+/** A random number generator. The same seed and the same order of draws give the same values on every machine. */
 export type Random = {
-  /** From 0 up to, and without, 1. */
+  /** A number from 0 to 1, without 1. */
   readonly next: () => number
   /** An integer from `least` to `most`, both included. */
   readonly integer: (least: number, most: number) => number
   readonly chance: (probability: number) => boolean
   readonly pick: <T>(items: readonly T[]) => T
   readonly bytes: (count: number) => Uint8Array
-  /** Draws that do not depend on how many others were made here: `label` tells them apart. */
+  /** A generator of its own for each label, whose values do not depend on the draws made here. */
   readonly fork: (label: string) => Random
 }
 
 const FNV_OFFSET = 2_166_136_261
 const FNV_PRIME = 16_777_619
 
-/** FNV-1a over the seed and the label: two labels of one seed begin apart. */
+/** FNV-1a over the seed and the label. */
 const seedOf = (seed: number, label: string): number => {
   let hash = FNV_OFFSET
   for (const character of `${seed}/${label}`) {

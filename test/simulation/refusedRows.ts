@@ -2,19 +2,19 @@ import { facts } from '../../projections/facts/projection.ts'
 import { projections } from '../../projections/index.ts'
 import type { Database, Sql } from '../../src/ports.ts'
 
-/** Rows that a table does not take, as when a text has a character that Postgres cannot hold: until the cause is mended. */
+/** Rows that Postgres refuses, like rows with a text that it cannot store, until the cause is repaired. */
 export type RefusedRows = {
-  /** The next row of this table is refused, and from then on every row of the same key. */
+  /** Refuses the next row of the table, and from then on every row with its key. */
   readonly refuseNext: (table: string) => void
-  readonly mend: () => void
-  /** How many keys have been refused so far. */
+  readonly acceptAll: () => void
+  /** The number of keys that were refused so far. */
   readonly count: () => number
-  /** Every key of which a row was ever refused. */
+  /** The keys that were refused so far. */
   readonly keys: ReadonlySet<string>
-  readonly watch: (database: Database) => Database
+  readonly wrap: (database: Database) => Database
 }
 
-/** By table, which of its columns has the key. */
+/** By table, the index of its column with the key. */
 const KEY_COLUMNS: ReadonlyMap<string, number> = new Map([
   [facts.name, Object.keys(facts.columns).indexOf('subject')],
   ...Object.values(projections).map(({ name, columns }): [string, number] => [
@@ -25,8 +25,8 @@ const KEY_COLUMNS: ReadonlyMap<string, number> = new Map([
 export const REFUSING_TABLES: readonly string[] = [...KEY_COLUMNS.keys()]
 
 const INSERT = /^\s*insert into (\w+) \(/
-/** Such a row is refused by Postgres itself, with SQLSTATE 22P05. */
-const REFUSED = String.raw`select '"\u0000"'::jsonb ->> 0`
+/** A statement that Postgres refuses with SQLSTATE 22P05, sent in place of the insert. */
+const REFUSED_STATEMENT = String.raw`select '"\u0000"'::jsonb ->> 0`
 
 export const createRefusedRows = (): RefusedRows => {
   const awaited = new Set<string>()
@@ -54,17 +54,17 @@ export const createRefusedRows = (): RefusedRows => {
   const watched =
     (sql: Sql): Sql =>
     (text, values = []) =>
-      isRefused(text, values) ? sql(REFUSED) : sql(text, values)
+      isRefused(text, values) ? sql(REFUSED_STATEMENT) : sql(text, values)
 
   return {
     refuseNext: table => void awaited.add(table),
-    mend: () => {
+    acceptAll: () => {
       awaited.clear()
       refused.clear()
     },
     count: () => keys.size,
     keys,
-    watch: database => ({
+    wrap: database => ({
       ...database,
       sql: watched(database.sql),
       transaction: work => database.transaction(sql => work(watched(sql))),

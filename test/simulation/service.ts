@@ -7,7 +7,7 @@ import type { History } from './history.ts'
 import { principalOf } from './http.ts'
 import { type Instance, startInstance } from './instance.ts'
 import { createMachine, type Machine } from './machine.ts'
-import { createFaultPoints, type FaultPoints, watchedDatabase, watchedStore } from './faultPoints.ts'
+import { createFaultPoints, type FaultPoints, notifyingDatabase, notifyingStore } from './faultPoints.ts'
 import { createNetwork, type Network } from './network.ts'
 import { createOperator, type Operator } from './operator.ts'
 import type { Engine } from './postgres.ts'
@@ -15,7 +15,7 @@ import type { Random } from './random.ts'
 import { createRefusedRows, type RefusedRows } from './refusedRows.ts'
 import type { Timeline } from './timeline.ts'
 
-/** The servers of a run and the instances of the service on them. */
+/** The simulated servers of a run, and the instances of the service that use them. */
 export type Service = {
   readonly log: SimulatedLog
   readonly database: SimulatedDatabase
@@ -26,27 +26,29 @@ export type Service = {
   readonly faultPoints: FaultPoints
   readonly refusals: RefusedRows
   readonly duplicates: DuplicateRequests
-  readonly instances: () => readonly Running[]
-  readonly placeOf: (machine: Machine) => number
-  /** Ends the process in this place without warning; another one begins there after the pause. */
-  readonly crash: (place: number, restartAfterMs: number) => void
-  /** Ends every process, and lets none begin before `startAll`. */
-  readonly endAll: () => void
+  /** The instances that are alive. */
+  readonly instances: () => readonly RunningInstance[]
+  /** The slot in which the process runs. A new process takes the slot of a killed one. */
+  readonly slotOf: (machine: Machine) => number
+  /** Kills the process in this slot. Another one starts there after the pause. */
+  readonly crash: (slot: number, restartAfterMs: number) => void
+  /** Kills every process. None starts before `startAll`. */
+  readonly stopAll: () => void
   readonly startAll: () => void
   readonly isEnded: () => boolean
-  /** Whether all of it has been ended at some time, to make the tables anew. */
-  readonly wasEnded: () => boolean
-  /** Something goes wrong for so long that cannot be made right before. */
-  readonly trouble: (forMs: number) => void
-  /** When all of that is over. */
+  /** Whether all processes were stopped at some time, for a rebuild of the tables. */
+  readonly wasStopped: () => boolean
+  /** Reports a fault of this duration that cannot be healed earlier. */
+  readonly extendFaults: (forMs: number) => void
+  /** The virtual time at which all such faults are over. */
   readonly troubledUntilMs: () => number
-  /** A reference to everything that the system itself wrote to its log. */
-  readonly faultsLogged: readonly string[]
-  /** Ends the run: every process, without warning, and all that would keep its memory. */
+  /** The warnings and errors that the instances have logged. */
+  readonly loggedProblems: readonly string[]
+  /** Ends the run: kills every process, and releases what would stay in memory. */
   readonly end: () => void
 }
 
-export type Running = Instance & {
+export type RunningInstance = Instance & {
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>
 }
@@ -60,7 +62,7 @@ export type ServiceDependencies = {
 }
 
 const BEARER_LENGTH = 'Bearer '.length
-const RESET_MAX_MS = 200
+const CONNECTION_END_MAX_MS = 200
 
 const authenticate: Authenticate = req => {
   const [tenant = '', subject = ''] = String(req.headers.authorization).slice(BEARER_LENGTH).split('/')
@@ -85,15 +87,15 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   const refusals = createRefusedRows()
   const duplicates = createDuplicateRequests({ timeline, random: random.fork('duplicates') })
   const faultsLogged: string[] = []
-  const running: Running[] = []
-  const ends = new Map<Running, () => void>()
+  const running: RunningInstance[] = []
+  const ends = new Map<RunningInstance, () => void>()
   let started = 0
   let troubledUntilMs = 0
   const trouble = (forMs: number): void => {
     troubledUntilMs = Math.max(troubledUntilMs, timeline.nowMs() + forMs)
   }
 
-  const start = (): Running => {
+  const start = (): RunningInstance => {
     const name = `instance-${(started += 1)}`
     const machine = createMachine(name, { timeline, random: random.fork(name) })
     const write = (fields: object, message: string): void => {
@@ -103,8 +105,8 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     }
     const instance = startInstance({
       machine,
-      store: watchedStore(duplicates.store(log.open(machine)), machine, faultPoints),
-      database: watchedDatabase(refusals.watch(database.open(machine)), machine, faultPoints),
+      store: notifyingStore(duplicates.store(log.open(machine)), machine, faultPoints),
+      database: notifyingDatabase(refusals.wrap(database.open(machine)), machine, faultPoints),
       bus: duplicates.bus(broker.open(machine)),
       authenticate,
       onRefused: () => endMachine(machine),
@@ -119,22 +121,22 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   const endMachine = (machine: Machine): void => end(running.findIndex(one => one.machine === machine))
   let isEnded = false
   let wasEnded = false
-  const end = (place: number): void => {
-    const ending = running[place]
+  const end = (slot: number): void => {
+    const ending = running[slot]
     if (ending === undefined || !ending.machine.isAlive()) return
     history.note(`${ending.machine.name} is killed`)
     ending.machine.kill()
-    timeline.after(random.next() * RESET_MAX_MS, () => {
+    timeline.after(random.next() * CONNECTION_END_MAX_MS, () => {
       ends.get(ending)?.()
       database.endSessions(ending.machine)
     })
   }
-  const begin = (place: number): void => {
-    if (isEnded || running[place]?.machine.isAlive()) return
-    running[place] = start()
-    history.note(`${running[place]?.machine.name} starts`)
+  const begin = (slot: number): void => {
+    if (isEnded || running[slot]?.machine.isAlive()) return
+    running[slot] = start()
+    history.note(`${running[slot]?.machine.name} starts`)
   }
-  for (let place = 0; place < instanceCount; place += 1) running.push(start())
+  for (let slot = 0; slot < instanceCount; slot += 1) running.push(start())
   return {
     log,
     database,
@@ -145,28 +147,28 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     faultPoints,
     refusals,
     duplicates,
-    faultsLogged,
+    loggedProblems: faultsLogged,
     instances: () => running.filter(({ machine }) => machine.isAlive()),
-    trouble,
+    extendFaults: trouble,
     troubledUntilMs: () => troubledUntilMs,
-    placeOf: machine => running.findIndex(one => one.machine === machine),
-    crash: (place, restartAfterMs) => {
-      if (!running[place]?.machine.isAlive()) return
+    slotOf: machine => running.findIndex(one => one.machine === machine),
+    crash: (slot, restartAfterMs) => {
+      if (!running[slot]?.machine.isAlive()) return
       trouble(restartAfterMs)
-      end(place)
-      timeline.after(restartAfterMs, () => begin(place))
+      end(slot)
+      timeline.after(restartAfterMs, () => begin(slot))
     },
-    endAll: () => {
+    stopAll: () => {
       isEnded = true
       wasEnded = true
-      for (const place of running.keys()) end(place)
+      for (const slot of running.keys()) end(slot)
     },
     startAll: () => {
       isEnded = false
-      for (const place of running.keys()) begin(place)
+      for (const slot of running.keys()) begin(slot)
     },
     isEnded: () => isEnded,
-    wasEnded: () => wasEnded,
+    wasStopped: () => wasEnded,
     end: () => {
       for (const { machine, stopping } of ends.keys()) {
         machine.kill()

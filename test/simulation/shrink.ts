@@ -3,8 +3,8 @@ import type { Plan } from './plan.ts'
 import { type Outcome, simulate } from './simulate.ts'
 
 /**
- * The shortest run that still breaks the same promise: entries of the plan are left out, in halves first and then one by
- * one, for as long as the promise stays broken.
+ * Shrinks the plan of a failed run: leaves out halves, then ever smaller parts, and at last single entries, as long as the run
+ * still breaks the same promise.
  */
 export const shrink = async (engine: Engine, failed: Outcome): Promise<Outcome> => {
   const promise = failed.violations[0]?.promise

@@ -10,25 +10,25 @@ const SEEDS = 500
 const MANY_MAX_MS = 600_000
 const ONE_MAX_MS = 60_000
 
-/** SHA-256 of the history of each seed that has run, in whichever process. */
+/** SHA-256 of the history of each seed that has run, in any process. */
 const histories = new Map<number, string>()
 
 describe('the simulation', () => {
   it(`keeps every promise under ${SEEDS} seeds`, async function () {
     this.timeout(MANY_MAX_MS)
     const jobs = Array.from({ length: SEEDS }, (_, index) => ({ seed: index + 1 }))
-    const exercised = new Map<string, number>()
+    const totals = new Map<string, number>()
     for await (const { seed, failure, counts, hash } of runSeeds(jobs, availableParallelism())) {
       histories.set(seed, hash)
       const broken = failure?.violations.map(({ promise, detail }) => `${promise}: ${detail}`) ?? []
-      expect(broken, `npm run simulate -- --seeds 1 --from ${seed}`).to.deep.equal([])
-      for (const [name, count] of counts) exercised.set(name, (exercised.get(name) ?? 0) + count)
+      expect(broken.join('\n'), `npm run simulate -- --seeds 1 --from ${seed}`).to.equal('')
+      for (const [name, count] of counts) totals.set(name, (totals.get(name) ?? 0) + count)
     }
-    expect(neverHappened(exercised), 'a fault that never comes is a defect of the simulation').to.deep.equal([])
-    expect([...exercised.keys()]).to.include.members(['create_payment 201', 'create_payment 202', 'refund_payment 200'])
+    expect(neverHappened(totals), 'a fault that never happens is a defect of the simulation').to.deep.equal([])
+    expect([...totals.keys()]).to.include.members(['create_payment 201', 'create_payment 202', 'refund_payment 200'])
   })
 
-  it('plays the same history for the same seed, to the byte', async function () {
+  it('produces the same history for the same seed, byte for byte', async function () {
     this.timeout(ONE_MAX_MS)
     const engine = await openEngine()
     for (const seed of [42, 5, 42, 500]) {
@@ -39,7 +39,7 @@ describe('the simulation', () => {
     }
   })
 
-  // To be compared with the same line of another machine.
+  // These lines can be compared with those of another machine.
   after(() => {
     for (const seed of [5, 42, 500]) process.stdout.write(`    history of seed ${seed}: ${histories.get(seed)}\n`)
   })

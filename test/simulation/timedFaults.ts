@@ -5,16 +5,23 @@ import type { FaultPoint } from './faultPoints.ts'
 import { replayParked } from './operator.ts'
 import { REFUSING_TABLES } from './refusedRows.ts'
 import type { Service } from './service.ts'
-import { type Fault, type FaultContext, operatorReplays, disturb, stop, unknownEvent } from './faultActions.ts'
+import {
+  type Fault,
+  type FaultContext,
+  operatorReplays,
+  setConditionFor,
+  pauseMachine,
+  appendUnknownEvent,
+} from './faultActions.ts'
 
-/** Faults that strike at a moment of the service's work, or that only together lead to where a defect may be. */
+/** Faults that begin at a certain point in the work of the service, and faults that combine several failures. */
 
-/** Rare commands are drawn oftener: more of them are awaited in vain. */
-const DRAWN = [
+/** The commands between whose appends a fault may begin. Rare ones have more entries, because some are awaited in vain. */
+const DRAWN_COMMANDS = [
   ...['refund', 'refund', 'refund', 'settlement', 'settlement', 'settlement', 'settlement'],
   ...['payment', 'invoice', 'invoice', 'export', 'export'],
 ]
-const AWAY_MAX_MS = 3_000
+const OUTAGE_MAX_MS = 3_000
 const CRASH_MAX_MS = 2_000
 const ELECTION_MIN_MS = 1_500
 const ELECTION_MORE_MS = 2_000
@@ -22,8 +29,8 @@ const STOP_MIN_MS = 1_000
 const STOP_MAX_MS = 4_500
 const STOPPED_SESSION_MAX_MS = 1_500
 
-/** Whether a command has more to append after this event, by what the command is. */
-const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
+/** By command, whether it has more to append after this event. */
+const IS_FOLLOWED_BY_APPENDS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
   payment: ({ type }) => ['PaymentInitiated', 'ReferenceTaken', 'PaymentReserved', 'PaymentApplied'].includes(type),
   refund: ({ type }) => ['RefundInitiated', 'PaymentRefunded'].includes(type),
   settlement: ({ type, data }) =>
@@ -32,155 +39,156 @@ const BEGINNINGS: Readonly<Record<string, (event: NewEvent) => boolean>> = {
   export: ({ type }) => type === 'OperationStarted',
 }
 
-const hasBegun =
+const isFirstPartOf =
   (command: string) =>
-  (moment: FaultPoint): boolean =>
-    moment.kind === 'appended' && moment.events.some(event => BEGINNINGS[command]?.(event))
+  (point: FaultPoint): boolean =>
+    point.kind === 'appended' && point.events.some(event => IS_FOLLOWED_BY_APPENDS[command]?.(event))
 
-const between = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
+const drawDuration = ({ random }: FaultContext, leastMs: number, mostMs: number): number =>
   leastMs + random.next() * (mostMs - leastMs)
 
-const STRIKES = ['outage', 'crash', 'stop', 'election'] as const
-type Strike = (typeof STRIKES)[number]
+const KINDS_BETWEEN_APPENDS = ['outage', 'crash', 'stop', 'election'] as const
+type KindBetweenAppends = (typeof KINDS_BETWEEN_APPENDS)[number]
 
-/** Strikes the process as soon as one part of a command is durable, and before it sends the next one. */
+/** Begins the fault when one append of a command is durable, and before the process sends the next one. */
 const betweenAppends =
-  (what: Strike, strike: (context: FaultContext, machine: Machine) => void): Fault =>
+  (kind: KindBetweenAppends, begin: (context: FaultContext, machine: Machine) => void): Fault =>
   context => {
     const { service, history, random } = context
-    const command = random.pick(DRAWN)
-    service.faultPoints.next(hasBegun(command), ({ machine }) => {
-      history.count(betweenAppendsName(what, command))
-      strike(context, machine)
+    const command = random.pick(DRAWN_COMMANDS)
+    service.faultPoints.onNext(isFirstPartOf(command), ({ machine }) => {
+      history.count(betweenAppendsName(kind, command))
+      begin(context, machine)
     })
     return true
   }
 
 const outageBetweenAppends = betweenAppends('outage', context =>
-  disturb(context, { server: 'event store', condition: 'away', forMs: context.random.next() * AWAY_MAX_MS }),
+  setConditionFor(context, { server: 'event store', condition: 'away', forMs: context.random.next() * OUTAGE_MAX_MS }),
 )
 
 const crashBetweenAppends = betweenAppends('crash', ({ service, random }, machine) =>
-  service.crash(service.placeOf(machine), random.next() * CRASH_MAX_MS),
+  service.crash(service.slotOf(machine), random.next() * CRASH_MAX_MS),
 )
 
-/** The next append of the command is decided and not yet readable, and others at its stream are refused until it is. */
+/** The next append of the command is lost, or it is not readable, and others to its stream are refused, until the election ends. */
 const electionBetweenAppends = betweenAppends('election', ({ service, random }) => {
   const forMs = ELECTION_MIN_MS + random.next() * ELECTION_MORE_MS
   service.log.changeLeader(forMs)
-  service.trouble(forMs)
+  service.extendFaults(forMs)
 })
 
-/** Others carry the command out meanwhile: a retry, a twin, or the process that takes over. */
+/** While the process is paused, the command can be executed by a retry, a concurrent copy, or the process that takes over. */
 const stopBetweenAppends = betweenAppends('stop', (context, machine) => {
   const sessionMs = context.random.next() * STOPPED_SESSION_MAX_MS
-  stop(context, machine, { forMs: between(context, STOP_MIN_MS, STOP_MAX_MS), sessionMs })
+  pauseMachine(context, machine, { forMs: drawDuration(context, STOP_MIN_MS, STOP_MAX_MS), sessionMs })
 })
 
 const REFUSED_MAX_MS = 4_000
-const NOTICED_MAX_MS = 1_500
+const REPLAY_AFTER_MAX_MS = 1_500
 
-/** A table does not take the rows of one key. The cause is mended after some time, and an operator asks for what waits. */
+/** A table refuses the rows of one key. After some time the cause is repaired, and an operator requests a replay. */
 const refusedRow: Fault = context => {
   const { service, timeline, history, random } = context
   const table = random.chance(0.7) ? facts.name : random.pick(REFUSING_TABLES)
   history.note(`${table} refuses the next row, and those of its key`)
   service.refusals.refuseNext(table)
-  const mendedMs = random.next() * REFUSED_MAX_MS
-  timeline.after(mendedMs, () => {
+  const repairedMs = random.next() * REFUSED_MAX_MS
+  timeline.after(repairedMs, () => {
     history.note('the tables take every row again')
-    service.refusals.mend()
+    service.refusals.acceptAll()
   })
-  timeline.after(mendedMs + random.next() * NOTICED_MAX_MS, () => void operatorReplays(context))
+  timeline.after(repairedMs + random.next() * REPLAY_AFTER_MAX_MS, () => void operatorReplays(context))
   return true
 }
 
-/** How many statements of the sifting are sent before the process is stopped. */
-const SIFTED_MAX = 8
-/** Where the process is stopped: when anybody parks anything, or else when the sifting one parks, or at some statement. */
+/** The searching process is paused at one of this many statements. */
+const STATEMENTS_MAX = 8
+/** The probability that the fault waits for any process that parks an event, and not for a search for poison. */
 const ANY_PARKING_CHANCE = 0.15
+/** The probability that the searching process is paused when it parks the poison, and not at one of its next statements. */
 const AT_PARKING_CHANCE = 0.75
-const SLEEP_MIN_MS = 2_400
-const SLEEP_MAX_MS = 4_000
+const PAUSE_MIN_MS = 2_400
+const PAUSE_MAX_MS = 4_000
 const SESSION_MAX_MS = 300
 const OPERATOR_MIN_MS = 1_200
 const OPERATOR_MAX_MS = 2_200
 
 /**
- * A projector is stopped while it sifts a batch with poison in it, and loses its lock; another one takes over, and the
- * poison is dealt with before the first one wakes.
+ * A projector is paused while it searches a batch for poison, and loses its lock. Another one takes over, and an operator repairs
+ * and discards before the first one is resumed.
  */
 const stoppedWithPoison: Fault = context => {
   const { service, timeline, history, random } = context
-  if (random.chance(0.5)) unknownEvent(context)
+  if (random.chance(0.5)) appendUnknownEvent(context)
   else service.refusals.refuseNext(facts.name)
-  const strike = (machine: Machine): void => {
-    history.count(STOPPED)
-    const forMs = between(context, SLEEP_MIN_MS, SLEEP_MAX_MS)
-    stop(context, machine, { forMs, sessionMs: random.next() * SESSION_MAX_MS })
-    timeline.after(between(context, OPERATOR_MIN_MS, OPERATOR_MAX_MS), () => {
-      service.refusals.mend()
+  const pause = (machine: Machine): void => {
+    history.count(STOPPED_WITH_POISON)
+    const forMs = drawDuration(context, PAUSE_MIN_MS, PAUSE_MAX_MS)
+    pauseMachine(context, machine, { forMs, sessionMs: random.next() * SESSION_MAX_MS })
+    timeline.after(drawDuration(context, OPERATOR_MIN_MS, OPERATOR_MAX_MS), () => {
+      service.refusals.acceptAll()
       history.note('an operator deals with what waits')
       void replayParked(service.operator, 'discard')
     })
   }
   const isParking = (text: string): boolean => text.startsWith('insert into parked_facts')
   if (random.chance(ANY_PARKING_CHANCE)) {
-    onStatement(service, isParking, strike)
+    onNextStatement(service, isParking, pause)
     return true
   }
   const isAtParking = random.chance(AT_PARKING_CHANCE)
-  let left = random.integer(1, SIFTED_MAX)
+  let left = random.integer(1, STATEMENTS_MAX)
   const isAt = (text: string): boolean => (isAtParking ? isParking(text) : (left -= 1) === 0)
-  onStatement(
+  onNextStatement(
     service,
     text => text === 'savepoint apart',
-    sifting => onStatement(service, (text, machine) => machine === sifting && isAt(text), strike),
+    searching => onNextStatement(service, (text, machine) => machine === searching && isAt(text), pause),
   )
   return true
 }
 
-type Fits = (text: string, machine: Machine) => boolean
-const onStatement = ({ faultPoints }: Service, fits: Fits, strike: (machine: Machine) => void): void =>
-  faultPoints.next(
-    moment => moment.kind === 'statement' && fits(moment.text, moment.machine),
-    ({ machine }) => strike(machine),
+type FitsStatement = (text: string, machine: Machine) => boolean
+const onNextStatement = ({ faultPoints }: Service, fits: FitsStatement, begin: (machine: Machine) => void): void =>
+  faultPoints.onNext(
+    point => point.kind === 'statement' && fits(point.text, point.machine),
+    ({ machine }) => begin(machine),
   )
 
-const isExport = (moment: FaultPoint, type: string): boolean =>
-  moment.kind === 'appended' && moment.events.some(event => event.type === type)
-/** An attempt at an export looks first how far its read model has come. */
-const CHECKPOINT = 'select position from checkpoints'
-const HANDED_OVER_MAX_MS = 4_500
-const WOKEN_MAX_MS = 20
+const isAppendOf = (point: FaultPoint, type: string): boolean =>
+  point.kind === 'appended' && point.events.some(event => event.type === type)
+/** The first statement of an attempt at an export, which waits for its read model. */
+const READS_CHECKPOINT = 'select position from checkpoints'
+const HANDED_OVER_PAUSE_MS = 4_500
+const RESUMED_AFTER_MAX_MS = 20
 
 /**
- * A worker is stopped with an export before it, loses its lock, and goes on in the midst of the attempt of its successor:
- * the attempt that it has begun supersedes that one, and ends when the worker notices that it was replaced.
+ * A worker is paused at the begin of an export, loses its lock, and is resumed during the attempt of its successor. Its attempt then
+ * supersedes that of the successor, and ends when the worker notices that it was replaced.
  */
 const exportHandedOver: Fault = context => {
   const { service, timeline, history, random } = context
-  const wakeAmidst = (stopped: Machine): void =>
-    service.faultPoints.next(
-      moment => isExport(moment, 'OperationStarted') && moment.machine !== stopped,
+  const resumeDuringExport = (stopped: Machine): void =>
+    service.faultPoints.onNext(
+      point => isAppendOf(point, 'OperationStarted') && point.machine !== stopped,
       () => {
         history.count(HANDED_OVER)
-        timeline.after(random.next() * WOKEN_MAX_MS, () => stopped.resume())
+        timeline.after(random.next() * RESUMED_AFTER_MAX_MS, () => stopped.resume())
       },
     )
-  const strike = (machine: Machine): void => {
-    stop(context, machine, { forMs: HANDED_OVER_MAX_MS, sessionMs: random.next() * SESSION_MAX_MS })
-    wakeAmidst(machine)
+  const pause = (machine: Machine): void => {
+    pauseMachine(context, machine, { forMs: HANDED_OVER_PAUSE_MS, sessionMs: random.next() * SESSION_MAX_MS })
+    resumeDuringExport(machine)
   }
-  service.faultPoints.next(
-    moment => isExport(moment, 'ExportRequested'),
-    () => onStatement(service, text => text.startsWith(CHECKPOINT), strike),
+  service.faultPoints.onNext(
+    point => isAppendOf(point, 'ExportRequested'),
+    () => onNextStatement(service, text => text.startsWith(READS_CHECKPOINT), pause),
   )
   return true
 }
 
-type Weighted = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
-export const timedFaults: Weighted = {
+type WeightedFaults = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
+export const timedFaults: WeightedFaults = {
   'outage between appends': [7, outageBetweenAppends],
   'crash between appends': [7, crashBetweenAppends],
   'stop between appends': [7, stopBetweenAppends],
@@ -190,13 +198,16 @@ export const timedFaults: Weighted = {
   'export handed over': [4, exportHandedOver],
 }
 
-const STOPPED = 'stopped with poison in the batch'
-const HANDED_OVER = 'went on in the midst of an export of its successor'
-const betweenAppendsName = (what: Strike, command: string): string => `between two appends: ${what}, ${command}`
+const STOPPED_WITH_POISON = 'paused during a search for poison'
+const HANDED_OVER = 'resumed during an export of its successor'
+const betweenAppendsName = (kind: KindBetweenAppends, command: string): string =>
+  `between two appends: ${kind}, ${command}`
 
-/** The names that are counted when the moment of a fault has come. */
-export const STRUCK: readonly string[] = [
-  STOPPED,
+/** The names under which these faults are counted when they begin. */
+export const COUNTED_TIMED_FAULTS: readonly string[] = [
+  STOPPED_WITH_POISON,
   HANDED_OVER,
-  ...STRIKES.flatMap(what => Object.keys(BEGINNINGS).map(command => betweenAppendsName(what, command))),
+  ...KINDS_BETWEEN_APPENDS.flatMap(kind =>
+    Object.keys(IS_FOLLOWED_BY_APPENDS).map(command => betweenAppendsName(kind, command)),
+  ),
 ]

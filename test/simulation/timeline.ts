@@ -1,26 +1,26 @@
 import type { Random } from './random.ts'
 
 /**
- * A discrete-event scheduler. Everything that an instance waits for (an answer of a server, the end of a sleep) is an
- * entry with a virtual time, and the seed draws that time, so the seed decides at every await who goes on. Between two
- * entries the microtasks of the program run dry; nothing else makes progress.
+ * A discrete-event scheduler. An answer of a server or the end of a sleep is an entry with a virtual time, which is drawn from the
+ * seed: so the seed decides the order in which concurrent work continues. Between two entries all microtasks run, and no other
+ * code does.
  */
 export type Timeline = {
   /** Virtual milliseconds since the run began. */
   readonly nowMs: () => number
   readonly after: (delayMs: number, run: () => void | Promise<void>) => Cancel
-  /** Runs entries in order of their time until `isOver`, or until none is left before `untilMs`. */
+  /** Runs the entries in the order of their times until `isOver`, or until no entry is left before `untilMs`. */
   readonly run: (untilMs: number, isOver?: () => boolean) => Promise<void>
-  /** How many entries have run. */
+  /** The number of entries that have run. */
   readonly steps: () => number
 }
 
-/** Takes the entry back. Does nothing once it has run. */
+/** Cancels the entry. Has no effect when it has run. */
 export type Cancel = () => void
 
 type Entry = {
   readonly atMs: number
-  /** Entries of the same time run in an order that the seed decides. */
+  /** Drawn from the seed, it decides the order of entries with the same time. */
   readonly tie: number
   readonly order: number
   readonly run: () => void | Promise<void>
@@ -31,7 +31,7 @@ const isBefore = (one: Entry, other: Entry): boolean =>
   one.atMs - other.atMs < 0 ||
   (one.atMs === other.atMs && (one.tie < other.tie || (one.tie === other.tie && one.order < other.order)))
 
-/** A binary heap: the earliest entry first. */
+/** A priority queue, as a binary heap with the earliest entry first. */
 const createQueue = () => {
   const heap: Entry[] = []
   const at = (index: number): Entry | undefined => heap[index]
@@ -74,8 +74,8 @@ const createQueue = () => {
   }
 }
 
-/** All microtasks, and those that they begin, have run when an immediate runs. */
-const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+/** Runs all microtasks, including those that they add: an immediate runs only afterwards. */
+const runMicrotasks = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 export const createTimeline = (random: Random): Timeline => {
   const queue = createQueue()
@@ -93,7 +93,7 @@ export const createTimeline = (random: Random): Timeline => {
       }
     },
     run: async (untilMs, isOver = () => false) => {
-      await settle()
+      await runMicrotasks()
       for (;;) {
         const entry = queue.first()
         if (entry === undefined || entry.atMs > untilMs || isOver()) break
@@ -102,7 +102,7 @@ export const createTimeline = (random: Random): Timeline => {
         nowMs = entry.atMs
         steps += 1
         await entry.run()
-        await settle()
+        await runMicrotasks()
       }
       if (!isOver()) nowMs = Math.max(nowMs, untilMs)
     },

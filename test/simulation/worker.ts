@@ -4,16 +4,16 @@ import type { Plan } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { type Options, type Outcome, simulate } from './simulate.ts'
 
-/** A process that runs the seeds it is sent, one after the other, and tells what each came to. */
+/** A worker process of the simulation: runs the seeds that it is sent, one after the other, and sends back a report of each. */
 
 export type Job = Options & { readonly isShrunk?: boolean }
 export type Failure = {
   readonly violations: Outcome['violations']
-  /** How many entries of the plan the shortest run that still fails has, of how many. */
-  readonly kept: number
-  readonly planned: number
+  /** The history of the shortest run that still fails. */
   readonly lines: readonly string[]
-  /** Of the shortest run: with it the seed fails again, however plans are drawn by then. */
+  /** The number of lines in the history of the whole run. */
+  readonly linesBefore: number
+  /** The plan of the shortest run. With it the seed fails again, even if plans are drawn differently by then. */
   readonly plan: Plan
 }
 export type Report = {
@@ -25,7 +25,7 @@ export type Report = {
   readonly counts: readonly (readonly [string, number])[]
   readonly failure?: Failure
 }
-/** Sent now and then by a run that is under way. */
+/** Sent repeatedly during a run. */
 export type Progress = { readonly seed: number; readonly reachedMs: number }
 
 const engine = await openEngine()
@@ -34,21 +34,17 @@ const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> 
   const shortest = isShrunk ? await shrink(engine, outcome) : outcome
   return {
     violations: shortest.violations,
-    kept: shortest.history.lines.length,
-    planned: outcome.history.lines.length,
     lines: shortest.history.lines,
+    linesBefore: outcome.history.lines.length,
     plan: shortest.plan,
   }
 }
 
-let seedAtWork: number | undefined
-// A failure that no caller awaits is a defect of the simulation or of the service: the seed is named before the process ends.
-process.on(
-  'uncaughtExceptionMonitor',
-  () => void process.stderr.write(`seed ${seedAtWork}: a failure that was not awaited\n`),
-)
+let currentSeed: number | undefined
+// An unhandled rejection or exception is a defect of the simulation or of the service, and ends the process; the seed is named.
+process.on('uncaughtExceptionMonitor', () => void process.stderr.write(`seed ${currentSeed}: an uncaught error\n`))
 process.on('message', (job: Job) => {
-  seedAtWork = job.seed
+  currentSeed = job.seed
   void (async () => {
     const onProgress = (virtualMs: number): void => void process.send?.({ seed: job.seed, reachedMs: virtualMs })
     const outcome = await simulate(engine, job, onProgress)

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Job, Progress, Report } from './worker.ts'
 
-/** Runs seeds in as many processes as there are processors, and hands out what each came to in order of arrival. */
+/** Runs seeds in this number of processes, and yields the report of each in the order of arrival. */
 export async function* runSeeds(
   jobs: readonly Job[],
   processes: number,
@@ -11,11 +11,11 @@ export async function* runSeeds(
   const arrived: Report[] = []
   let failure: Error | undefined
   let wake = Promise.withResolvers<void>()
-  const tell = (): void => {
+  const notify = (): void => {
     wake.resolve()
     wake = Promise.withResolvers()
   }
-  const feed = (child: ChildProcess): void => {
+  const sendNext = (child: ChildProcess): void => {
     const job = left.shift()
     if (job === undefined) child.disconnect()
     else child.send(job)
@@ -25,25 +25,26 @@ export async function* runSeeds(
     child.on('message', (message: Report | Progress | 'ready') => {
       if (message !== 'ready' && 'reachedMs' in message) return onProgress(message)
       if (message !== 'ready') arrived.push(message)
-      feed(child)
-      tell()
+      sendNext(child)
+      notify()
     })
     child.on('exit', code => {
-      if (code !== 0 && code !== null) failure = new Error(`A process of the simulation ended with code ${code}.`)
-      tell()
+      if (code !== 0 && code !== null)
+        failure = new Error(`A worker process of the simulation ended with code ${code}.`)
+      notify()
     })
     return child
   }
   const children = Array.from({ length: Math.min(processes, jobs.length) }, start)
   try {
-    for (let told = 0; told < jobs.length; ) {
+    for (let reported = 0; reported < jobs.length; ) {
       const next = wake.promise
       for (const report of arrived.splice(0)) {
-        told += 1
+        reported += 1
         yield report
       }
       if (failure) throw failure
-      if (told < jobs.length && arrived.length === 0) await next
+      if (reported < jobs.length && arrived.length === 0) await next
     }
   } finally {
     for (const child of children) child.kill()

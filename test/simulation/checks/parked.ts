@@ -1,7 +1,7 @@
 import { aggregates } from '../../../streams/index.ts'
 import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
 import type { SimulatedLog } from '../eventStore.ts'
-import { discardedName } from '../operator.ts'
+import { discardIdOf } from '../operator.ts'
 import type { Engine } from '../postgres.ts'
 import { isReadable } from './folding.ts'
 import { violation, type Violation } from './violation.ts'
@@ -22,7 +22,7 @@ export const checkParked = async (
     .flatMap(fact => {
       const { delivery, key, position, stream, reason, requested } = fact
       const where = `${delivery} holds ${key} at ${position} (${reason}), requested: ${requested}`
-      if (discarded.has(discardedName(fact))) return [violation('a discarded event is not parked again', where)]
+      if (discarded.has(discardIdOf(fact))) return [violation('a discarded event is not parked again', where)]
       return isReadable(log.stream(stream))
         ? [violation('a parked event is processed once its cause is repaired', where)]
         : []
