@@ -84,7 +84,7 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'http',
     files: /^src\/http\//,
-    // Of the feeds only the checkpoints: a list states the position up to which it is projected.
+    // The checkpoints of the feeds are permitted, since a list states the position up to which it is projected.
     may: [
       'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
       ...STREAMS,

@@ -9,7 +9,7 @@ import { SCOPES } from '../../src/identity/principal.ts'
 import { NODE, startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { until } from '../embedded/childProcesses.ts'
 import { run } from '../scripts/cli.ts'
-import { patientFetch } from '../support/client.ts'
+import { retryingFetch } from '../support/client.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 
@@ -44,7 +44,7 @@ describe('a service on the tables of another log', function () {
   const call = async ({ addresses }: Service, method: string, body?: object) => {
     const who = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: false }
     const token = await mintDevToken({ dataDir, issuer: addresses.issuer, audience: 'payment-ledger', ...who })
-    return patientFetch(`${addresses.api}/orders`, {
+    return retryingFetch(`${addresses.api}/orders`, {
       method,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       ...(body && { body: JSON.stringify(body) }),

@@ -10,7 +10,7 @@ import { SCOPES } from '../../src/identity/principal.ts'
 import { NODE } from '../embedded/eventStoreNode.ts'
 import { until } from '../embedded/childProcesses.ts'
 import { run } from '../scripts/cli.ts'
-import { patientFetch } from '../support/client.ts'
+import { retryingFetch } from '../support/client.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
@@ -52,7 +52,7 @@ describe('a service whose event store refuses it', function () {
     if (addresses === undefined) throw new Error('No addresses.')
     const who = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: false }
     const token = await mintDevToken({ dataDir, issuer: addresses.issuer, audience: 'payment-ledger', ...who })
-    const answer = await patientFetch(`${addresses.api}/orders`, {
+    const answer = await retryingFetch(`${addresses.api}/orders`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(ORDER),

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http'
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
 import { checkResponse } from '../support/openapiCheck.ts'
-import { isOverloaded, newKey, parsedJson, retried, pay } from '../support/client.ts'
+import { isOverloaded, newKey, parsedJson, retryWhile, pay } from '../support/client.ts'
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
@@ -96,7 +96,7 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
     await inParallel(CONCURRENCY, Array.from({ length: REQUESTS }), async (_, index) => {
       const asked = generate.next()
       const description = `request ${index} of seed ${seed}: ${JSON.stringify(asked)}`
-      const answer = await retried(() => ask(agent, asked), isOverloaded).catch((error: Error) => {
+      const answer = await retryWhile(() => ask(agent, asked), isOverloaded).catch((error: Error) => {
         throw new Error(`${description}: ${error.message}`)
       })
       const { status, text, tookMs } = answer

@@ -7,7 +7,7 @@ const TENANT = 'pipeline'
 const SUFFIX = '00000000000000000000000000'
 
 describe('the request pipeline', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let anonymous: Client

@@ -6,8 +6,8 @@ import { id } from '../streams/samples.ts'
 
 const ID = id('key', 7)
 const SUFFIX = ID.slice('key_'.length)
-/** A recorded key. Keys that were issued must be parsed by every later version. */
-const WRITTEN = {
+/** Keys as an earlier version issued them: every later version must accept them. */
+const RECORDED = {
   zeros: `lk_dev_${SUFFIX}_0000000000000000000000000000000000000000000_1DAoSD`,
   ones: `lk_live_${SUFFIX}_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1_0VXMG0`,
 }
@@ -37,8 +37,8 @@ describe('identity: the format of an API key', () => {
     ))
 
   it('does not change from one version to the next', () => {
-    expect(formatKey('dev', ID, new Uint8Array(32))).to.equal(WRITTEN.zeros)
-    expect(formatKey('live', ID, new Uint8Array(32).fill(255))).to.equal(WRITTEN.ones)
+    expect(formatKey('dev', ID, new Uint8Array(32))).to.equal(RECORDED.zeros)
+    expect(formatKey('live', ID, new Uint8Array(32).fill(255))).to.equal(RECORDED.ones)
   })
 
   it('reveals one wrong character or two swapped neighbours without a lookup', () => {

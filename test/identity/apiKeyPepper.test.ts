@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { loadApiKeyPepper } from '../../src/embedded/apiKeyPepper.ts'
 import { id } from '../streams/samples.ts'
-import { failureOf } from '../support/failures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 const PEPPER = 'x'.repeat(32)
 const PRODUCTION = {
@@ -58,7 +58,7 @@ describe('identity: the pepper of API keys', () => {
     await loadApiKeyPepper(dataDir)
     for (const content of ['', '\n', 'short\n']) {
       await writeFile(join(dataDir, 'api-keys', 'pepper'), content)
-      expect(await failureOf(loadApiKeyPepper(dataDir)))
+      expect((await rejectionOf(loadApiKeyPepper(dataDir))).message)
         .to.contain('api-keys/pepper')
         .and.to.not.contain('short\n')
     }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { patientFetch } from '../support/client.ts'
+import { retryingFetch } from '../support/client.ts'
 
 /** A browser without pages and scripts, for logins: cookies, redirects and forms. */
 
@@ -50,7 +50,7 @@ export const openBrowser = (origin: string): Browser => {
 
   const follow = async (url: string, init: RequestInit, redirects = 0): Promise<Seen> => {
     const headers = { accept: 'text/html', ...cookiesFor(url), ...(init.headers as Fields | undefined) }
-    const response = await patientFetch(url, { ...init, redirect: 'manual', headers })
+    const response = await retryingFetch(url, { ...init, redirect: 'manual', headers })
     keep(response.headers)
     const location = response.headers.get('location')
     const text = await response.text()

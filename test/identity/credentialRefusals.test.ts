@@ -3,7 +3,7 @@ import { headerFor, signToken } from '../support/tokens.ts'
 import { type Forge, NOW, openForge, refusesAll, withSegment } from './forgedTokens.ts'
 import { tokenForms } from './malformedTokens.ts'
 
-describe('identity: tokens refused for their form, header and signature', () => {
+describe('identity: the token verifier, for the form, header and signature of a token,', () => {
   let forge: Forge
 
   before(async () => {
@@ -20,7 +20,7 @@ describe('identity: tokens refused for their form, header and signature', () => 
 
   it('does not reveal the expiry of a token with a wrong signature', async () => {
     const { keys, claims, verifier } = forge
-    const forged = signToken({ ...keys.stranger, kid: keys.good.kid }, claims({ iat: NOW - 300, exp: NOW - 30 }))
+    const forged = signToken({ ...keys.unpublished, kid: keys.good.kid }, claims({ iat: NOW - 300, exp: NOW - 30 }))
     expect(await verifier.verify(forged)).to.deep.equal({ refused: 'token_invalid', fault: 'signature_invalid' })
   })
 

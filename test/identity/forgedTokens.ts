@@ -35,7 +35,7 @@ export const withSegment = (token: string, index: number, change: (segment: stri
     .join('.')
 
 const generateKeys = async () => {
-  const [good, rsa, stranger, weak, p384, pss, plain] = await Promise.all([
+  const [good, rsa, unpublished, weak, p384, pss, plain] = await Promise.all([
     generateTestKey('ES256'),
     generateTestKey('RS256'),
     generateTestKey('ES256'),
@@ -47,7 +47,7 @@ const generateKeys = async () => {
   const mislabelled: TestKey = { ...plain, publicJwk: { ...plain.publicJwk, alg: 'RS512' } }
   // Many issuers omit `alg`; the algorithm then follows from the key.
   const { alg: _, ...unlabelled } = p384.publicJwk
-  return { good, rsa, stranger, weak, p384: { ...p384, publicJwk: unlabelled }, pss, mislabelled }
+  return { good, rsa, unpublished, weak, p384: { ...p384, publicJwk: unlabelled }, pss, mislabelled }
 }
 
 const claims = (changes: Members = {}): Members => claimsFor(ISSUER, changes, NOW_MS)

@@ -8,7 +8,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
-import { failureOf } from '../support/failures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { generateTestKey, signToken, TEST_AUDIENCE } from '../support/tokens.ts'
 
 /** The issuer mounted in Express at its path, on a real socket, as in the service. */
@@ -93,7 +93,7 @@ describe('identity: the embedded issuer', () => {
   it('refuses a wrong secret, a missing one and an unknown client with 401', async () => {
     const wrong = [
       await ask({ scope: 'orders:read' }, { authorization: basic({ ...client, client_secret: 'wrong' }) }),
-      await ask({ scope: 'orders:read' }, { authorization: basic({ ...client, client_id: 'nobody' }) }),
+      await ask({ scope: 'orders:read' }, { authorization: basic({ ...client, client_id: 'unregistered' }) }),
       await ask({ scope: 'orders:read', client_id: client.client_id }),
     ]
     for (const { status, body } of wrong) {
@@ -229,7 +229,7 @@ describe('identity: the embedded issuer', () => {
       [{ user: false, lifetimeSeconds: 301 }, '300'],
     ]
     for (const [changes, word] of refused) {
-      expect(await failureOf(running.embedded.mintToken({ ...grant, ...changes }))).to.contain(word)
+      expect((await rejectionOf(running.embedded.mintToken({ ...grant, ...changes }))).message).to.contain(word)
     }
   })
 })

@@ -53,7 +53,7 @@ describe('identity: the issuer when its database fails', () => {
       audience: 'ledger',
       dataDir,
       database: failingWith(error),
-      onError: told => reported.push(told),
+      onError: failure => reported.push(failure),
     })
     server.on('request', (request, response) => {
       request.url = (request.url ?? '').replace(/^\/oauth/, '')

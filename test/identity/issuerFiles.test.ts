@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { loadClients } from '../../src/embedded/issuer/clients.ts'
 import { readOrCreatePrivate } from '../../src/embedded/issuer/privateFile.ts'
 import { loadSigningKey } from '../../src/embedded/issuer/signingKey.ts'
-import { failureOf } from '../support/failures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 describe('identity: reading the files of the embedded issuer', () => {
   let dataDir: string
@@ -48,14 +48,14 @@ describe('identity: reading the files of the embedded issuer', () => {
     await loadClients(dataDir)
     for (const content of ['{"kty":"EC","d":"c2VjcmV0"}', '{c2VjcmV0', '', '[]']) {
       await damage('signing-key.json', content)
-      expect(await failureOf(loadSigningKey(dataDir)))
+      expect((await rejectionOf(loadSigningKey(dataDir))).message)
         .to.contain('signing-key.json')
         .and.not.contain('c2VjcmV0')
     }
     const client = { client_id: 'a', client_secret: 'c2VjcmV0', tenant: 'acme', scope: 'orders:read' }
     for (const content of [JSON.stringify({ clients: [client] }), '{c2VjcmV0', '{}']) {
       await damage('clients.json', content)
-      expect(await failureOf(loadClients(dataDir)))
+      expect((await rejectionOf(loadClients(dataDir))).message)
         .to.contain('clients.json')
         .and.not.contain('c2VjcmV0')
     }
@@ -64,7 +64,7 @@ describe('identity: reading the files of the embedded issuer', () => {
   it('fails with the name of a folder that cannot be created', async () => {
     const file = join(dataDir, 'file')
     await writeFile(file, '')
-    expect(await failureOf(loadSigningKey(file)))
+    expect((await rejectionOf(loadSigningKey(file))).message)
       .to.contain(file)
       .and.contain('cannot be created')
   })

@@ -35,7 +35,7 @@ const loginThrottleContract = (implementation: () => Implementation): void => {
     expect(await throttle.begin({ username: newName(), address: newName() })).to.equal(undefined)
   })
 
-  it('refuses an address after a hundred failures, whatever the names, and does not count what it refuses', async () => {
+  it('refuses an address after a hundred failures with any names, and does not count refused attempts', async () => {
     const throttle = await implementation().open()
     const address = newName()
     await failures(throttle, 100, () => ({ username: newName(), address }))
@@ -84,7 +84,7 @@ const loginThrottleContract = (implementation: () => Implementation): void => {
   })
 }
 
-describe('identity: failed logins, in memory', () => {
+describe('identity: the login throttle in memory', () => {
   let nowMs = 0
   loginThrottleContract(() => ({
     open: async () => createMemoryLoginThrottle(() => nowMs),
@@ -95,8 +95,8 @@ describe('identity: failed logins, in memory', () => {
   }))
 })
 
-describe('identity: failed logins, in Postgres', function () {
-  this.timeout(30_000)
+describe('identity: the login throttle in Postgres', function () {
+  this.timeout(60_000)
   let database: Database
 
   before(async () => {
@@ -113,7 +113,7 @@ describe('identity: failed logins, in Postgres', function () {
     others: 200,
   }))
 
-  it('are counted across all instances, and no name is stored', async () => {
+  it('counts failures of all instances, and stores no name', async () => {
     const [one, other] = [await openDatabaseLoginThrottle(database), await openDatabaseLoginThrottle(database)]
     const username = `user-${randomUUID()}`
     for (let n = 0; n < 10; n++)

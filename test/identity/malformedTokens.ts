@@ -58,7 +58,7 @@ const headers: readonly Vector[] = [
   [
     'the public key in its header',
     'header_not_allowed',
-    f => signToken(f.keys.stranger, f.claims(), { jwk: f.keys.stranger.publicJwk }),
+    f => signToken(f.keys.unpublished, f.claims(), { jwk: f.keys.unpublished.publicJwk }),
   ],
   ['b64 false', 'header_not_allowed', f => f.good({}, { b64: false })],
   ['zip', 'header_not_allowed', f => f.good({}, { zip: 'DEF' })],
@@ -78,9 +78,9 @@ const signatures: readonly Vector[] = [
   [
     'another key under a known kid',
     'signature_invalid',
-    f => signToken({ ...f.keys.stranger, kid: f.keys.good.kid }, f.claims()),
+    f => signToken({ ...f.keys.unpublished, kid: f.keys.good.kid }, f.claims()),
   ],
-  ['a key that the issuer does not have', 'key_unknown', f => signToken(f.keys.stranger, f.claims())],
+  ['a key that the issuer does not have', 'key_unknown', f => signToken(f.keys.unpublished, f.claims())],
   ['ES256 with the kid of an RSA key', 'key_unknown', f => f.good({}, { kid: f.keys.rsa.kid })],
   [
     'RS256 with the kid of an EC key',

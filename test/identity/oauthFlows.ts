@@ -5,7 +5,7 @@ import { addClient, type DevClient, newSecret } from '../../src/embedded/issuer/
 import { addUser } from '../../src/embedded/issuer/users.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { type Browser, decide, type Fields, logIn, newPkce, openBrowser, type Seen } from './browser.ts'
-import { patientFetch } from '../support/client.ts'
+import { retryingFetch } from '../support/client.ts'
 
 /** The OAuth flows of correct clients, at the shared service with new users and applications. */
 
@@ -38,10 +38,10 @@ export const openDelegation = async () => {
   const workload = `workload-${mark}`
   await addClient(dataDir, { client_id: workload, tenant, scope: SCOPE, client_secret: secret })
   const user = `ann-${mark}`
-  const stranger = `zoe-${mark}`
+  const ofOtherTenant = `zoe-${mark}`
   const narrow = `ned-${mark}`
   const password = await addUser(dataDir, { username: user, tenant, scope: `${SCOPE} payments:read` })
-  await addUser(dataDir, { username: stranger, tenant: other, scope: SCOPE }, password)
+  await addUser(dataDir, { username: ofOtherTenant, tenant: other, scope: SCOPE }, password)
   await addUser(dataDir, { username: narrow, tenant, scope: 'orders:read' }, password)
   /** The issuer checks its files at most once a second: its next request after this time reads the changes. */
   const settle = (): Promise<void> => sleep(FILE_CHECK_MS)
@@ -67,13 +67,13 @@ export const openDelegation = async () => {
   const token = async (fields: Fields | string, headers: Fields = {}): Promise<Answered> => {
     const body = typeof fields === 'string' ? fields : new URLSearchParams(fields)
     const type = { 'content-type': 'application/x-www-form-urlencoded' }
-    const response = await patientFetch(`${issuer}/token`, { method: 'POST', headers: { ...type, ...headers }, body })
+    const response = await retryingFetch(`${issuer}/token`, { method: 'POST', headers: { ...type, ...headers }, body })
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: JSON.parse(text) as Record<string, unknown> }
   }
 
   const revoke = async (fields: Fields, headers: Fields = {}): Promise<number> =>
-    (await patientFetch(`${issuer}/revoke`, { method: 'POST', headers, body: new URLSearchParams(fields) })).status
+    (await retryingFetch(`${issuer}/revoke`, { method: 'POST', headers, body: new URLSearchParams(fields) })).status
 
   /** Follows the flow up to the consent page. */
   const toConsent = async (changes: Fields = {}, as = user): Promise<{ on: Browser; page: Seen; verifier: string }> => {
@@ -111,7 +111,7 @@ export const openDelegation = async () => {
 
   /** The API's response to the token: 200, or its problem code. */
   const api = async (bearer: string): Promise<string> => {
-    const response = await patientFetch(`${service.api}/orders`, { headers: { authorization: `Bearer ${bearer}` } })
+    const response = await retryingFetch(`${service.api}/orders`, { headers: { authorization: `Bearer ${bearer}` } })
     const body = (await response.json()) as { code?: string }
     return response.status === 200 ? 'ok' : String(body.code)
   }
@@ -127,7 +127,7 @@ export const openDelegation = async () => {
     tenant,
     mark,
     clients: { web, second, server, workload },
-    users: { user, stranger, narrow },
+    users: { user, ofOtherTenant, narrow },
     password,
     secret,
     client,

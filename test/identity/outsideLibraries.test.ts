@@ -4,11 +4,11 @@ import * as openid from 'openid-client'
 import { decide, logIn } from './browser.ts'
 import { type Delegation, openDelegation } from './oauthFlows.ts'
 import { type NativeApplication, startNativeApplication } from './nativeApplication.ts'
-import { patientFetch } from '../support/client.ts'
+import { retryingFetch } from '../support/client.ts'
 
 /** Independent OAuth client libraries, configured with the base URL only, over real HTTP. */
 
-const fetchOf = (url: string, options: object): Promise<Response> => patientFetch(url, options)
+const fetchOf = (url: string, options: object): Promise<Response> => retryingFetch(url, options)
 /** Both libraries refuse plain http unless it is permitted explicitly. */
 const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: fetchOf } as const
 
@@ -55,7 +55,7 @@ describe('identity: third-party client libraries', function () {
     /** Follows the links from a refused call to the metadata of the authorization server. */
     const discover = async (): Promise<{ as: oauth.AuthorizationServer; resource: oauth.ResourceServer }> => {
       const { resource_metadata } = await challengeOf(call(BAD_TOKEN))
-      const described = await patientFetch(resource_metadata ?? '')
+      const described = await retryingFetch(resource_metadata ?? '')
       const resource = await oauth.processResourceDiscoveryResponse(base(), described)
       const issuer = new URL(resource.authorization_servers?.[0] ?? '')
       const found = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: 'oauth2' })

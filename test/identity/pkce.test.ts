@@ -11,7 +11,7 @@ type Changes = Readonly<Record<string, string | undefined>>
 
 /** Requests without a trustworthy redirect URI: the issuer shows an error page and does not redirect. */
 const shownAsErrorPage: readonly (readonly [name: string, changes: Changes, more?: string])[] = [
-  ['an application that is not registered', { client_id: 'nobody' }],
+  ['an application that is not registered', { client_id: 'unregistered' }],
   ['no application at all', { client_id: undefined }],
   ['an application named twice', {}, '&client_id=other'],
   ['no redirect URI, though only one is registered', { redirect_uri: undefined }],
@@ -121,7 +121,7 @@ const refusedRedemptions: readonly (readonly [name: string, error: string, statu
     but(() => ({ redirect_uri: CALLBACK.replace('127.0.0.1', 'localhost') })),
   ],
   ['another application', 'invalid_grant', 400, but((_, { clients }) => ({ client_id: clients.second }))],
-  ['an application that is not registered', 'invalid_client', 401, but(() => ({ client_id: 'nobody' }))],
+  ['an application that is not registered', 'invalid_client', 401, but(() => ({ client_id: 'unregistered' }))],
   ['no application', 'invalid_request', 400, without('client_id')],
   ['a public application with a secret', 'invalid_client', 401, but(() => ({ client_secret: 'made-up' }))],
   ['another resource', 'invalid_target', 400, but(() => ({ resource: 'https://other.test' }))],

@@ -18,7 +18,7 @@ const accepted: readonly (readonly [name: string, token: (forge: Forge) => strin
   ['unknown header members', f => f.good({}, { x5t: 'abc' })],
 ]
 
-describe('identity: tokens refused for their claims', () => {
+describe('identity: the token verifier, for the claims of a token,', () => {
   let forge: Forge
 
   before(async () => {

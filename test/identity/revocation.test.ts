@@ -89,14 +89,14 @@ describe('identity: revocation', function () {
 
   it('an outage of the database changes nothing about known revocations, and delays no caller twice', async () => {
     const clock = { nowMs: 0 }
-    const state = { away: false, asked: 0 }
+    const state = { isUnavailable: false, asked: 0 }
     const failures: unknown[] = []
     const flaky: Database = {
       ...database,
       sql: async (text, values) => {
         if (!text.startsWith('select')) return database.sql(text, values)
         state.asked++
-        if (state.away) throw new Error('connection refused')
+        if (state.isUnavailable) throw new Error('connection refused')
         return database.sql(text, values)
       },
     }
@@ -108,13 +108,13 @@ describe('identity: revocation', function () {
     const known = { tokenId: `known-${d.mark}`, grant: undefined }
     await list.revoke(tokenName(known.tokenId))
     expect(await list.isRevoked(known)).to.equal(true)
-    state.away = true
+    state.isUnavailable = true
     clock.nowMs += 60_000
     expect(await list.isRevoked(known)).to.equal(true)
     const asked = state.asked
     for (let n = 0; n < 50; n++) expect(list.isRevoked({ tokenId: 'x', grant: undefined })).to.equal(false)
     expect([state.asked, failures.length]).to.deep.equal([asked, 1])
-    state.away = false
+    state.isUnavailable = false
     clock.nowMs += 1_000
     await list.isRevoked(known)
     expect(state.asked).to.equal(asked + 1)

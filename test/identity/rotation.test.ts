@@ -36,13 +36,13 @@ const openIssuer = async (initial: readonly TestKey[], down = false) => {
   return { state, verifier, token, outcome, pass }
 }
 
-describe('identity: key rotation', () => {
+describe('identity: a verifier whose issuer rotates its keys', () => {
   let first: TestKey
   let second: TestKey
-  let stranger: TestKey
+  let unpublished: TestKey
 
   before(async () => {
-    ;[first, second, stranger] = await Promise.all([generateTestKey(), generateTestKey('RS256'), generateTestKey()])
+    ;[first, second, unpublished] = await Promise.all([generateTestKey(), generateTestKey('RS256'), generateTestKey()])
   })
 
   it('accepts tokens of both keys while both are published', async () => {
@@ -96,9 +96,9 @@ describe('identity: key rotation', () => {
     expect(await outcome(known)).to.equal('signature_invalid')
   })
 
-  it('reads the keys once for many tokens with invented kids, and again 30 s later', async () => {
+  it('reads the keys once for many tokens with unknown kids, and again 30 s later', async () => {
     const { state, token, outcome, pass } = await openIssuer([first])
-    const forged = (kid: string): string => token({ ...stranger, kid })
+    const forged = (kid: string): string => token({ ...unpublished, kid })
     expect(state.fetches).to.equal(1)
     await Promise.all(Array.from({ length: 50 }, (_, n) => outcome(forged(`at-once-${n}`))))
     for (let n = 0; n < 50; n += 1) expect(await outcome(forged(`after-${n}`))).to.equal('key_unknown')
@@ -113,7 +113,7 @@ describe('identity: key rotation', () => {
 
   it('does not read the keys for a token that is wrong in another way', async () => {
     const { state, outcome } = await openIssuer([first])
-    const odd = signToken(stranger, claimsFor(ISSUER, { aud: 'other' }, state.nowMs))
+    const odd = signToken(unpublished, claimsFor(ISSUER, { aud: 'other' }, state.nowMs))
     expect(await outcome(odd)).to.equal('aud_mismatch')
     expect(state.fetches).to.equal(1)
   })

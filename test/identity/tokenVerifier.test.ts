@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { eventually } from '../support/client.ts'
-import { failureOf } from '../support/failures.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import {
   claimsFor,
   generateTestKey,
@@ -31,14 +31,14 @@ describe('identity: the token verifier', () => {
     await openTokenVerifier({ issuer: issuer.issuer, audience: TEST_AUDIENCE, ...changes })
 
   it('refuses to open without issuer, audience or keys, and names the setting', async () => {
-    expect(await failureOf(open({ issuer: '' }))).to.contain('OIDC_ISSUER')
-    expect(await failureOf(open({ issuer: ' ' }))).to.contain('OIDC_ISSUER')
-    expect(await failureOf(open({ issuer: 'issuer' }))).to.contain('OIDC_ISSUER')
-    expect(await failureOf(open({ audience: '' }))).to.contain('OIDC_AUDIENCE')
+    expect((await rejectionOf(open({ issuer: '' }))).message).to.contain('OIDC_ISSUER')
+    expect((await rejectionOf(open({ issuer: ' ' }))).message).to.contain('OIDC_ISSUER')
+    expect((await rejectionOf(open({ issuer: 'issuer' }))).message).to.contain('OIDC_ISSUER')
+    expect((await rejectionOf(open({ audience: '' }))).message).to.contain('OIDC_AUDIENCE')
     issuer.publish()
-    expect(await failureOf(open())).to.contain('OIDC_ISSUER')
+    expect((await rejectionOf(open())).message).to.contain('OIDC_ISSUER')
     issuer.publish(await generateTestKey('ES384'))
-    expect(await failureOf(open())).to.contain('OIDC_ISSUER')
+    expect((await rejectionOf(open())).message).to.contain('OIDC_ISSUER')
   })
 
   it('reads the keys of an issuer over HTTP, by its metadata', async () => {

@@ -79,7 +79,7 @@ describe('identity: users who log in and consent', function () {
     const attempts = [
       await tryLogin(d.users.user, 'not the password'),
       await tryLogin(`unknown-${d.mark}`, d.password),
-      await tryLogin(d.users.stranger, d.password),
+      await tryLogin(d.users.ofOtherTenant, d.password),
       await tryLogin('alice', ''),
     ]
     const sentences = attempts.map(({ text }) => /role="alert"[^>]*>([^<]*)/.exec(text)?.[1])
@@ -116,7 +116,12 @@ describe('identity: users who log in and consent', function () {
     const theirs = await d.client({ client_id: 'theirs', public: true, tenant: `o-${d.mark}` })
     await d.settle()
     const on = d.browser()
-    const consent = await logIn(on, await on.get(d.authorizeUrl({ client_id: theirs })), d.users.stranger, d.password)
+    const consent = await logIn(
+      on,
+      await on.get(d.authorizeUrl({ client_id: theirs })),
+      d.users.ofOtherTenant,
+      d.password,
+    )
     await decide(on, consent, 'allow')
     const silent = await on.get(d.authorizeUrl({ prompt: 'none' }))
     expect(silent.left?.searchParams.get('error')).to.equal('login_required')

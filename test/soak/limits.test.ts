@@ -61,7 +61,7 @@ describe('a caller over its rate limit', function () {
     const beside: number[] = []
     const statuses = new Set<number>()
     let refused = 0
-    // In alternation, so that other load on the machine affects both.
+    // Both are measured in alternation, so that other load on the machine affects them equally.
     for (let round = 0; round < ROUNDS; round++) {
       alone.push(...(await timesOf(path, normal ?? '')))
       const flood = setInterval(() => {

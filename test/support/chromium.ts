@@ -4,8 +4,8 @@ import { findProgram } from './programs.ts'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'] as const
 
 /**
- * Determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
- * run.
+ * The value is determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails
+ * the run.
  */
 export const chromiumPath: string | undefined = NAMES.map(findProgram).find(path => path !== undefined)
 

@@ -28,7 +28,7 @@ export type Client = {
 const OVERLOADED_TRIES_MAX = 20
 
 /** Sends a request again after a second while the service sheds load, as it may on a loaded machine. */
-export const retried = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
+export const retryWhile = async <T>(ask: () => Promise<T>, isRefused: (answer: T) => unknown): Promise<T> => {
   for (let tries = 1; ; tries++) {
     const answer = await ask()
     if (tries === OVERLOADED_TRIES_MAX || !(await isRefused(answer))) return answer
@@ -41,8 +41,8 @@ export const isOverloaded = ({ status, text, headers, body }: Answer): boolean =
   body?.code === 'overloaded' || (status === 503 && text === '' && headers.has('retry-after'))
 
 /** `fetch` with these retries, for tests that need the whole response. */
-export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
-  retried(
+export const retryingFetch = (url: string | URL, init?: RequestInit): Promise<Response> =>
+  retryWhile(
     () => fetch(url, init),
     async answer => answer.status === 503 && (await answer.clone().text()).includes('"overloaded"'),
   )
@@ -52,7 +52,7 @@ export const patientFetch = (url: string | URL, init?: RequestInit): Promise<Res
  * sheds load.
  */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = (method, path, asked) => retried(() => ask(method, path, asked), isOverloaded)
+  const request: Client['request'] = (method, path, asked) => retryWhile(() => ask(method, path, asked), isOverloaded)
   const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {

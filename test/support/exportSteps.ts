@@ -16,7 +16,7 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { ExportFormat, ExportResource } from '../../streams/operation/index.ts'
 import { payment, type PaymentEvent } from '../../streams/payment/index.ts'
-import { type Answer, type Client, eventually, inParallel, patientFetch } from './client.ts'
+import { type Answer, type Client, eventually, inParallel, retryingFetch } from './client.ts'
 import { checkResponse } from './openapiCheck.ts'
 import { rowsOfFile, type Read } from './exportFileReaders.ts'
 import type { TestService } from './service.ts'
@@ -34,7 +34,7 @@ export const download = async (
 ): Promise<Download> => {
   const path = `/exports/${id}/content`
   const authorization = `Bearer ${await service.token({ tenant })}`
-  const response = await patientFetch(`${service.api}${path}`, { headers: { authorization, ...headers } })
+  const response = await retryingFetch(`${service.api}${path}`, { headers: { authorization, ...headers } })
   const bytes = Buffer.from(await response.arrayBuffer())
   const text = bytes.toString('latin1')
   const isProblem = response.headers.get('content-type') === 'application/problem+json'

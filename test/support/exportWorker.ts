@@ -16,6 +16,8 @@ import { removeFolder } from './folders.ts'
  */
 
 const TENANT = 'many'
+/** Long enough for a busy machine to kill the worker long before the last chunk. */
+const CHUNK_SECONDS = 0.5
 /** The memory of an export does not depend on its number of rows. */
 export const GROWTH_MAX_MIB = 60
 
@@ -72,7 +74,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
     client,
     store,
     killedInTheMiddle: async (format, times) => {
-      await delayChunks(0.1)
+      await delayChunks(CHUNK_SECONDS)
       const id = await askFor(client, { resource: 'payments', format })
       for (let attempt = 1; attempt <= times; attempt++) {
         await eventually(async () => (await chunksOf(id, attempt)) >= 2, 30_000)

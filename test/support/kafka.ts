@@ -31,8 +31,8 @@ const kindHere = (): KafkaKind => {
 }
 
 /**
- * Determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
- * run.
+ * The value is determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails
+ * the run.
  */
 export const kafkaKind: KafkaKind = kindHere()
 

@@ -32,7 +32,7 @@ export const send = async (api: string, { method, path, headers, body, unfinishe
       })
     })
     outgoing.on('error', reject)
-    // As bytes, because before a string body Node would encode the headers in UTF-8 too.
+    // The body is sent as bytes, because before a string Node would encode the headers in UTF-8 too.
     if (body !== undefined) outgoing.write(Buffer.from(body))
     if (!unfinished) outgoing.end()
   })

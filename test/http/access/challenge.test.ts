@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clientOf, patientFetch } from '../../support/client.ts'
+import { clientOf, retryingFetch } from '../../support/client.ts'
 import { checkEvery } from '../../support/openapiCheck.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
@@ -53,7 +53,12 @@ describe('http: responses below /oauth', () => {
   const ID = 'challenges-12345'
   const ask = async (method: string, path: string, init: RequestInit = {}) => {
     const headers = { 'x-correlation-id': ID, ...(init.headers as Record<string, string> | undefined) }
-    const response = await patientFetch(`${service.api}/oauth${path}`, { redirect: 'manual', ...init, method, headers })
+    const response = await retryingFetch(`${service.api}/oauth${path}`, {
+      redirect: 'manual',
+      ...init,
+      method,
+      headers,
+    })
     const text = await response.text()
     expect(response.headers.get('x-correlation-id'), `${method} ${path}`).to.equal(ID)
     for (const name of ['api-version', 'cache-control', 'x-content-type-options'])

@@ -181,8 +181,8 @@ describe('every route and every wrong identity', function () {
         it('answers for resources of another tenant as for missing ones, to the byte', async () => {
           const example = await exampleOf(declared)
           const missing = { ...example, path: example.path.replace(ID, NO_ID) }
-          const stranger = withToken(() => service.token({ tenant: OTHER_TENANT }))
-          const [ofAnother, ofNone] = [await stranger(declared, example), await stranger(declared, missing)]
+          const asOtherTenant = withToken(() => service.token({ tenant: OTHER_TENANT }))
+          const [ofAnother, ofNone] = [await asOtherTenant(declared, example), await asOtherTenant(declared, missing)]
           const id = example.path.match(ID)?.[0] ?? ''
           const bytesOf = ({ text, body }: Answer) => text.replaceAll(body.correlation_id, '').replaceAll(id, NO_ID)
           expect(bytesOf(ofAnother)).to.equal(bytesOf(ofNone))

@@ -199,8 +199,8 @@ describe('rate limits', function () {
       (await client.get('/orders', { 'x-forwarded-for': `203.0.113.9, ${address}` })).status
     expect([await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.2')]).to.deep.equal([401, 429, 401])
     const direct = clientOf(await instance({ auth_failures: of(1) }, { authenticate }))
-    const stranger = async (address: string) => (await direct.get('/orders', { 'x-forwarded-for': address })).status
-    expect([await stranger('192.0.2.1'), await stranger('192.0.2.2')]).to.deep.equal([401, 429])
+    const statusFor = async (address: string) => (await direct.get('/orders', { 'x-forwarded-for': address })).status
+    expect([await statusFor('192.0.2.1'), await statusFor('192.0.2.2')]).to.deep.equal([401, 429])
   })
 })
 

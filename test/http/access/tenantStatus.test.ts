@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { type Client, clientOf, eventually, patientFetch, takesEffect } from '../../support/client.ts'
+import { type Client, clientOf, eventually, retryingFetch, takesEffect } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { ledger } from '../../scripts/ledger/fixtures.ts'
 
@@ -25,7 +25,7 @@ describe('a command of an operator on a tenant', function () {
     expect((await client.get('/orders')).status).to.equal(200)
     expect(await tenants('suspend', 'suspended')).to.deep.equal({ tenant: 'suspended', suspended: true, revoked: [] })
     await takesEffect(async () => (await codeOf(client)) === 'policy_denied', IN_EFFECT_WITHIN_MS)
-    const user = await clientFor({ tenant: 'suspended', user: true, subject: 'somebody' })
+    const user = await clientFor({ tenant: 'suspended', user: true, subject: 'a-user' })
     expect(await codeOf(user)).to.equal('policy_denied')
     expect(await codeOf(await clientFor({ tenant: 'suspended-not' }))).to.equal(undefined)
     await tenants('reinstate', 'suspended')
@@ -51,7 +51,7 @@ describe('a command of an operator on a tenant', function () {
   it('ends an open stream of events', async () => {
     const token = await service.token({ tenant: 'streaming' })
     const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' }
-    const response = await patientFetch(`${service.api}/events`, { headers })
+    const response = await retryingFetch(`${service.api}/events`, { headers })
     const text = response.text()
     await tenants('suspend', 'streaming')
     expect(await text).to.match(/\n: ended: policy_denied\n\n$/)

@@ -15,7 +15,7 @@ const NOT_CARRIED = ['no character', 'a space before it', 'a line feed behind it
 const vectors = [...tokenForms, ...tokenClaims].filter(([name]) => !NOT_CARRIED.includes(name))
 
 describe('authentication over HTTP', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let forge: Forge
   let variant: Variant
   const ask = (token: string): Promise<Answer> =>

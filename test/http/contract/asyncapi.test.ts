@@ -33,7 +33,7 @@ const isAsyncApi = () => {
 }
 
 describe('asyncapi.json', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let document: Document
   before(async () => {
     const served = await clientOf((await sharedService()).api).get('/asyncapi.json')

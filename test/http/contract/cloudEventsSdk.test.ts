@@ -7,7 +7,7 @@ import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/s
 import { messageOf } from '../../../src/feeds/publisher.ts'
 import type { Database, FactBus, FactMessage } from '../../../src/ports.ts'
 import { type CloudEvent as Fact, FACT_TYPES } from '../../../streams/facts.ts'
-import { type Client, clientOf, eventually, newKey, patientFetch } from '../../support/client.ts'
+import { type Client, clientOf, eventually, newKey, retryingFetch } from '../../support/client.ts'
 import { causeEveryFact, TENANT_FACT_TYPES } from '../../support/everyFact.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
@@ -37,12 +37,12 @@ describe('facts and the SDK of CloudEvents', function () {
   it('link to their schema at the address of the service', async () => {
     for (const { type, dataschema } of facts) {
       expect(dataschema).to.match(new RegExp(`^${service.api}/schemas/${type}\\.v\\d+\\.json$`))
-      expect((await patientFetch(dataschema)).status, dataschema).to.equal(200)
+      expect((await retryingFetch(dataschema)).status, dataschema).to.equal(200)
     }
   })
 
   it('of the event stream are accepted in strict mode', async () => {
-    const response = await patientFetch(`${service.api}/events`, {
+    const response = await retryingFetch(`${service.api}/events`, {
       headers: { accept: 'text/event-stream', authorization: `Bearer ${await tokenOf()}` },
     })
     let text = ''

@@ -18,7 +18,7 @@ import {
 import { sharedService } from '../../support/service.ts'
 
 describe('the schemas of the facts', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let client: Client
   before(async () => {
     client = clientOf((await sharedService()).api)

@@ -26,7 +26,7 @@ type Document = {
 }
 
 describe('openapi.json', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let client: Client
   let document: Document
   let operations: { path: string; method: string; operation: Operation }[]

@@ -11,7 +11,7 @@ const TENANT = 'bodies'
 const pointersOf = ({ body }: Answer): string[] => body.errors.map(({ pointer }: { pointer: string }) => pointer)
 
 describe('a body', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let store: EventStore

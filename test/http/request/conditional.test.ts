@@ -9,7 +9,7 @@ const MISSING = '00000000000000000000000000'
 const etagOf = ({ headers }: Answer): string => headers.get('etag') ?? ''
 
 describe('If-Match', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   before(async () => {
@@ -53,20 +53,20 @@ describe('If-Match', function () {
 
   it('is not checked for resources of another tenant, which are 404 like missing ones', async () => {
     const { id, orderId, etag } = await draft()
-    const stranger = clientOf(service.api, await service.token({ tenant: 'conditional-2' }))
-    const missing = await approve(`inv_${MISSING}`, etag, stranger)
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'conditional-2' }))
+    const missing = await approve(`inv_${MISSING}`, etag, otherTenant)
     expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
     for (const theirs of [
-      await approve(id, etag, stranger),
-      await approve(id, '"stale"', stranger),
-      await approve(id, '*', stranger),
-      await stranger.post(`/invoices/${id}:void`, { reason: 'mine' }, { 'if-match': etag }),
-      await stranger.post(`/orders/${orderId}:cancel`, {}, { 'if-match': '*' }),
-      await stranger.request('DELETE', `/orders/${orderId}`, { headers: { 'if-match': '*' } }),
-      await stranger.get(`/invoices/${id}`),
-      await stranger.get(`/orders/${orderId}`),
-      await stranger.get(`/orders/${orderId}`, { 'if-none-match': '*' }),
-      await stranger.post('/invoices', { order_id: orderId }),
+      await approve(id, etag, otherTenant),
+      await approve(id, '"stale"', otherTenant),
+      await approve(id, '*', otherTenant),
+      await otherTenant.post(`/invoices/${id}:void`, { reason: 'mine' }, { 'if-match': etag }),
+      await otherTenant.post(`/orders/${orderId}:cancel`, {}, { 'if-match': '*' }),
+      await otherTenant.request('DELETE', `/orders/${orderId}`, { headers: { 'if-match': '*' } }),
+      await otherTenant.get(`/invoices/${id}`),
+      await otherTenant.get(`/orders/${orderId}`),
+      await otherTenant.get(`/orders/${orderId}`, { 'if-none-match': '*' }),
+      await otherTenant.post('/invoices', { order_id: orderId }),
     ]) {
       expect(wordsOf(theirs)).to.deep.equal(wordsOf(missing))
       expect(theirs.headers.has('etag')).to.equal(false)
@@ -76,7 +76,7 @@ describe('If-Match', function () {
 })
 
 describe('If-None-Match', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
 
   it('applies also with Cache-Control: no-cache', async () => {
     const service = await sharedService()
@@ -105,7 +105,7 @@ describe('If-None-Match', function () {
 })
 
 describe('the states of orders and invoices', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let client: Client
   before(async () => {
     const service = await sharedService()

@@ -9,7 +9,7 @@ const TENANT = 'correlation'
 const SUFFIX = '00000000000000000000000000'
 
 describe('the caller’s correlation id', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   before(async () => {

@@ -7,7 +7,7 @@ const ORDER = JSON.stringify(anOrder())
 const TOO_LONG = 64 * 1024 + 1
 
 describe('a body that the client announces', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let token: string

@@ -15,7 +15,7 @@ const ROUNDS = 7
 const TIMES_MAX = 12
 
 describe('the violations of a request', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let api: string
   let client: Client
   before(async () => {

@@ -11,7 +11,7 @@ const TENANT = 'audited'
 type Row = Readonly<Record<string, unknown>>
 
 describe('audit records', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let store: EventStore

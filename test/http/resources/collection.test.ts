@@ -136,8 +136,8 @@ describe('lists', function () {
   })
 
   it('contain nothing of another tenant, and nothing deleted', async () => {
-    const stranger = clientOf(service.api, await service.token({ tenant: 'lists-3' }))
-    expect((await stranger.get('/orders')).body.items).to.deep.equal([])
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'lists-3' }))
+    expect((await otherTenant.get('/orders')).body.items).to.deep.equal([])
     const order = await client.post('/orders', anOrder())
     const newest = async () => (await client.get('/orders?limit=1')).body.items[0]
     await eventually(async () => (await newest()).id === order.body.id)

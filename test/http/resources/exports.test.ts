@@ -256,14 +256,14 @@ describe('exports', function () {
     it('so that they are 404 for another tenant, like missing ones', async () => {
       const id = await askFor(client, { resource: 'orders', format: 'csv' })
       await ended(client, id)
-      const stranger = clientOf(service.api, await service.token({ tenant: 'exports-stranger' }))
+      const otherTenant = clientOf(service.api, await service.token({ tenant: 'exports-other' }))
       for (const [method, path] of paths(id)) {
-        const answer = await stranger.request(method, path)
-        const missing = await stranger.request(method, path.replace(id, MISSING))
+        const answer = await otherTenant.request(method, path)
+        const missing = await otherTenant.request(method, path.replace(id, MISSING))
         expect(answer.body, path).to.include({ status: 404, code: 'resource_not_found' })
         expect(wordsOf(answer)).to.deep.equal(wordsOf(missing))
       }
-      expect((await stranger.get('/operations')).body.items).to.deep.equal([])
+      expect((await otherTenant.get('/operations')).body.items).to.deep.equal([])
     })
 
     it('so that each reading needs exports:read, and creating and cancelling exports:write', async () => {
@@ -462,7 +462,7 @@ describe('exports', function () {
   it('are 410 after their expiry, and their file is deleted', async () => {
     const world = realWorld()
     const id = randomId('op', world)
-    // Long enough to be read before it expires: a multiple of the measured duration of another export.
+    // The lifetime is a multiple of the measured duration of another export, so that the file is read before it expires.
     const startedAtMs = performance.now()
     await fetched(service, client, { id: await askFor(client, { resource: 'orders', format: 'csv' }), tenant: TENANT })
     const lifeMs = Math.max(LIFE_MIN_MS, LIFE_TIMES * (performance.now() - startedAtMs))

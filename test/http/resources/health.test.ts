@@ -11,7 +11,7 @@ const CALLERS = 200
 const SECRET = 'password authentication failed for user "ledger" at 10.0.0.7'
 
 describe('GET /readyz', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -59,8 +59,8 @@ describe('history', () => {
 
   it('is 404 for other tenants', async () => {
     const { invoiceId } = await paidInvoice()
-    const stranger = clientOf(service.api, await service.token({ tenant: 'strangers' }))
-    expect((await stranger.get(`/invoices/${invoiceId}/history`)).body.code).to.equal('resource_not_found')
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'another' }))
+    expect((await otherTenant.get(`/invoices/${invoiceId}/history`)).body.code).to.equal('resource_not_found')
   })
 
   it('shows the resource as it was at an earlier time', async () => {

@@ -53,7 +53,7 @@ describe('the outcome of a key', () => {
   for (const { operationId, idempotencyKey } of routes)
     if (idempotencyKey)
       it(`is succeeded after ${operationId}, with a link to the resource`, async function () {
-        this.timeout(30_000)
+        this.timeout(60_000)
         const { path, body = {}, headers = {} } = (await examples[operationId]?.(client)) ?? { path: '' }
         const answer = await client.post(path, body, headers)
         expect(answer.status, answer.text).to.be.within(200, 299)

@@ -63,8 +63,8 @@ describe('settlement and refunds', () => {
       const user = clientOf(service.api, await service.token({ tenant: 'settlement', user: true, subject: 'ann' }))
       const asUser = await user.post(`/payments/${payment.id}:settle`)
       expect([asUser.status, asUser.body.code]).to.deep.equal([403, 'credential_not_permitted'])
-      const stranger = clientOf(service.api, await service.token({ tenant: 'strangers' }))
-      expect((await stranger.post(`/payments/${payment.id}:settle`)).status).to.equal(404)
+      const otherTenant = clientOf(service.api, await service.token({ tenant: 'another' }))
+      expect((await otherTenant.post(`/payments/${payment.id}:settle`)).status).to.equal(404)
       expect((await client.get(`/payments/${payment.id}`)).body.state).to.equal('pending')
     })
 

@@ -60,8 +60,11 @@ describe('POST /payments refuses', function () {
 
   it('an invoice of another tenant like an unknown one', async () => {
     const { invoiceId } = await approvedInvoice(client)
-    const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
-    const [theirs, missing] = await Promise.all([pay(stranger, aPayment(invoiceId)), pay(stranger, aPayment(MISSING))])
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
+    const [theirs, missing] = await Promise.all([
+      pay(otherTenant, aPayment(invoiceId)),
+      pay(otherTenant, aPayment(MISSING)),
+    ])
     expect(wordsOf(theirs)).to.deep.equal(wordsOf(missing))
     expect(theirs.body).to.include({ status: 404, code: 'resource_not_found' })
   })
@@ -75,9 +78,9 @@ describe('POST /payments refuses', function () {
     const refused = await refuses(aPayment(invoiceId, { reference }), 409, 'payment_reference_conflict')
     expect(refused.body.detail).to.include(first.body.id)
     expect(await writtenBy(store, { after, answers: [refused] })).to.deep.equal([])
-    const stranger = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
-    const theirs = await approvedInvoice(stranger)
-    expect((await pay(stranger, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'refusals-2' }))
+    const theirs = await approvedInvoice(otherTenant)
+    expect((await pay(otherTenant, aPayment(theirs.invoiceId, { reference }))).status).to.equal(201)
   })
 
   it('all but one of twenty concurrent payments with one reference, which do not change the invoice', async () => {

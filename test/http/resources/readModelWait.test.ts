@@ -7,7 +7,7 @@ const HOUR_MS = 60 * 60 * 1000
 const FAR = '9'.repeat(15)
 
 describe('the wait for a read model', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
 
   it('is as long as the caller prefers, and ends with 503 when the position is not reached', async () => {
     const service = await sharedService()

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { codingOf } from '../../../src/http/response/contentCoding.ts'
-import { anOrder, type Client, clientOf, eventually, patientFetch } from '../../support/client.ts'
+import { anOrder, type Client, clientOf, eventually, retryingFetch } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 describe('the content coding that a caller prefers', () => {
@@ -136,7 +136,7 @@ describe('responses', function () {
   })
 
   it('that are streamed are sent uncompressed, part by part', async () => {
-    const answer = await patientFetch(`${service.api}/events`, {
+    const answer = await retryingFetch(`${service.api}/events`, {
       headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream', 'accept-encoding': 'br, gzip' },
     })
     const reader = answer.body?.getReader()

@@ -12,7 +12,7 @@ const CHUNKS = 256
 const STILL_MS = 100
 
 describe('a streamed response', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let server: Server
   afterEach(() => {
     server.closeAllConnections()

@@ -49,13 +49,13 @@ describe('pending bodies', () => {
     const given: string[] = []
     const wait = (caller: string, name: string, bytes: number) =>
       bodies.add(caller, { bytes, giveUp: () => void given.push(name) })
-    wait('greedy', 'first', 10)
-    wait('greedy', 'second', 10)
-    const done = wait('modest', 'third', 10)
-    wait('modest', 'fourth', 10)
+    wait('one', 'first', 10)
+    wait('one', 'second', 10)
+    const done = wait('another', 'third', 10)
+    wait('another', 'fourth', 10)
     expect(given).to.deep.equal(['first'])
     done()
-    wait('late', 'fifth', 85)
+    wait('a third', 'fifth', 85)
     expect(given).to.deep.equal(['first', 'second'])
   })
 })

@@ -216,7 +216,7 @@ const halves: readonly Case[] = [
 const groups = { lengths, codings, chunkings, heads, targets, methods, inARow, halves }
 
 describe('raw HTTP', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let store: EventStore

@@ -26,9 +26,7 @@ const DELAY_MAX_MS = 200
 const FLOOD = 1_300
 const FLOODING = 8
 const FLOOD_MS = 2_500
-/**
- * As many clients as the service has request slots, to measure its throughput on this machine under its present load.
- */
+/** Few enough for all to be served: they measure the throughput of the service on this machine under its present load. */
 const USUAL_CLIENTS = 40
 const FLOOD_COST_MAX = 4
 
@@ -171,7 +169,7 @@ describe('an overloaded service', function () {
   type Load = {
     readonly created: { id: string; position: bigint }[]
     readonly counts: Record<string, number>
-    /** Of the event loop of the service, in milliseconds. */
+    /** The durations of turns of the service's event loop, in milliseconds. */
     readonly turns: number[]
   }
 

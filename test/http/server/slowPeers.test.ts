@@ -186,8 +186,16 @@ describe('slow and misbehaving peers', function () {
     expect(await writtenSince(store, position, TENANT)).to.deep.equal([])
   })
 
+  /** A connection with three pipelined requests for event streams, of which the first has begun. */
+  const pipelinedStreams = async (api: string): Promise<Socket> => {
+    const socket = await dial(api)
+    socket.resume().write(head('GET /events', 'Accept: text/event-stream').repeat(3))
+    await eventually(async () => socket.bytesRead > 0)
+    return socket
+  }
+
   it('clients that disconnect before their responses hold no slot, for these or pipelined requests', async () => {
-    // Together above the limit of requests in flight, if any earlier one were still counted.
+    // All of them together exceed the limit of requests in flight, if earlier ones are still counted.
     const manyAsked = head('GET /orders?limit=100').repeat(150)
     for (let left = 0; left < 10; left++) {
       const socket = await dial(variant.api)
@@ -195,18 +203,13 @@ describe('slow and misbehaving peers', function () {
       await sleep(20)
       socket.resetAndDestroy()
     }
-    const listening = await dial(variant.api)
-    listening.write(head('GET /events', 'Accept: text/event-stream').repeat(3))
-    await sleep(100)
-    listening.destroy()
-    const stranger = clientOf(variant.api)
-    await eventually(async () => (await stranger.get('/orders?limit=1')).status === 200)
+    const streaming = await pipelinedStreams(variant.api)
+    streaming.destroy()
+    const later = clientOf(variant.api)
+    await eventually(async () => (await later.get('/orders?limit=1')).status === 200)
     const closing = await startVariant(service, { drainMs: LONG_DRAIN_MS })
-    const pipelining = await dial(closing.api)
-    pipelining.write(head('GET /events', 'Accept: text/event-stream').repeat(3))
-    await sleep(100)
-    pipelining.destroy()
-    await sleep(100)
+    const disconnecting = await pipelinedStreams(closing.api)
+    disconnecting.destroy()
     const askedAtMs = performance.now()
     await closing.close()
     expect(performance.now() - askedAtMs, 'the shutdown waited for a disconnected client').to.be.below(

@@ -85,7 +85,7 @@ const cursorTo = async (client: Client, list: List): Promise<string> =>
   })
 
 export type CursorFixtures = {
-  /** Of another tenant. */
+  /** A client of another tenant. */
   readonly other: Client
   readonly token: string
   readonly lists: Readonly<Record<Name, List>>

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
 import { isErrorCode } from '../../../../src/http/response/problemCatalogue.ts'
 import type { EventStore } from '../../../../src/ports.ts'
-import { type Answer, type Client, clientOf, isOverloaded, retried } from '../../../support/client.ts'
+import { type Answer, type Client, clientOf, isOverloaded, retryWhile } from '../../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../../support/service.ts'
 import { send, type Wire } from '../../../support/rawHttp.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
@@ -63,7 +63,7 @@ export const askInTime = async (api: string, wire: Wire): Promise<Answer> => {
     const answer = await send(api, wire)
     return { ...answer, tookMs: performance.now() - startedAtMs }
   }
-  const { tookMs, ...answer } = await retried(ask, isOverloaded)
+  const { tookMs, ...answer } = await retryWhile(ask, isOverloaded)
   expect(tookMs, 'milliseconds').to.be.lessThan(ANSWER_MAX_MS)
   return answer
 }

@@ -129,7 +129,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   '/readyz': READING,
   '/openapi.json': READING,
   '/problems/rate_limited': READING,
-  // Also for resources that do not exist, since the permitted methods follow from the path.
+  // The permitted methods follow from the path, so they are the same for resources that do not exist.
   '/orders/ord_00000000000000000000000000': 'GET, HEAD, PATCH, DELETE',
   '/invoices/inv_00000000000000000000000000:approve': ACTION,
 }

@@ -17,7 +17,7 @@ export const RFC_EXAMPLES: readonly Example[] = [
   ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
   ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
   ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
-  // Examples of the same kind.
+  // The following examples are similar, and are not in the RFC.
   ['{"a":1}', '{}', '{"a":1}'],
   ['"foo"', '{}', '{}'],
   ['null', '{"a":null}', '{}'],

@@ -78,7 +78,7 @@ const patchedOrder =
     return patched
   }
 
-/** Patches of a completed order that are accepted: those that change nothing, or annotations only. */
+/** Accepted patches of an invoiced or cancelled order: they change nothing, or annotations of an invoiced one. */
 const FINISHED: readonly { readonly name: string; readonly of: 'invoiced' | 'cancelled'; readonly patch: object }[] = [
   { name: 'an empty patch of an invoiced order', of: 'invoiced', patch: {} },
   { name: 'the same lines, of an invoiced order', of: 'invoiced', patch: { lines: anOrder().lines } },

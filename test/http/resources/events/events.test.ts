@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
-import { anOrder, aPayment, approvedInvoice, type Client, clientOf, patientFetch } from '../../../support/client.ts'
+import { anOrder, aPayment, approvedInvoice, type Client, clientOf, retryingFetch } from '../../../support/client.ts'
 import { eventually, inParallel, newKey, pay } from '../../../support/client.ts'
 import { type Sent, sentIn } from '../../../support/factSchemaCheck.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
@@ -10,13 +10,13 @@ type Fact = { readonly id: string; readonly type: string; readonly subject: stri
 const SSE = 'text/event-stream'
 
 describe('GET /events', function () {
-  this.timeout(40_000)
+  this.timeout(60_000)
   let service: TestService
   let token: string
   let client: Client
   before(async () => {
     service = await sharedService()
-    // A tenant of its own for each run of this file: its facts are counted.
+    // Each run of this file has its own tenant, because its facts are counted.
     const tenant = `events-${newKey().slice(0, 8)}`
     token = await service.token({ tenant })
     client = clientOf(service.api, token)
@@ -35,7 +35,7 @@ describe('GET /events', function () {
     meanwhile: () => Promise<unknown> = async () => undefined,
   ): Promise<Sent[]> => {
     const abort = new AbortController()
-    const response = await patientFetch(`${service.api}/events${query}`, {
+    const response = await retryingFetch(`${service.api}/events${query}`, {
       headers: { authorization: `Bearer ${token}`, accept: SSE, ...headers },
       signal: abort.signal,
     })
@@ -108,9 +108,9 @@ describe('GET /events', function () {
   })
 
   it('has no facts of another tenant', async () => {
-    const stranger = clientOf(service.api, await service.token({ tenant: 'events-stranger' }))
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'events-other' }))
     const [mine] = await all()
-    expect((await stranger.get(`/events?subject=${mine?.subject}`)).body.items).to.deep.equal([])
+    expect((await otherTenant.get(`/events?subject=${mine?.subject}`)).body.items).to.deep.equal([])
   })
 
   it('streams the history, then new facts, with the same facts and ids as the pages', async () => {
@@ -145,11 +145,11 @@ describe('GET /events', function () {
   it('refuses a Last-Event-ID that it did not issue for this stream, before the stream begins', async () => {
     const [first] = await listen({ count: 1 })
     const headers = { accept: SSE, 'last-event-id': first?.id ?? '' }
-    const stranger = clientOf(service.api, await service.token({ tenant: 'events-stranger' }))
+    const otherTenant = clientOf(service.api, await service.token({ tenant: 'events-other' }))
     for (const answer of [
       await client.get('/events', { ...headers, 'last-event-id': 'forged' }),
       await client.get('/events?type=invoice.paid', headers),
-      await stranger.get('/events', headers),
+      await otherTenant.get('/events', headers),
     ])
       expect(answer.body).to.include({ status: 400, code: 'cursor_invalid' })
   })

@@ -75,7 +75,7 @@ describe('GET /events/manifest', function () {
     }
     await inParallel(4, Array.from({ length: 24 }), (_, n) => createFacts(clients[n % 2] ?? expect.fail()))
     for (const client of clients) {
-      // An order, an invoice approved, two payments, an invoice paid, another order: six facts each time.
+      // Six facts each time: an order, an approved invoice, two payments, the paid invoice and another order.
       await eventually(async () => (await allFacts(client)).length === 72)
       factsOf.set(client, await allFacts(client))
     }
@@ -151,8 +151,8 @@ describe('GET /events/manifest', function () {
   })
 
   it('counts nothing of another tenant', async () => {
-    const stranger = clientOf(service.api, await service.token({ tenant: `manifest-none-${newKey().slice(0, 8)}` }))
-    for (const item of await read(stranger)) expect(item).to.deep.include(digestOf([]))
+    const otherTenant = clientOf(service.api, await service.token({ tenant: `manifest-none-${newKey().slice(0, 8)}` }))
+    for (const item of await read(otherTenant)) expect(item).to.deep.include(digestOf([]))
   })
 
   it('refuses a range that ends before it begins, with a pointer', async () => {

@@ -6,7 +6,7 @@ import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore
 import { createTail, TAIL_POOL_MAX } from '../../../../src/http/resources/events/tail.ts'
 import type { Principal } from '../../../../src/identity/principal.ts'
 import type { Database, Sql } from '../../../../src/ports.ts'
-import { anOrder, clientOf, eventually, inParallel, newKey, patientFetch } from '../../../support/client.ts'
+import { anOrder, clientOf, eventually, inParallel, newKey, retryingFetch } from '../../../support/client.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 
@@ -33,7 +33,7 @@ describe('event streams and waiting requests', function () {
   const opened: Opened[] = []
   const open = async (api: string, headers: Readonly<Record<string, string>>, query = ''): Promise<Opened> => {
     const abort = new AbortController()
-    const response = await patientFetch(`${api}/events${query}`, {
+    const response = await retryingFetch(`${api}/events${query}`, {
       headers: { accept: SSE, ...headers },
       signal: abort.signal,
     })
@@ -63,14 +63,14 @@ describe('event streams and waiting requests', function () {
   }
 
   it('are limited for each caller: a stream above the limit gets 429 until another one is closed', async () => {
-    const one = await bearer('greedy')
+    const one = await bearer('one')
     const streams = await Promise.all(Array.from({ length: AT_ONCE_MAX }, () => open(service.api, one)))
     expect(streams.map(({ status }) => status)).to.deep.equal(streams.map(() => 200))
     const refused = await open(service.api, one)
     expect(refused.status).to.equal(429)
     expect(Number(refused.response.headers.get('retry-after'))).to.be.greaterThan(0)
     expect(await refused.response.json()).to.include({ code: 'rate_limited', category: 'capacity' })
-    expect((await open(service.api, await bearer('modest'))).status).to.equal(200)
+    expect((await open(service.api, await bearer('another'))).status).to.equal(200)
     streams[0]?.close()
     await eventually(async () => (await open(service.api, one)).status === 200)
   })
@@ -78,7 +78,7 @@ describe('event streams and waiting requests', function () {
   it('occupy no slot for a response without a body', async () => {
     const one = await bearer('curious')
     for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
-      const answer = await patientFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
+      const answer = await retryingFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
       expect(answer.status).to.equal(200)
     }
   })
@@ -87,7 +87,7 @@ describe('event streams and waiting requests', function () {
     const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
     const [one, another] = [await bearer('waiting'), await bearer('another')]
     const ask = async (authorization: object): Promise<number> =>
-      (await patientFetch(`${service.api}/orders`, { headers: { ...headers, ...authorization } })).status
+      (await retryingFetch(`${service.api}/orders`, { headers: { ...headers, ...authorization } })).status
     const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask(one))
     const other = ask(another)
     const statuses = (await Promise.all(many)).toSorted((a, b) => a - b)
@@ -155,8 +155,7 @@ describe('event streams and waiting requests', function () {
     const { items } = (await client.get('/events?limit=100')).body
     const held = items[7] as { readonly subject: string; readonly position: string; readonly id: string }
     const { position } = held
-    // Simulates a parked key by deleting its rows; the projector's behaviour is tested in
-    // test/feeds/arrivalOrder.test.ts.
+    // A parked key is simulated by the deletion of its rows; test/feeds/arrivalOrder.test.ts tests the projector.
     await database.sql('delete from facts_v1 where position = $1', [position])
     const { items: others, page } = (await client.get('/events?limit=100')).body
     expect(others).to.have.length(items.length - 1)

@@ -185,8 +185,8 @@ describe('API keys', function () {
       expect((await use(secret)).status).to.equal(200)
       expect((await use(secret, `/orders/${order.body.id}`)).body.id).to.equal(order.body.id)
       expect(refused(await use(secret, '/payments'))).to.deep.equal([403, 'insufficient_scope'])
-      const stranger = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
-      const foreign = await stranger.post('/orders', anOrder())
+      const otherTenant = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
+      const foreign = await otherTenant.post('/orders', anOrder())
       expect((await use(secret, `/orders/${foreign.body.id}`)).status).to.equal(404)
     })
 
@@ -340,8 +340,8 @@ describe('API keys', function () {
 
     it('not by another tenant, and not when they are revoked', async () => {
       const { id } = (await issue()).body
-      const stranger = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
-      expect((await stranger.post(`/api-keys/${id}:rotate`)).status).to.equal(404)
+      const otherTenant = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
+      expect((await otherTenant.post(`/api-keys/${id}:rotate`)).status).to.equal(404)
       await revoke(id)
       expect((await rotate(id)).status).to.equal(404)
     })
@@ -365,10 +365,13 @@ describe('API keys', function () {
 
     it('not by another tenant: 404 as for a missing key', async () => {
       const { id, secret } = (await issue()).body
-      const stranger = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
-      for (const answer of [await stranger.get(`/api-keys/${id}`), await stranger.request('DELETE', `/api-keys/${id}`)])
+      const otherTenant = clientOf(service.api, await service.token({ tenant: 'keyless-tenant' }))
+      for (const answer of [
+        await otherTenant.get(`/api-keys/${id}`),
+        await otherTenant.request('DELETE', `/api-keys/${id}`),
+      ])
         expect(refused(answer)).to.deep.equal([404, 'resource_not_found'])
-      expect((await stranger.get('/api-keys', await upToDate())).body.items).to.deep.equal([])
+      expect((await otherTenant.get('/api-keys', await upToDate())).body.items).to.deep.equal([])
       expect((await use(secret)).status).to.equal(200)
     })
   })

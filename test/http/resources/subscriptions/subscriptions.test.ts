@@ -24,7 +24,7 @@ const REASONS = [
 ]
 
 describe('subscriptions', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   let service: TestService
   let client: Client
   let store: EventStore
@@ -248,8 +248,8 @@ describe('subscriptions', function () {
 
     it('with an operation that is 404 for other tenants, and for other numbers', async () => {
       const { body } = await client.post(`${await subscribe()}:replay`, { from: 'beginning' })
-      const stranger = await as({ tenant: 'subscribers-strangers' })
-      expect(outcomeOf(await stranger.get(`/operations/${body.id}`))).to.deep.equal([404, 'resource_not_found'])
+      const otherTenant = await as({ tenant: 'subscribers-other' })
+      expect(outcomeOf(await otherTenant.get(`/operations/${body.id}`))).to.deep.equal([404, 'resource_not_found'])
       for (const digits of ['0000', '0002', '0010'])
         expect(outcomeOf(await client.get(`/operations/${body.id.slice(0, -4)}${digits}`))).to.deep.equal([
           404,
