@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
+import { classArchiveFor, makeClassArchive } from './classArchive.ts'
 import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
 import { runPlan } from './pool.ts'
 import { fileText, slowestText, summaryText } from './summary.ts'
@@ -32,14 +33,24 @@ type CommandOptions = {
   readonly endMaxMs: number
 }
 
+/** The workers find the archive by the variable. */
+const prepareBrokers = async (files: readonly string[]): Promise<() => void> => {
+  const archive = await classArchiveFor(files)
+  if (archive === undefined) return () => undefined
+  process.env['TEST_CLASS_ARCHIVE'] = archive
+  return makeClassArchive(archive)
+}
+
 const runFiles = async (files: readonly string[], options: CommandOptions): Promise<boolean> => {
   const beganMs = performance.now()
   const stopping = new AbortController()
   const live = new Set<Worker>()
   const outcomes: FileOutcome[] = []
   const failures: string[] = []
+  const stopMaking = await prepareBrokers(files)
   const interrupt = async (): Promise<void> => {
     stopping.abort()
+    stopMaking()
     await Promise.all([...live].map(worker => worker.interrupt()))
     process.exit(INTERRUPTED)
   }

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
-import { kafkaKind, readTopic } from '../support/kafka.ts'
+import { kafkaKind, readTopic, useClassArchive } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
 
 const MAIN = fileURLToPath(new URL('../../scripts/kafka/main.ts', import.meta.url))
@@ -80,6 +80,7 @@ describe('npm run kafka', function () {
   }
 
   beforeEach(async () => {
+    useClassArchive()
     folder = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
     dataDir = join(folder, 'data of, a broker')
     started = []

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,9 +40,20 @@ export const kafkaKind: KafkaKind = kindHere()
 const canStartBroker =
   kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
 
+/**
+ * Brokers that start from now on use the archive of classes that the runner makes (test/run/classArchive.ts), once it is
+ * there: with a path of no file the JVM would start without its own archive too.
+ */
+export const useClassArchive = (): void => {
+  const { TEST_CLASS_ARCHIVE: archive, JDK_JAVA_OPTIONS: options = '' } = process.env
+  if (archive === undefined || options.includes(archive) || !existsSync(archive)) return
+  process.env.JDK_JAVA_OPTIONS = `${options} -XX:SharedArchiveFile=${archive}`
+}
+
 /** A suite with its own broker, which it may stop, limit and disconnect. */
 export const describeWithOwnBroker = (title: string, suite: (this: Mocha.Suite) => void): void => {
   describe(title, function () {
+    beforeEach(useClassArchive)
     if (canStartBroker) return suite.call(this)
     it('is not run, because java and mvn, which start its broker, are missing', () => {
       expect(canStartBroker).to.equal(false)
@@ -55,6 +67,7 @@ const stops: (() => Promise<void>)[] = []
 const startReal = async (): Promise<KafkaForTests> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
   stops.push(() => removeFolder(dataDir))
+  useClassArchive()
   const kafka = await startKafka({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
   return kafka
