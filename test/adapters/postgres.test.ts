@@ -8,6 +8,7 @@ import { type DatabaseOptions, fence, openDatabase, LeaseLost } from '../../src/
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 /** Longer than a test may take: a statement that sleeps for so long ends only with its connection or its server. */
@@ -59,6 +60,7 @@ describe('Postgres adapter', function () {
 
   before(async () => {
     folder = await temporaryFolder()
+    await putPreparedCluster(join(folder, 'pg'))
     postgres = await startChild({ name: 'postgres', module: POSTGRES, args: ['--data-dir', join(folder, 'pg')] })
     db = open('main')
     await db.sql('create table counted (id int primary key, n bigint not null)')

@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { endPrograms, POSTGRES, removeFolder, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 describe('Postgres adapter: a snapshot', function () {
@@ -19,6 +20,7 @@ describe('Postgres adapter: a snapshot', function () {
 
   before(async () => {
     folder = await temporaryFolder()
+    await putPreparedCluster(join(folder, 'pg'))
     postgres = await startChild({ name: 'postgres', module: POSTGRES, args: ['--data-dir', join(folder, 'pg')] })
     application = 'reader'
     db = openDatabase({ connectionString: postgres.address, applicationName: application, poolMax: 3 })

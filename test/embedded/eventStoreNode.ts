@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { newDatabase } from '../support/postgres.ts'
+import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { removeFolder, temporaryFolder } from './childProcesses.ts'
 
 const POSTGRES = new URL('../../src/embedded/postgres/postgres.ts', import.meta.url)
@@ -37,7 +38,9 @@ const sharedServer = async (): Promise<Server> => ({ databaseUrl: await newDatab
 
 const ownServer = async (): Promise<Server> => {
   const folder = await temporaryFolder()
-  const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
+  const dataDir = join(folder, 'postgres')
+  await putPreparedCluster(dataDir)
+  const args = ['--data-dir', dataDir, '--port', '0']
   const postgres = await startChild({ name: 'postgres', module: POSTGRES, args })
   const database = new URL(postgres.address)
   database.pathname = '/eventstore'

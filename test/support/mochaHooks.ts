@@ -1,5 +1,6 @@
 import { stopKafkaForTests } from './kafka.ts'
 import { closeSharedPostgres } from './postgres.ts'
+import { removePreparedCluster } from './preparedCluster.ts'
 import { closeSharedService } from './service.ts'
 
 /** Stops the service, the database server and the broker that the files of one process share. */
@@ -7,6 +8,7 @@ export const closeShared = async (): Promise<void> => {
   await closeSharedService()
   await closeSharedPostgres()
   await stopKafkaForTests()
+  await removePreparedCluster()
 }
 
 export const mochaHooks = {

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { temporaryFolder } from '../embedded/childProcesses.ts'
 import { removeFolder } from './folders.ts'
+import { putPreparedCluster } from './preparedCluster.ts'
 
 /** The Postgres server that all files of a process share, each with its own database. Tests must not stop or kill it. */
 
@@ -16,7 +17,9 @@ let databases = 0
 
 const start = async (): Promise<Shared> => {
   const folder = await temporaryFolder()
-  const args = ['--data-dir', join(folder, 'postgres'), '--port', '0']
+  const dataDir = join(folder, 'postgres')
+  await putPreparedCluster(dataDir)
+  const args = ['--data-dir', dataDir, '--port', '0']
   return { child: await startChild({ name: 'postgres', module, args }), folder }
 }
 

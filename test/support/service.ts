@@ -10,6 +10,7 @@ import type { EventStore, JsonObject } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
 import { removeFolder } from './folders.ts'
+import { putPreparedCluster } from './preparedCluster.ts'
 
 /** The whole service for tests, with real dependencies, in its own directory. */
 
@@ -134,6 +135,12 @@ export type ServiceProcess = TestService & {
   readonly ended: Promise<number | NodeJS.Signals>
 }
 
+/** Without an address of its own the service starts Postgres, whose cluster is a copy here, in place of an initdb. */
+const preparePostgres = async (dataDir: string, env: Readonly<Record<string, string>>): Promise<void> => {
+  const hasAll = env['DATABASE_URL'] !== undefined && env['EVENTSTORE_URL'] !== undefined
+  if (!hasAll) await putPreparedCluster(join(dataDir, 'postgres'))
+}
+
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 
 /** The service as a separate process, like `npm start`, so that a test can kill it. */
@@ -141,6 +148,7 @@ export const startProcess = async (
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<ServiceProcess> => {
+  await preparePostgres(dataDir, env)
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
     env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, ...UNLIMITED, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
