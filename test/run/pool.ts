@@ -31,23 +31,25 @@ const createReplaceableWorker = ({ start, onFile, onFailure, signal }: Pool) => 
 }
 
 /**
- * Runs the concurrent files on all workers. The worker that finishes last runs the exclusive files, after all other workers
- * have ended.
+ * Runs the concurrent files on all workers, then on a new worker those that use all processors themselves, while the
+ * services of the other workers end, and then the exclusive files.
  */
-export const runPlan = async ({ concurrent, exclusive }: Plan, pool: Pool): Promise<void> => {
+export const runPlan = async ({ concurrent, parallel, exclusive }: Plan, pool: Pool): Promise<void> => {
   const queue: FileGroup[] = [...concurrent]
-  const count = Math.max(1, Math.min(pool.workers, queue.length))
-  let workingCount = count
-  let last: ReturnType<typeof createReplaceableWorker> | undefined
+  const ending: Promise<void>[] = []
   const runFromQueue = async (): Promise<void> => {
     const worker = createReplaceableWorker(pool)
     for (let group = queue.shift(); group !== undefined; group = queue.shift())
       for (const file of group) await worker.run(file)
-    workingCount -= 1
-    if (workingCount === 0) last = worker
-    else await worker.end()
+    ending.push(worker.end())
   }
-  await Promise.all(Array.from({ length: count }, runFromQueue))
-  for (const file of exclusive) await last?.run(file)
-  await last?.end()
+  await Promise.all(Array.from({ length: Math.min(pool.workers, queue.length) }, runFromQueue))
+  if (parallel.length + exclusive.length > 0) {
+    const worker = createReplaceableWorker(pool)
+    for (const file of parallel) await worker.run(file)
+    await Promise.all(ending)
+    for (const file of exclusive) await worker.run(file)
+    ending.push(worker.end())
+  }
+  await Promise.all(ending)
 }

@@ -168,10 +168,15 @@ describe('the plan of a test run', () => {
     })
     expect(concurrent).to.deep.equal([['test/b.test.ts'], ['test/c.test.ts'], ['test/a.test.ts']])
   })
-  it('has every file once, and runs the exclusive files apart', () => {
-    const exclusive = 'test/simulation/simulation.test.ts'
+  it('has every file once, and runs the parallel and the exclusive files apart', () => {
+    const parallel = 'test/simulation/simulation.test.ts'
+    const exclusive = 'test/faults/attackers.test.ts'
     const kafka = ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']
-    const plan = planOf([...kafka, exclusive, 'test/a.test.ts'], {})
-    expect(plan).to.deep.equal({ concurrent: [kafka, ['test/a.test.ts']], exclusive: [exclusive] })
+    const plan = planOf([...kafka, exclusive, parallel, 'test/a.test.ts'], {})
+    expect(plan).to.deep.equal({
+      concurrent: [kafka, ['test/a.test.ts']],
+      parallel: [parallel],
+      exclusive: [exclusive],
+    })
   })
 })
