@@ -12,6 +12,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import type { Database, EventStore, StoredEvent } from '../../src/ports.ts'
 import { type Client, clientOf, eventually } from '../support/client.ts'
 import { readTopic, type TopicMessage } from '../support/kafka.ts'
+import { SHORT_LIVED } from '../support/nodeFlags.ts'
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
@@ -77,7 +78,7 @@ const fillCompileCache = async (folder: string): Promise<{ readonly NODE_COMPILE
 }
 
 const spawnPublisher = async (dataDir: string, env: Readonly<Record<string, string>>): Promise<Publisher> => {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...SHORT_LIVED, main], {
     env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, LEDGER_ROLES: 'publisher', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SHORT_LIVED } from '../support/nodeFlags.ts'
 import type { FileResult, WorkerCommand, WorkerMessage, RunOptions } from './messages.ts'
 import { nodeOptions } from './settings.ts'
 
@@ -75,7 +76,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
   const child = fork(module, [JSON.stringify(options)], {
     // In a process group of its own, so that Ctrl-C in a terminal reaches only the runner, which ends its workers.
     detached: true,
-    execArgv: [...nodeOptions],
+    execArgv: [...nodeOptions, ...SHORT_LIVED],
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   })
   const ended = new Promise<string>(resolve => {

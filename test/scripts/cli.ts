@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { SHORT_LIVED } from '../support/nodeFlags.ts'
 
 /** Runs a script as its own process, as a person at a terminal would. */
 
@@ -29,7 +30,7 @@ export const start = (
   typed = '',
 ): Run => {
   const path = fileURLToPath(new URL(`../../scripts/${script}`, import.meta.url))
-  const child = spawn(process.execPath, [path, ...args], {
+  const child = spawn(process.execPath, [...SHORT_LIVED, path, ...args], {
     env: environment(env),
     stdio: ['pipe', 'pipe', 'pipe'],
   })
