@@ -31,11 +31,7 @@ const PARALLEL_FILES = new Set(['test/simulation/simulation.test.ts'])
 const EXCLUSIVE_FILES = new Set(['test/faults/attackers.test.ts', 'test/http/server/loadShedding.test.ts'])
 
 /** All files that this plan names. */
-export const NAMED_FILES: readonly string[] = [
-  ...FILES_OF_ONE_WORKER.flat(),
-  ...PARALLEL_FILES,
-  ...EXCLUSIVE_FILES,
-]
+export const NAMED_FILES: readonly string[] = [...FILES_OF_ONE_WORKER.flat(), ...PARALLEL_FILES, ...EXCLUSIVE_FILES]
 
 const UNKNOWN_COST_S = 3
 const RECORDED_FROM_S = 1

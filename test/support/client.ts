@@ -149,12 +149,15 @@ export const inParallel = async <T, R>(
 }
 
 const LOOK_EVERY_MS = 25
+/** The longer a state has not come, the less often it is looked for: the test takes a tenth longer at most. */
+const PAUSE_SHARE = 0.1
 
 type Found<T> = Exclude<NonNullable<T>, false>
 
 /** The first truthy result of `look`. Throws after `maxMs`. */
 export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Promise<Found<T>> => {
-  const deadline = performance.now() + maxMs
+  const firstMs = performance.now()
+  const deadline = firstMs + maxMs
   for (;;) {
     const beganMs = performance.now()
     const found = await look()
@@ -162,7 +165,7 @@ export const eventually = async <T>(look: () => Promise<T>, maxMs = 30_000): Pro
     if (found) return found as Found<T>
     if (nowMs > deadline) throw new Error(`Not found in ${maxMs} ms: ${look.toString()}`)
     // Polling must not take processor time from the work that it waits for.
-    await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs))
+    await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs, (nowMs - firstMs) * PAUSE_SHARE))
   }
 }
 
