@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { SHORT_LIVED } from '../support/nodeFlags.ts'
 
-/** Runs a script as its own process, as a person at a terminal would. */
+/** Runs a script as its own process, as a terminal does. */
 
 export type Ended = { readonly code: number | NodeJS.Signals; readonly stdout: string; readonly stderr: string }
 export type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly ended: Promise<Ended> }

@@ -58,7 +58,7 @@ describe('npm run demo', function () {
     await (await openDataDirectory(dataDir)).release()
   })
 
-  it('is idempotent on the same data: same sums, no second payment; --keep leaves the service running', async () => {
+  it('has the same sums and no second payment on the same data; --keep leaves the service running', async () => {
     const { code, stdout, stderr } = await demo('--keep')
     kept = await readAddresses(dataDir)
     expect(code, stderr).to.equal(0)
@@ -78,7 +78,7 @@ describe('npm run demo', function () {
   })
 
   it('fails with a sentence for each sum that another client has changed', async () => {
-    const client = await clientAs('somebody', 'payments:write', 'invoices:read')
+    const client = await clientAs('clerk', 'payments:write', 'invoices:read')
     const open = (await client.get('/invoices?state=approved')).body.items[0]
     const paid = { invoice_id: open.id, amount: 1, currency: 'USD' }
     expect((await client.post('/payments', paid, { 'idempotency-key': 'by-hand' })).status).to.equal(201)

@@ -3,29 +3,29 @@ import { once } from 'node:events'
 import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
+import { eventually } from '../support/client.ts'
 import { kafkaKind, readTopic, useClassArchive } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
 
 const MAIN = fileURLToPath(new URL('../../scripts/kafka/main.ts', import.meta.url))
 const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
-const GONE_MS = 15_000
-const POLL_MS = 50
+
+const READY_MAX_MS = 60_000
 
 type Running = { readonly process: ChildProcess; readonly out: () => string; readonly err: () => string }
 
-/** With `onlyNode` only `node` is on the PATH. */
+/** Runs the script; with `onlyNode` the PATH has only `node`. */
 const run = (args: readonly string[], onlyNode = false): Running => {
   const env = onlyNode ? { PATH: dirname(process.execPath) } : process.env
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const said = { out: '', err: '' }
-  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()))
-  return { process: child, out: () => said.out, err: () => said.err }
+  const output = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()))
+  return { process: child, out: () => output.out, err: () => output.err }
 }
 
 const ended = async ({ process: child }: Running): Promise<number | null> => {
@@ -33,19 +33,11 @@ const ended = async ({ process: child }: Running): Promise<number | null> => {
   return child.exitCode
 }
 
-const until = async (what: string, condition: () => boolean | Promise<boolean>, limitMs = 60_000): Promise<void> => {
-  const deadline = Date.now() + limitMs
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`Waited in vain until ${what}.`)
-    await delay(POLL_MS)
-  }
-}
-
-const ready = (broker: Running): Promise<void> =>
-  until('the broker was ready', () => {
+const ready = (broker: Running): Promise<boolean> =>
+  eventually(async () => {
     if (broker.process.exitCode !== null) throw new Error(`It ended: ${broker.err()}`)
     return broker.out().endsWith('ready\n')
-  })
+  }, READY_MAX_MS)
 
 /** A zombie counts as ended, since a container may have no init process that reaps orphans. */
 const isAlive = (pid: number): boolean => {
@@ -145,7 +137,7 @@ describe('npm run kafka', function () {
     const other = run(['--port', port, '--data-dir', `${dataDir}2`])
     expect(await ended(other)).to.equal(1)
     expect(other.err()).to.match(new RegExp(`^Port ${port} of 127.0.0.1 is in use; .+\\n$`))
-    expect(await publishOne(first, 'undisturbed')).to.deep.equal(['v'])
+    expect(await publishOne(first, 'after-refusals')).to.deep.equal(['v'])
   })
 
   it('leaves no JVM behind when it is killed, and starts again at once in the same folder', async () => {
@@ -161,7 +153,7 @@ describe('npm run kafka', function () {
     expect(await publishOne(second, 'kept')).to.deep.equal(['v', 'v'])
     const next = await jvmOf(dataDir)
     second.process.kill('SIGKILL')
-    await until('the JVM was gone', () => !isAlive(next), GONE_MS)
+    await eventually(async () => !isAlive(next))
   })
 
   it('reports the end of the broker, and exits with code 1', async () => {
@@ -172,7 +164,7 @@ describe('npm run kafka', function () {
     expect(broker.err()).to.contain('Kafka ended by itself')
   })
 
-  it('starts anew after a first start was killed while it formatted the storage', async () => {
+  it('starts after a first start was killed while it formatted the storage', async () => {
     await mkdir(join(dataDir, 'log.new'), { recursive: true })
     await writeFile(join(dataDir, 'log.new', 'meta.properties'), 'version=1\ncluster.id=half')
     const broker = start()
@@ -182,17 +174,17 @@ describe('npm run kafka', function () {
       .and.not.include('log.new')
   })
 
-  it('fetches the jars again when one of them is torn', async () => {
+  it('fetches the jars again when one of them is damaged', async () => {
     await ensureJars(LIBS, () => undefined)
     const copy = join(folder, 'libs')
     await cp(LIBS, copy, { recursive: true })
-    const said: string[] = []
-    await ensureJars(copy, line => said.push(line))
-    expect(said, 'nothing to do').to.deep.equal([])
+    const reports: string[] = []
+    await ensureJars(copy, line => reports.push(line))
+    expect(reports, 'with intact jars').to.deep.equal([])
     const jar = (await readdir(copy)).find(name => name.startsWith('kafka-clients')) ?? ''
     await appendFile(join(copy, jar), 'x')
-    await ensureJars(copy, line => said.push(line))
-    expect(said).to.have.length(1)
+    await ensureJars(copy, line => reports.push(line))
+    expect(reports).to.have.length(1)
     expect(await readFile(join(copy, jar))).to.deep.equal(await readFile(join(LIBS, jar)))
   })
 })

@@ -20,16 +20,16 @@ describe('installing the jars of Kafka', () => {
   }
   const inode = async (): Promise<number> => (await stat(libsDir)).ino
 
-  it('leaves a complete folder alone that another process has installed meanwhile', async () => {
+  it('leaves a complete folder unchanged that another process has installed meanwhile', async () => {
     await installJars(await fetched('first', 'jar'), libsDir)
     const installed = await inode()
     await installJars(await fetched('second', 'jar'), libsDir)
     expect(await inode()).to.equal(installed)
   })
 
-  it('replaces a folder whose jars are not those of its manifest, and leaves nothing beside it', async () => {
+  it('replaces a folder whose jars are not those of its manifest, and leaves no other folder behind', async () => {
     await installJars(await fetched('first', 'jar'), libsDir)
-    await writeFile(join(libsDir, 'kafka.jar'), 'torn')
+    await writeFile(join(libsDir, 'kafka.jar'), 'damaged')
     await installJars(await fetched('second', 'jar'), libsDir)
     expect(await readFile(join(libsDir, 'kafka.jar'), 'utf8')).to.equal('jar')
     expect(await readdir(parent)).to.deep.equal(['libs'])

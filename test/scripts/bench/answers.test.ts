@@ -10,6 +10,7 @@ import {
 import { createCaller, PARTS_PER_INVOICE, withClient } from '../../../scripts/bench/apiClient.ts'
 import { partsOf, pay } from '../../../scripts/bench/paymentSides.ts'
 import { checkIds } from '../../../scripts/bench/publish.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import { sharedService } from '../../support/service.ts'
 
 const answered: AnsweredPayment[] = [
@@ -127,14 +128,14 @@ describe('the check of a benchmark', () => {
     expect(() => checkIds(['a'], ['a', 'c'])).to.throw(WrongAnswers, 'c was not to be sent')
   })
 
-  it('accepts what the service answered, and refuses it when a payment is missing in the read model', async () => {
+  it('accepts the responses of the service, and refuses them when a payment is missing in the read model', async () => {
     const { dataDir, addresses } = await sharedService()
     const tenant = 'bench-answers'
     const caller = await createCaller({ dataDir, addresses, publishes: false }, tenant)
     const connections = 2
     for (const withReference of [false, true]) {
       const next = partsOf(await caller.invoices(connections), connections, withReference)
-      // All parts of all invoices, however long it takes.
+      // Pays all parts of all invoices, without a time limit.
       await pay(addresses, caller, connections, next)(Number.MAX_SAFE_INTEGER)
     }
     expect(caller.answers.all()).to.have.length(2 * connections * PARTS_PER_INVOICE)
@@ -142,16 +143,14 @@ describe('the check of a benchmark', () => {
 
     const { id } = caller.answers.all()[7] ?? expect.fail('No payment.')
     await withClient(addresses.postgres, async client => {
-      // The transaction is undone with its connection.
+      // The transaction is rolled back at the end of its connection.
       await client.query('begin')
       await client.query('delete from payments_v1 where id = $1', [id])
-      const refused = await checkAnswers(client, tenant, caller.answers).catch((error: unknown) => error)
+      const refused = await rejectionOf(checkAnswers(client, tenant, caller.answers))
       expect(refused).to.be.instanceOf(WrongAnswers)
       expect(String(refused)).to.contain(`1 differences:\n  ${id} was answered 201 and does not exist.`)
-      await checkAnswers(client, tenant, createAnswers()).then(
-        () => expect.fail('Payments that were not answered were accepted.'),
-        (error: unknown) => expect(error).to.be.instanceOf(WrongAnswers),
-      )
+      const unanswered = await rejectionOf(checkAnswers(client, tenant, createAnswers()))
+      expect(unanswered, 'payments that were not answered').to.be.instanceOf(WrongAnswers)
     })
   })
 })

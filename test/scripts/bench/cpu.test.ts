@@ -9,7 +9,7 @@ const statText = (pid: number, parent: number, times: readonly [number, number, 
   `${pid} (${name}) S ${parent} 1 1 0 -1 4194560 100 0 0 0 ${times.join(' ')} 20 0 11 0 5000 1000000 5000 0 0\n`
 
 describe('the CPU time of processes', () => {
-  it('is read from a line of proc(5), whatever the name of the program contains', () => {
+  it('is read from a line of proc(5), with any name of the program', () => {
     for (const name of ['node', 'postgres: ledger', 'a) S 9 9 (b', ')'])
       expect(statOf(statText(4711, 12, [250, 50, 7, 3], name))).to.deep.equal({
         pid: 4711,
@@ -27,7 +27,7 @@ describe('the CPU time of processes', () => {
     statText(21, 20, [20, 5, 30, 0]), // Postgres, with a backend that has ended
     statText(22, 21, [40, 0, 0, 0]), // a backend
     statText(30, 10, [60, 0, 0, 0]), // the event store
-    statText(40, 1, [999, 0, 0, 0]), // a process of its own
+    statText(40, 1, [999, 0, 0, 0]), // another process
   ].map(statOf)
 
   it('is summed over the tree of a process, with children that have ended', () => {
@@ -43,12 +43,12 @@ describe('the CPU time of processes', () => {
     expect(cpuMsOf(stats, { root: 10, alone: true })).to.equal(1100)
   })
 
-  it('is that between two readings, for each operation, of the processes that were read twice', () => {
+  it('is the difference of two readings for each operation, of the processes that were read twice', () => {
     const before = { service: 100, Postgres: 50 }
     expect(cpuPerOperation(before, { service: 400, Kafka: 9 }, 200)).to.deep.equal({ service: 1.5 })
   })
 
-  it('is not a number for a process that has gone', () => {
+  it('is not a number for a process that has ended', () => {
     expect(cpuMsOf(stats, { root: 99 })).to.satisfy(Number.isNaN)
   })
 
@@ -60,7 +60,7 @@ describe('the CPU time of processes', () => {
     expect(lines[0]).to.contain('no /proc')
   })
 
-  it('is read from a folder like /proc, entries that are no processes and processes that end left out', async () => {
+  it('is read from a folder like /proc, without entries that are no processes and processes that end', async () => {
     const proc = await temporaryDirectory()
     for (const name of ['7', '8', 'self', 'meminfo']) await mkdir(join(proc, name))
     await writeFile(join(proc, '7', 'stat'), statText(7, 1, [1, 2, 3, 4]))

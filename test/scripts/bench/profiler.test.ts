@@ -29,7 +29,7 @@ setInterval(() => {
 /** Code that was optimized before the profiler began has no inlined functions in the profile. */
 const NOT_OPTIMIZED = ['--no-opt', '--no-maglev']
 
-/** Of each thread in each phase: hundreds of sampling intervals, since the sampler of a busy machine may miss many. */
+/** Busy periods of each thread in a phase: hundreds of sampling intervals, because a busy machine may miss many samples. */
 const TIMES_BUSY = 60
 const tick = (): Promise<void> => new Promise(setImmediate)
 

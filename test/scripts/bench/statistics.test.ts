@@ -22,7 +22,7 @@ describe('the figures of several rounds', () => {
 describe('a row of the table', () => {
   const row = { measure: 'm', unit: '/s' }
 
-  it('is judged by the median of its ratios, or of its figures if it has no reference', () => {
+  it('meets its goal by the median of its ratios, or of its figures if it has no reference', () => {
     const met = (figures: Omit<Parameters<typeof rowOf>[0], 'measure' | 'unit'>) => rowOf({ ...row, ...figures }).met
     expect(met({ ours: [1, 9, 9], reference: [10, 10, 10], goal: { atLeast: 0.9 } })).to.equal(true)
     expect(met({ ours: [1, 8, 9], reference: [10, 10, 10], goal: { atLeast: 0.9 } })).to.equal(false)
@@ -32,7 +32,7 @@ describe('a row of the table', () => {
     expect(met({ ours: [1] })).to.equal(undefined)
   })
 
-  it('shows medians with their range, and the goal in the unit of what is judged', () => {
+  it('shows medians with their range, and the goal in the unit of the compared figures', () => {
     const text = tableOf([
       rowOf({ ...row, ours: [1500, 1400, 1600], reference: [1000, 1000, 1000], goal: { atLeast: 1 }, note: 'why' }),
       rowOf({ measure: 'cpu', unit: 'ms', ours: [0.8], goal: { atMost: 0.7 } }),

@@ -9,6 +9,7 @@ import { decimalOf } from '../../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
 import { forEach } from '../../../scripts/demo/planExecution.ts'
 import { renewing } from '../../../scripts/demo/tokens.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import { sources } from './sources.ts'
 
 describe('the runner of the demo', () => {
@@ -37,16 +38,16 @@ describe('the runner of the demo', () => {
       await delay(5)
       if (index === 3) throw new Error('the fourth')
     })
-    expect(await work.catch((error: Error) => error.message)).to.equal('the fourth')
+    expect((await rejectionOf(work)).message).to.equal('the fourth')
     await delay(30)
     expect(begun.length).to.be.below(17)
   })
 
-  it('mints one token for concurrent calls, and a new one at half of its lifetime', async () => {
+  it('requests one token for concurrent calls, and a new one at half of its lifetime', async () => {
     let now = 0
-    let minted = 0
+    let tokens = 0
     const token = renewing(
-      async () => `token ${++minted}`,
+      async () => `token ${++tokens}`,
       () => now,
     )
     expect(await Promise.all([token(), token()])).to.deep.equal(['token 1', 'token 1'])

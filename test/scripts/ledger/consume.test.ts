@@ -98,7 +98,7 @@ describe('ledger consume', function () {
     for (let kill = 0; kill < KILLS; kill += 1) {
       const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow']
       const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
-      // The kill may come at any time between the first write and the tail.
+      // The kill comes between the first write and the wait for new facts, or during that wait.
       const isBegun = () => readFile(join(folder, 'state.json'), 'utf8').then(Boolean, () => false)
       await eventually(isBegun)
       await sleep(20 + kill * 25)
@@ -109,7 +109,7 @@ describe('ledger consume', function () {
     await expectWhole()
   })
 
-  it('skips facts that come again: after progress that was not saved, and after an expired cursor', async () => {
+  it('skips facts that it reads again after progress that was not saved, and after an expired cursor', async () => {
     await consume('--topic', 'ledger.order.v1')
     const path = join(folder, 'state.json')
     const state = JSON.parse(await readFile(path, 'utf8'))
@@ -132,7 +132,7 @@ describe('ledger consume', function () {
     await expectWhole()
   })
 
-  it('follows until Ctrl-C, which loses nothing', async () => {
+  it('follows until Ctrl-C, and then has every fact', async () => {
     const { dataDir } = await sharedService()
     const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow', '--json']
     const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
@@ -171,7 +171,7 @@ describe('ledger consume', function () {
     it('lists exactly the one fact that is missing', async () => {
       await consume()
       const [lost] = (await linesOf('ledger.order.v1')).slice(123, 124).map(line => JSON.parse(line) as Fact)
-      if (lost === undefined) return expect.fail('a fact')
+      if (lost === undefined) return expect.fail('there is no fact')
       await change('ledger.order.v1', lines => lines.toSpliced(123, 1))
       const { code, report } = await verify()
       expect([code, report.ok]).to.deep.equal([1, false])
@@ -184,7 +184,7 @@ describe('ledger consume', function () {
         .and.to.include('The copy is not complete.')
     })
 
-    it('lists all missing facts, wherever they are, also of a missing file', async () => {
+    it('lists all missing facts at any position, also those of a missing file', async () => {
       await consume()
       const orders = await linesOf('ledger.order.v1')
       const payments = (await linesOf('ledger.payment.v1')).map(line => JSON.parse(line) as Fact)
@@ -199,7 +199,7 @@ describe('ledger consume', function () {
       expect(surplus).to.deep.equal([])
     })
 
-    it('lists surplus facts: a duplicate, and one that the ledger does not know', async () => {
+    it('lists a duplicate, and a fact that is unknown to the ledger, as surplus', async () => {
       await consume()
       const [line = ''] = (await linesOf('ledger.order.v1')).slice(50, 51)
       const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
@@ -214,7 +214,7 @@ describe('ledger consume', function () {
       ])
     })
 
-    it('detects an exchanged fact although the count is equal', async () => {
+    it('detects an exchanged fact, although the count is equal', async () => {
       await consume()
       const [line = ''] = (await linesOf('ledger.order.v1')).slice(10, 11)
       const stray = { ...(JSON.parse(line) as Fact), id: newKey() }

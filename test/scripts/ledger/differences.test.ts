@@ -4,7 +4,7 @@ import type { Api } from '../../../scripts/ledger/consume/api.ts'
 import { differencesIn } from '../../../scripts/ledger/consume/differences.ts'
 import { digestOf, type Entry, entryOf, type Fact, inOrder, type Range } from '../../../scripts/ledger/consume/fact.ts'
 
-/** Property tests of the search for differences, with random ledgers and losses; a list stands in for the service. */
+/** Property tests of the search for differences, with random facts and losses; a list takes the place of the service. */
 
 const TOPIC = 'ledger.order.v1'
 const FACTS_MAX = 400
@@ -28,7 +28,7 @@ const serviceOf = (facts: readonly Fact[]) => {
   const inRange = ({ from, to }: Range) =>
     facts.filter(({ position }) => BigInt(position) >= from && BigInt(position) <= to)
   const api: Api = {
-    page: () => Promise.reject(new Error('Nobody asks for pages here.')),
+    page: () => Promise.reject(new Error('No request for a page is expected.')),
     manifest: async (_, range) => {
       asked += 1
       return digestOf(inRange(range).map(entryOf))
@@ -52,21 +52,21 @@ describe('the search for differences of a copy', () => {
         positions,
         fc.infiniteStream(fc.nat({ max: 9 })),
         fc.nat({ max: 600 }),
-        async (all, dice, to) => {
+        async (all, choices, to) => {
           const facts = all.toSorted((a, b) => a - b).map(position => factAt(position))
           const missing: string[] = []
           const surplus: string[] = []
           const copy = facts.flatMap(fact => {
             const isInRange = Number(fact.position) <= to
-            const throwOf = dice.next().value
-            if (throwOf === 0) {
+            const choice = choices.next().value
+            if (choice === 0) {
               if (isInRange) missing.push(fact.id)
               return []
             }
-            const stray = throwOf === 1 ? factAt(Number(fact.position), `stray-${fact.id}`) : fact
-            if (throwOf > 2) return [fact]
-            if (isInRange) surplus.push(stray.id)
-            return [fact, stray]
+            const extra = choice === 1 ? factAt(Number(fact.position), `extra-${fact.id}`) : fact
+            if (choice > 2) return [fact]
+            if (isInRange) surplus.push(extra.id)
+            return [fact, extra]
           })
           const { api } = serviceOf(facts)
           const entries = inOrder(copy.map(entryOf))
@@ -78,20 +78,20 @@ describe('the search for differences of a copy', () => {
       { numRuns: RUNS },
     ))
 
-  it('terminates when one fact is there a hundred times', async () => {
+  it('terminates when the copy has one fact a hundred times', async () => {
     const { api } = serviceOf([factAt(7)])
     const entries = Array.from({ length: 100 }, () => entryOf(factAt(7)))
     const found = await differencesIn(api, TOPIC, { from: 0n, to: 1_000n }, entries)
     expect([found.missing.length, found.surplus.length]).to.deep.equal([0, 99])
   })
 
-  it('makes few requests when little is missing', async () => {
+  it('makes few requests when one fact is missing', async () => {
     const facts = Array.from({ length: 10_000 }, (_, n) => factAt(7 * n))
     const { api, asked, listed } = serviceOf(facts)
     const entries = facts.filter((_, n) => n !== 4_711).map(entryOf)
     const found = await differencesIn(api, TOPIC, { from: 0n, to: 2n ** 40n }, entries)
     expect(ids(found.missing)).to.deep.equal(['id-32977'])
-    // The number of halvings down to fifty facts, each with an equal second half.
+    // Two requests for each halving, down to a range of fifty facts.
     expect(asked()).to.be.at.most(2 * 40)
     expect(listed()).to.be.at.most(50)
   })

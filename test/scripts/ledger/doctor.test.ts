@@ -3,7 +3,7 @@ import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
 import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
-import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { approvedInvoice, type Client, clientOf, eventually } from '../../support/client.ts'
 import { kafkaForTests, kafkaKind } from '../../support/kafka.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, serving, tidyUp } from './fixtures.ts'
@@ -20,8 +20,12 @@ describe('npm run ledger -- doctor', function () {
   })
   after(tidyUp)
 
-  it('finds nothing wrong with a running service, and prints every address', async () => {
-    const ended = await ledger(['doctor', '--json'])
+  it('has no finding for a running service, and prints every address', async () => {
+    // The feeds may still process events of other tests of the shared service.
+    const ended = await eventually(async () => {
+      const now = await ledger(['doctor', '--json'])
+      return diagnosisOf(now).feeds.every(({ behind }) => behind === 0) && now
+    })
     expect(findingsIn(ended)).to.deep.equal({})
     expect(ended.code).to.equal(0)
     const { ok, addresses, feeds } = diagnosisOf(ended)
@@ -30,7 +34,6 @@ describe('npm run ledger -- doctor', function () {
     expect(ok).to.equal(true)
     const names = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1', 'settlement', 'fulfilment']
     expect(feeds.map(({ name }) => name)).to.include.members(names)
-    for (const { name, behind } of feeds) expect(behind, name).to.equal(0)
   })
 
   it('prints a table without the password of Postgres', async () => {
@@ -44,7 +47,7 @@ describe('npm run ledger -- doctor', function () {
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
 
-  it('reports that nothing runs, and how to start it', async () => {
+  it('reports that no service runs, and how to start it', async () => {
     const folder = await emptyFolder()
     const ended = await ledger(['doctor', '--json'], folder)
     expect(ended.code).to.equal(1)
@@ -79,14 +82,14 @@ describe('npm run ledger -- doctor', function () {
       .and.not.to.include('secret')
   })
 
-  it('reports the check that keeps the API from being ready, and another program on its port', async () => {
+  it('reports the failing check of an API that is not ready, and another program on its port', async () => {
     const checks = { postgres: 'ok', invoices_v1: 'The event X is unknown to this build.' }
-    const ill = await serving((request, response) => {
+    const notReadyApi = await serving((request, response) => {
       const live = request.url === '/livez'
       response.writeHead(live ? 200 : 503).end(JSON.stringify({ status: live ? 'ok' : 'not_ready', checks }))
     })
-    const notReady = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: ill })))
-    expect(notReady).to.deep.equal({ API: `${ill} is not ready: invoices_v1: ${checks.invoices_v1}` })
+    const notReady = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: notReadyApi })))
+    expect(notReady).to.deep.equal({ API: `${notReadyApi} is not ready: invoices_v1: ${checks.invoices_v1}` })
     const other = await serving((_, response) => void response.end('hello'))
     const notOurs = findingsIn(await ledger(['doctor', '--json'], await folderWith({ api: other })))
     expect(notOurs).to.deep.equal({ API: `What answers at ${other} is not this service.` })
@@ -118,7 +121,7 @@ describe('npm run ledger -- doctor', function () {
       expect(findings['feed invoices_v1']).to.match(/^\d+ events (or more )?behind, at position -1/)
       expect(findings['feed payments_v1']).to.equal('It has never run here.')
       expect(findings).not.to.include.any.keys('feed orders_v1', 'feed facts_v1', 'feed fulfilment', 'feed gossip_v0')
-      // A process manager of a later build, whose categories are not known, so that every event counts.
+      // Every event counts for a process manager of a later build, because its categories are not known.
       expect(findings['feed auditor']).to.match(/^\d+ events (or more )?behind/)
       const behind = diagnosisOf(ended).feeds.find(({ name }) => name === 'invoices_v1')?.behind
       expect(behind).to.be.at.least(2)
@@ -140,7 +143,7 @@ describe('npm run ledger -- doctor', function () {
   })
 
   if (kafkaKind !== 'none')
-    it('asks Kafka for its brokers', async () => {
+    it('requests the brokers from Kafka', async () => {
       const kafka = (await kafkaForTests())?.brokers.join(',') ?? ''
       const { checks } = diagnosisOf(await ledger(['doctor', '--json'], await folderWith({ kafka })))
       const check = checks.find(({ check }) => check === 'Kafka')

@@ -18,13 +18,13 @@ describe('npm run ledger: clients, users and the issuer', function () {
   })
   after(tidyUp)
 
-  const said = async (...args: string[]): Promise<string> => {
+  const outputOf = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await ledger(args, folder)
     expect([code, stderr], args.join(' ')).to.deep.equal([0, ''])
     return stdout
   }
-  const told = async (...args: string[]) => JSON.parse(await said(...args, '--json'))
-  const refused = async (...args: string[]): Promise<string> => {
+  const resultOf = async (...args: string[]) => JSON.parse(await outputOf(...args, '--json'))
+  const refusalOf = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await ledger(args, folder)
     expect([code, stdout], args.join(' ')).to.deep.equal([1, ''])
     expect(stderr).to.match(/^[^\n]+\n$/)
@@ -34,7 +34,7 @@ describe('npm run ledger: clients, users and the issuer', function () {
   it('have help texts that mention --json', async () => {
     const commands = ['clients list', 'clients add', 'clients remove', 'clients rotate-secret', 'issuer rotate-key']
     const all = [...commands, 'users list', 'users add', 'users set-password', 'users remove']
-    const helps = await Promise.all(all.map(command => said(...command.split(' '), '--help')))
+    const helps = await Promise.all(all.map(command => outputOf(...command.split(' '), '--help')))
     for (const [index, help] of helps.entries())
       expect(help).to.include(`Usage: ledger ${all[index]}`).and.to.include('--json')
   })
@@ -57,7 +57,17 @@ describe('npm run ledger: clients, users and the issuer', function () {
     const key = join(folder, 'keys.json')
     await writeFile(key, JSON.stringify({ keys: [(await generateTestKey()).publicJwk] }))
     const of = ['--tenant', 'acme', '--scope', 'orders:read  orders:write orders:read']
-    const web = await told('clients', 'add', 'web', ...of, '--public', '--redirect-uri', REDIRECT, '--name', 'Books')
+    const web = await resultOf(
+      'clients',
+      'add',
+      'web',
+      ...of,
+      '--public',
+      '--redirect-uri',
+      REDIRECT,
+      '--name',
+      'Books',
+    )
     expect(web).to.deep.equal({
       client_id: 'web',
       name: 'Books',
@@ -67,27 +77,27 @@ describe('npm run ledger: clients, users and the issuer', function () {
       proof: 'none',
       acts_for: 'users',
     })
-    const server = await told('clients', 'add', 'server', ...of, '--redirect-uri', REDIRECT, 'https://books.test/')
+    const server = await resultOf('clients', 'add', 'server', ...of, '--redirect-uri', REDIRECT, 'https://books.test/')
     expect(server).to.include({ proof: 'client_secret', acts_for: 'users' })
-    expect(await told('clients', 'add', 'keyed', ...of, '--jwks', key)).to.include({ proof: 'private_key_jwt' })
-    expect(await said('clients', 'add', 'job', ...of)).to.match(/^job of acme is registered\.\nsecret {2}\S{43}\n$/)
-    const list = await said('clients', 'list', '--json')
+    expect(await resultOf('clients', 'add', 'keyed', ...of, '--jwks', key)).to.include({ proof: 'private_key_jwt' })
+    expect(await outputOf('clients', 'add', 'job', ...of)).to.match(/^job of acme is registered\.\nsecret {2}\S{43}\n$/)
+    const list = await outputOf('clients', 'list', '--json')
     expect(JSON.parse(list).clients).to.have.length(6)
     expect(list).to.not.include(server.client_secret)
-    expect(await said('clients', 'list')).to.match(
+    expect(await outputOf('clients', 'list')).to.match(
       /^web +acme +public +acts for users +http:\/\/127\.0\.0\.1:4000\/callback$/m,
     )
-    const { client_secret } = await told('clients', 'rotate-secret', 'server')
+    const { client_secret } = await resultOf('clients', 'rotate-secret', 'server')
     expect(client_secret)
       .to.match(/^\S{43}$/)
       .and.not.equal(server.client_secret)
-    await said('clients', 'remove', 'web')
-    expect(await refused('clients', 'remove', 'web')).to.include('ledger clients list')
+    await outputOf('clients', 'remove', 'web')
+    expect(await refusalOf('clients', 'remove', 'web')).to.include('ledger clients list')
     expect((await stat(join(folder, 'issuer', 'clients.json'))).mode & 0o777).to.equal(0o600)
   })
 
   it('report an invalid application, with instructions', async () => {
-    const add = (...args: string[]) => refused('clients', 'add', ...args)
+    const add = (...args: string[]) => refusalOf('clients', 'add', ...args)
     const of = ['--tenant', 'acme', '--scope', 'orders:read']
     expect(await add('web', ...of, '--public')).to.include('name the redirect URI')
     expect(await add('dev-acme', ...of)).to.include('ledger clients remove dev-acme')
@@ -96,12 +106,12 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect(await add('web', '--tenant', 'acme', '--scope', 'orders:reed')).to.include('orders:read,')
     expect(await add('web', ...of, '--jwks', join(folder, 'none.json'))).to.include('is no file with a key set')
     expect(await add('web', ...of, '--redirect-uri', 'http://books.test/')).to.include('A redirect URI is https')
-    expect(await refused('clients', 'rotate-secret', 'nobody')).to.include('There is no client "nobody"')
+    expect(await refusalOf('clients', 'rotate-secret', 'nobody')).to.include('There is no client "nobody"')
   })
 
-  it('register users, print a generated password once, and store only its hash', async () => {
+  it('register users, print a generated password once, and store its hash alone', async () => {
     expect(
-      (await told('users', 'list')).users.map((user: { username: string; password_set_at: null }) => [
+      (await resultOf('users', 'list')).users.map((user: { username: string; password_set_at: null }) => [
         user.username,
         user.password_set_at,
       ]),
@@ -110,8 +120,8 @@ describe('npm run ledger: clients, users and the issuer', function () {
       ['bob', null],
       ['carol', null],
     ])
-    const { password } = await told('users', 'set-password', 'alice')
-    const printed = await said('users', 'add', 'dora', '--tenant', 'acme', '--scope', 'orders:read')
+    const { password } = await resultOf('users', 'set-password', 'alice')
+    const printed = await outputOf('users', 'add', 'dora', '--tenant', 'acme', '--scope', 'orders:read')
     expect(printed).to.match(/^password of dora {2}\S{20}\n$/)
     const stored = await readFile(join(folder, 'issuer', 'users.json'), 'utf8')
     expect(stored).to.not.include(password).and.not.include(printed.trim().split('  ')[1])
@@ -119,13 +129,15 @@ describe('npm run ledger: clients, users and the issuer', function () {
     const alice = (await loadUsers(folder)).find(({ username }) => username === 'alice')
     expect(await isPassword(password, alice?.password)).to.equal(true)
     expect(await isPassword(`${password}x`, alice?.password)).to.equal(false)
-    expect(await said('users', 'list')).to.match(/^alice +acme +password set \d{4}-.*\nbob +acme +no password yet$/m)
-    await said('users', 'remove', 'dora')
-    expect(await refused('users', 'remove', 'dora')).to.include('ledger users list')
-    expect(await refused('users', 'add', 'Dora', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
+    expect(await outputOf('users', 'list')).to.match(
+      /^alice +acme +password set \d{4}-.*\nbob +acme +no password yet$/m,
+    )
+    await outputOf('users', 'remove', 'dora')
+    expect(await refusalOf('users', 'remove', 'dora')).to.include('ledger users list')
+    expect(await refusalOf('users', 'add', 'Dora', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
       'A user name is',
     )
-    expect(await refused('users', 'add', 'bob', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
+    expect(await refusalOf('users', 'add', 'bob', '--tenant', 'acme', '--scope', 'orders:read')).to.include(
       'ledger users set-password bob',
     )
   })
@@ -141,21 +153,21 @@ describe('npm run ledger: clients, users and the issuer', function () {
   })
 
   it('rotate the key with or without an overlap', async () => {
-    const first = await told('issuer', 'rotate-key')
-    const second = await told('issuer', 'rotate-key')
+    const first = await resultOf('issuer', 'rotate-key')
+    const second = await resultOf('issuer', 'rotate-key')
     expect(second.retiring.map(({ kid }: { kid: string }) => kid))
       .to.include(first.kid)
       .and.have.length(2)
     expect(Date.parse(second.retiring[0].until) - Date.now()).to.be.within(900_000, 1_000_000)
-    const last = await told('issuer', 'rotate-key', '--now')
+    const last = await resultOf('issuer', 'rotate-key', '--now')
     expect(last.retiring).to.deep.equal([])
     expect((await stat(join(folder, 'issuer', 'signing-key.json'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('lose nothing when several change the list concurrently', async () => {
+  it('have every change when several processes change the list concurrently', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
-    await Promise.all(names.map(name => said('clients', 'add', name, '--tenant', 'acme', '--scope', 'orders:read')))
-    const { clients } = await told('clients', 'list')
+    await Promise.all(names.map(name => outputOf('clients', 'add', name, '--tenant', 'acme', '--scope', 'orders:read')))
+    const { clients } = await resultOf('clients', 'list')
     expect(clients.map(({ client_id }: { client_id: string }) => client_id)).to.include.members(names)
   })
 

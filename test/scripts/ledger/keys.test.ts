@@ -6,8 +6,8 @@ import { start } from '../cli.ts'
 import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators-of-keys'
-const WHO = ['--tenant', TENANT]
-const ISSUE = ['keys', 'issue', ...WHO, '--name', 'nightly', '--scope', 'orders:read invoices:read']
+const OF_TENANT = ['--tenant', TENANT]
+const ISSUE = ['keys', 'issue', ...OF_TENANT, '--name', 'nightly', '--scope', 'orders:read invoices:read']
 
 describe('npm run ledger -- keys', function () {
   this.timeout(60_000)
@@ -21,7 +21,7 @@ describe('npm run ledger -- keys', function () {
     (await clientOf(service.api).get('/orders', { 'x-api-key': key.trim() })).status
   const issued = async () => JSON.parse((await ledger([...ISSUE, '--json'])).stdout)
   const listed = async (...args: readonly string[]) => {
-    const { stdout } = await ledger(['keys', 'list', ...WHO, '--json', ...args])
+    const { stdout } = await ledger(['keys', 'list', ...OF_TENANT, '--json', ...args])
     return JSON.parse(stdout).items as readonly { id: string; state: string; created_by: string }[]
   }
   const eventuallyListed = (id: string) => eventually(async () => (await listed()).find(one => one.id === id))
@@ -38,15 +38,15 @@ describe('npm run ledger -- keys', function () {
     const key = await issued()
     expect(key).to.include({ name: 'nightly', state: 'active', created_by: userInfo().username })
     expect(await eventuallyListed(key.id)).to.not.have.property('secret')
-    const args = ['keys', 'rotate', key.id, ...WHO, '--overlap', '0', '--json']
+    const args = ['keys', 'rotate', key.id, ...OF_TENANT, '--overlap', '0', '--json']
     const rotated = JSON.parse((await ledger(args)).stdout)
     expect(rotated).to.include({ id: key.id, version: 1, previous_secret_until: null })
     expect(await statusWith(rotated.secret)).to.equal(200)
   })
 
-  it('rotates with the new key alone on stdout, and says until when the old one is valid', async () => {
+  it('rotates with the new key alone on stdout, and the end of the previous one on stderr', async () => {
     const { id } = await issued()
-    const { stdout, stderr } = await ledger(['keys', 'rotate', id, ...WHO])
+    const { stdout, stderr } = await ledger(['keys', 'rotate', id, ...OF_TENANT])
     expect(stdout).to.match(/^lk_dev_\S+\n$/)
     expect(stderr).to.contain('The one before it ends 2')
     expect(await statusWith(stdout)).to.equal(200)
@@ -55,7 +55,7 @@ describe('npm run ledger -- keys', function () {
   it('lists keys in columns, and by state', async () => {
     const { id } = await issued()
     await eventuallyListed(id)
-    const { stdout } = await ledger(['keys', 'list', ...WHO, '--state', 'active'])
+    const { stdout } = await ledger(['keys', 'list', ...OF_TENANT, '--state', 'active'])
     expect(stdout).to.match(/^id +state +expires_at +scopes +name\n/)
     expect(stdout).to.match(new RegExp(`^${id} +active +\\S+ +orders:read invoices:read +nightly$`, 'm'))
     expect(await listed('--state', 'expired')).to.deep.equal([])
@@ -69,14 +69,14 @@ describe('npm run ledger -- keys', function () {
 
   it('revokes a key once; a second revocation reports that it is gone', async () => {
     const { id } = await issued()
-    const { code, stdout } = await ledger(['keys', 'revoke', id, ...WHO])
+    const { code, stdout } = await ledger(['keys', 'revoke', id, ...OF_TENANT])
     expect([code, stdout]).to.deep.equal([0, `${id} is revoked: within seconds no instance takes it any more.\n`])
-    const again = await ledger(['keys', 'revoke', id, ...WHO, '--json'])
+    const again = await ledger(['keys', 'revoke', id, ...OF_TENANT, '--json'])
     expect([again.code, again.stdout]).to.deep.equal([1, ''])
     expect(again.stderr).to.match(/^There is no such resource\. \(resource_not_found, correlation id \S+\)\n$/)
   })
 
-  it('accepts a token of the caller’s own', async () => {
+  it('accepts a token in the environment or on stdin', async () => {
     const token = await service.token({ tenant: TENANT, subject: 'ann', scopes: ['keys:manage', 'orders:read'] })
     const args = ['keys', 'issue', '--name', 'ann’s', '--scope', 'orders:read', '--json']
     const inEnvironment = await ledger(args, service.dataDir, { LEDGER_TOKEN: token })
@@ -95,24 +95,24 @@ describe('npm run ledger -- keys', function () {
   })
 
   const refusals: Readonly<Record<string, readonly [args: readonly string[], sentence: RegExp]>> = {
-    'nobody is named': [['keys', 'list'], /^Say for whom: --tenant, or a token of your own in LEDGER_TOKEN/],
+    'no caller is named': [['keys', 'list'], /^Say for whom: --tenant, or a token of your own in LEDGER_TOKEN/],
     'the service refuses': [[...ISSUE, '--days', '91'], /\/expires_in_days: .*\(validation_failed, /],
-    'there is no such scope': [
-      ['keys', 'issue', ...WHO, '--name', 'x', '--scope', 'orders:own'],
+    'a scope is unknown': [
+      ['keys', 'issue', ...OF_TENANT, '--name', 'x', '--scope', 'orders:own'],
       /^There is no scope "orders:own"\.\n$/,
     ],
-    'a number is none': [[...ISSUE, '--days', 'many'], /^--days must be a whole number\.\n$/],
-    'a quota is none': [[...ISSUE, '--quota', '100'], /^--quota is written requests\/seconds: 10000\/86400\.\n$/],
+    'a number is invalid': [[...ISSUE, '--days', 'many'], /^--days must be a whole number\.\n$/],
+    'a quota is invalid': [[...ISSUE, '--quota', '100'], /^--quota is written requests\/seconds: 10000\/86400\.\n$/],
   }
-  for (const [when, [args, sentence]] of Object.entries(refusals))
-    it(`reports in one sentence that ${when}`, async () => {
+  for (const [reason, [args, sentence]] of Object.entries(refusals))
+    it(`reports in one sentence that ${reason}`, async () => {
       const { code, stdout, stderr } = await ledger(args)
       expect([code, stdout]).to.deep.equal([1, ''])
       expect(stderr).to.match(sentence)
     })
 
   it('reports that no service runs, that it does not respond, and that the issuer is external', async () => {
-    const list = ['keys', 'list', ...WHO]
+    const list = ['keys', 'list', ...OF_TENANT]
     const none = await ledger(list, await emptyFolder())
     expect(none.stderr).to.match(/^No service runs on \S+\. Start it with npm start/)
     const api = `http://localhost:${await closedPort()}`

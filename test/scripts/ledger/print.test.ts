@@ -6,9 +6,9 @@ import { clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { ledger, tidyUp } from './fixtures.ts'
 
-/** Colour, window title, clear screen, carriage return, C1, and change of writing direction. */
+/** Control sequences for color, window title, clear screen, carriage return, C1, and change of writing direction. */
 const HOSTILE = 'x\u001b[31m\u001b]0;title\u0007\u001b[2J\rpaid\u009b1m\u202eevil\u2028y'
-const COMMANDS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
+const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
 
 describe('npm run ledger: untrusted texts on a terminal', function () {
   this.timeout(60_000)
@@ -29,7 +29,7 @@ describe('npm run ledger: untrusted texts on a terminal', function () {
     ).to.deep.equal(['a\\u000a  x', 'b        y'])
   })
 
-  it('cannot control it, in a list, in JSON or in an error', async () => {
+  it('have no control characters in a list, in JSON or in an error', async () => {
     const tenant = 'hostile-names'
     const client = clientOf(service.api, await service.token({ tenant }))
     const name = '\u0085\u009b31m\u202e key'
@@ -43,7 +43,7 @@ describe('npm run ledger: untrusted texts on a terminal', function () {
       await ledger(['streams', 'show', HOSTILE]),
       await ledger(['streams', 'show', made.body.id]),
     ]
-    for (const { stdout, stderr } of outputs) expect(`${stdout}${stderr}`).to.not.match(COMMANDS)
+    for (const { stdout, stderr } of outputs) expect(`${stdout}${stderr}`).to.not.match(CONTROLS)
     expect(outputs[0]?.stdout).to.include('\\u009b31m\\u202e key')
     expect(JSON.parse(outputs[1]?.stdout ?? '').items[0].name).to.equal(name)
   })

@@ -44,7 +44,7 @@ describe('npm run ledger -- streams show', function () {
     expect(Math.abs(Date.parse(stored_at) - Date.parse(at))).to.be.below(30_000)
   })
 
-  it('knows the streams of orders, payments and references by their ids', async () => {
+  it('finds the streams of orders, payments and references by their ids', async () => {
     const typesOf = async (id: string) => (await events(id)).events.map(({ type }: { type: string }) => type)
     expect((await typesOf(orderId)).slice(0, 2)).to.deep.equal(['OrderCreated', 'OrderInvoiced'])
     expect(await typesOf(payment.id)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
@@ -60,18 +60,18 @@ describe('npm run ledger -- streams show', function () {
     expect(stdout).to.include('     "amount": 700,\n')
   })
 
-  for (const [what, id, sentence] of [
-    ['an id that nothing has', 'inv_00000000000000000000000000', /^There is no stream invoice-inv_0{26} in the store/],
-    ['an id of no kind', 'inv_short', /^"inv_short" is no id of a stream: ord_…, inv_…, pay_…, ref_…/],
-    ['a kind that there is not', 'foo_00000000000000000000000000', /is no id of a stream/],
+  for (const [name, id, sentence] of [
+    ['an unknown id', 'inv_00000000000000000000000000', /^There is no stream invoice-inv_0{26} in the store/],
+    ['a malformed id', 'inv_short', /^"inv_short" is no id of a stream: ord_…, inv_…, pay_…, ref_…/],
+    ['an unknown prefix', 'foo_00000000000000000000000000', /is no id of a stream/],
   ] as const)
-    it(`refuses ${what}`, async () => {
+    it(`refuses ${name}`, async () => {
       const { code, stdout, stderr } = await ledger(['streams', 'show', id])
       expect([code, stdout]).to.deep.equal([1, ''])
       expect(stderr).to.match(sentence)
     })
 
-  it('says how to start the service when none runs', async () => {
+  it('prints how to start the service when none runs', async () => {
     const folder = await emptyFolder()
     const { code, stderr } = await ledger(['streams', 'show', invoiceId], folder)
     expect(code).to.equal(1)

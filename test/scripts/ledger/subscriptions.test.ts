@@ -4,14 +4,14 @@ import { sharedService } from '../../support/service.ts'
 import { ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators-of-subscriptions'
-const WHO = ['--tenant', TENANT] as const
+const OF_TENANT = ['--tenant', TENANT] as const
 
 describe('npm run ledger -- subscriptions', function () {
   this.timeout(60_000)
   after(tidyUp)
 
   const subscriptions = async (...args: readonly string[]) => {
-    const { code, stdout, stderr } = await ledger(['subscriptions', ...args, ...WHO, '--json'])
+    const { code, stdout, stderr } = await ledger(['subscriptions', ...args, ...OF_TENANT, '--json'])
     expect(code, stderr).to.equal(0)
     return JSON.parse(stdout)
   }
@@ -33,18 +33,18 @@ describe('npm run ledger -- subscriptions', function () {
   it('lists them in columns', async () => {
     const { id } = await created()
     await eventually(async () => {
-      const { stdout } = await ledger(['subscriptions', 'list', ...WHO])
+      const { stdout } = await ledger(['subscriptions', 'list', ...OF_TENANT])
       return new RegExp(`^${id} +active +\\S+ +0 +order.created invoice.paid$`, 'm').test(stdout)
     })
   })
 
-  for (const [what, args, complaint] of [
-    ['a place that is none', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is no place in the log'],
-    ['a type that is none', ['create', '--types', 'invoice.lost'], '/types/0'],
-    ['an id that is none', ['show', 'sub_1'], 'resource_not_found'],
+  for (const [name, args, complaint] of [
+    ['an invalid start', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is no place in the log'],
+    ['an unknown type', ['create', '--types', 'invoice.lost'], '/types/0'],
+    ['a malformed id', ['show', 'sub_1'], 'resource_not_found'],
   ] as const)
-    it(`reports ${what}`, async () => {
-      const { code, stderr } = await ledger(['subscriptions', ...args, ...WHO])
+    it(`reports ${name}`, async () => {
+      const { code, stderr } = await ledger(['subscriptions', ...args, ...OF_TENANT])
       expect(code).to.equal(1)
       expect(stderr).to.include(complaint)
     })
