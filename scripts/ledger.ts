@@ -19,7 +19,7 @@ import { usersCommand } from './ledger/users.ts'
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
 const ledger = new Command('ledger')
-  .description('Commands for those who run and audit the ledger.')
+  .description('Commands of operators and auditors of the ledger.')
   .addCommand(clientsCommand)
   .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)
@@ -35,9 +35,9 @@ const ledger = new Command('ledger')
   .addCommand(usersCommand)
   .addHelpText(
     'after',
-    '\nEvery command reads the same settings as the service: LEDGER_DATA_DIR (.data) names the one that is meant, and\n' +
-      'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS, OIDC_ISSUER the real services. All take --json. Exit code 1: something\n' +
-      'was found, or the command could not be executed; the reason is a sentence on stderr.\n' +
+    '\nThe settings are those of the service: LEDGER_DATA_DIR (.data) is the data directory of a running service;\n' +
+      'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS and OIDC_ISSUER name external dependencies. Every command has --json.\n' +
+      'Exit code 1: the command found a problem or could not be executed; the reason is one sentence on stderr.\n' +
       '\nWith npm:  npm run -s ledger -- doctor',
   )
   .showSuggestionAfterError()

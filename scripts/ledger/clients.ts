@@ -98,17 +98,16 @@ const rotateSecret = async (id: string, { json }: Json): Promise<void> => {
 const addCommand = new Command('add')
   .description('Registers an application and prints its secret, if it has one.')
   .argument('<id>', 'client_id: letters, digits, dots, hyphens and underscores')
-  .requiredOption('--tenant <tenant>', 'whose it is; users of other tenants cannot log in to it')
-  .requiredOption('--scope <scopes>', 'the most that it can ask for: "orders:read orders:write"')
-  .option('--name <name>', 'what its users read when it asks for something')
-  .option('--redirect-uri <uri...>', 'where users come back to, letter by letter: it acts for users, not for itself')
-  .option('--public', 'it runs in the hands of its users and can keep no secret', false)
-  .option('--jwks <file>', 'its public keys: it proves itself with private_key_jwt, not with a secret')
+  .requiredOption('--tenant <tenant>', 'the tenant of the application; users of other tenants cannot log in to it')
+  .requiredOption('--scope <scopes>', 'the maximal scope of its tokens: "orders:read orders:write"')
+  .option('--name <name>', 'the name on the consent page')
   .option(
-    '--json',
-    'one JSON document: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}',
-    false,
+    '--redirect-uri <uri...>',
+    'the exact addresses to which users return; with one, the application acts for users, else for itself',
   )
+  .option('--public', 'runs on the devices of its users, and so has no secret', false)
+  .option('--jwks <file>', 'a file with its public keys: it authenticates with private_key_jwt in place of a secret')
+  .option('--json', 'print JSON: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}', false)
   .addHelpText(
     'after',
     `${SEEN_WITHIN}
@@ -120,13 +119,13 @@ Examples:
   .action(add)
 
 export const clientsCommand = new Command('clients')
-  .description('The applications that the embedded issuer knows.')
+  .description('Lists, registers and removes the applications (OAuth clients) of the embedded issuer.')
   .addCommand(
     new Command('list')
-      .description('Lists them, without their secrets.')
+      .description('Lists the applications, without their secrets.')
       .option(
         '--json',
-        'one JSON document: {clients: [{client_id, name, tenant, scope, redirect_uris, proof, acts_for}]}',
+        'print JSON: {clients: [{client_id, name, tenant, scope, redirect_uris, proof, acts_for}]}',
         false,
       )
       .action(list),
@@ -134,17 +133,17 @@ export const clientsCommand = new Command('clients')
   .addCommand(addCommand)
   .addCommand(
     new Command('remove')
-      .description('Removes one: it gets no tokens any more, and none for its users.')
-      .argument('<id>', 'client_id')
-      .option('--json', 'one JSON document: {client_id, removed}', false)
+      .description('Removes an application, which then gets no more tokens for itself or its users.')
+      .argument('<id>', 'the client_id')
+      .option('--json', 'print JSON: {client_id, removed}', false)
       .addHelpText('after', SEEN_WITHIN)
       .action(remove),
   )
   .addCommand(
     new Command('rotate-secret')
-      .description('Puts a new secret in the place of the old one, which is refused from then on, and prints it.')
-      .argument('<id>', 'client_id')
-      .option('--json', 'one JSON document: {client_id, client_secret}', false)
+      .description('Replaces the secret and prints the new one. The old one is refused from then on.')
+      .argument('<id>', 'the client_id')
+      .option('--json', 'print JSON: {client_id, client_secret}', false)
       .addHelpText('after', SEEN_WITHIN)
       .action(rotateSecret),
   )

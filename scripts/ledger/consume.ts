@@ -100,38 +100,43 @@ const verify = async (options: Common): Promise<void> => {
 }
 
 const COPY = '--copy <folder>'
-const COPY_IS = 'where the copy is kept: a file of lines for each topic, and how far it has come'
+const COPY_IS = 'the folder of the copy: a JSON lines file for each topic, and a file with the progress'
 
 const common = (command: Command): Command =>
   command
-    .option('--tenant <tenant>', `whose facts: a token of the embedded issuer is made; or put one in ${TOKEN_SETTING}`)
-    .option('--api <url>', 'the service, when it is not that of LEDGER_DATA_DIR')
+    .option(
+      '--tenant <tenant>',
+      `read with a token of the embedded issuer for this tenant; else with the token in ${TOKEN_SETTING}`,
+    )
+    .option('--api <url>', 'the address of the service; by default that of LEDGER_DATA_DIR')
 
 const verifyCommand = common(new Command('verify').requiredOption(COPY, COPY_IS))
-  .description('Proves that a copy holds every fact, by count and hash; and names what is missing or surplus.')
-  .option('--json', 'one JSON document: {ok, topics: [{topic, ranges, missing, surplus, findings, unproved}]}', false)
+  .description('Proves by count and hash that a copy has every fact, and names missing and surplus facts.')
+  .option('--json', 'print JSON: {ok, topics: [{topic, ranges, missing, surplus, findings, unproved}]}', false)
   .addHelpText(
     'after',
-    '\nA copy made over HTTP is held against GET /events/manifest. Where count or hash differ, the range is halved until\n' +
-      'it is small enough to be listed. A copy from Kafka is held against the manifests that were read with it, which are\n' +
-      'of all tenants; with --tenant and its token, what that tenant lacks is named. The proof is of the ids: which facts,\n' +
-      'not what they say. Exit code 1 when the copy is not complete.',
+    '\nA copy made over HTTP is compared with GET /events/manifest. Where count or hash differ, the range is halved until\n' +
+      'it is small enough to be listed. A copy from Kafka is compared with the manifests that were read with it, which count\n' +
+      'the facts of all tenants; with --tenant, the missing facts of that tenant are listed. The proof concerns the ids of\n' +
+      'the facts, not their content. Exit code 1 if the copy is not complete.',
   )
   .action(verify)
 
 // Not a required option of commander, which would require it before the word `verify` too.
 export const consumeCommand = common(new Command('consume').option(COPY, COPY_IS))
-  .description('Keeps a copy of the published facts: each once, in order per key, from where it stopped.')
+  .description(
+    'Copies the published facts into a folder, each once and in order per key, from where the last run ended.',
+  )
   .enablePositionalOptions()
-  .addOption(new Option('--from <source>', 'where the facts are read').choices(['http', 'kafka']).default('http'))
-  .option('--topic <topic...>', 'of these topics alone, such as ledger.invoice.v1; all when none is named')
-  .option('--follow', 'wait for what comes, until Ctrl-C', false)
-  .option('--json', 'one JSON document at the end: {copy, from, topics, position, taken, repeated, late}', false)
+  .addOption(new Option('--from <source>', 'the source of the facts').choices(['http', 'kafka']).default('http'))
+  .option('--topic <topic...>', 'only the facts of these topics, such as ledger.invoice.v1')
+  .option('--follow', 'continue with new facts until Ctrl-C', false)
+  .option('--json', 'print JSON at the end: {copy, from, topics, position, taken, repeated, late}', false)
   .addHelpText(
     'after',
-    '\nOver HTTP these are the facts of one tenant, from Kafka (KAFKA_BROKERS) those of all. The place to go on from is\n' +
-      'saved behind what was written: killed at any moment, it goes on without a gap, and what comes twice is dropped by\n' +
-      'source and id. To read: scripts/ledger/consume/copy.ts, http.ts and kafka.ts.',
+    '\nOver HTTP the facts are those of one tenant, from Kafka (KAFKA_BROKERS) those of all. The progress is stored after the\n' +
+      'facts: a run that is killed at any moment is continued without a gap, and repeated facts are recognized by source and\n' +
+      'id. The implementation is an example: scripts/ledger/consume/copy.ts, http.ts and kafka.ts.',
   )
   .addCommand(verifyCommand)
   .action(async (options: Omit<Options, 'copy'> & Partial<Options>, command: Command) => {

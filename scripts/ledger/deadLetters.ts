@@ -134,31 +134,43 @@ const discard = (
 }
 
 const subcommand = (name: string, description: string): Command =>
-  new Command(name).description(description).option('--json', 'one JSON document', false)
+  new Command(name).description(description).option('--json', 'print JSON', false)
 const ofKey = (name: string, description: string): Command =>
   subcommand(name, description)
-    .argument('<key>', 'the id of the aggregate, as list shows it')
-    .option('--delivery <name>', 'the publisher, a subscription, a read model or a process', PUBLISHER)
+    .argument('<key>', 'the id of the aggregate, as `list` shows it')
+    .option(
+      '--delivery <name>',
+      'the delivery: publisher, the id of a subscription, a read model or a process manager',
+      PUBLISHER,
+    )
 
 export const deadLettersCommand = new Command('dead-letters')
-  .description('Facts that could not be delivered, and every later one of their keys.')
-  .addCommand(subcommand('list', 'The keys that wait: how many facts, what failed, since when, and why.').action(list))
+  .description('Lists, replays and discards parked facts: those that failed, and the later ones of their keys.')
   .addCommand(
-    ofKey('show', 'Every fact of a key that waits, in the order in which they will be delivered.').action(show),
+    subcommand(
+      'list',
+      'Lists the parked keys with the number of facts, the failed event, the time and the reason.',
+    ).action(list),
+  )
+  .addCommand(ofKey('show', 'Shows the parked facts of a key in the order of their delivery.').action(show))
+  .addCommand(
+    ofKey('replay', 'Delivers the parked facts of a key in order, up to the first that fails again.').action(replay),
   )
   .addCommand(
-    ofKey('replay', 'Delivers what waits of a key, in order; stops at the first that fails again.').action(replay),
-  )
-  .addCommand(
-    ofKey('discard', 'Lets go of a fact for good: subscribers will never see it. The event stays in the store.')
-      .option('--position <position>', 'that one fact')
-      .option('--all', 'every fact of the key that waits', false)
+    ofKey('discard', 'Discards parked facts: this delivery never sends them. The events stay in the store.')
+      .option('--position <position>', 'discard the fact at this position')
+      .option('--all', 'discard all parked facts of the key', false)
       .action(discard),
   )
   .addHelpText(
     'after',
-    '\nA fact is parked when it fails ten times: it cannot be made, or the broker refuses it for its size. A broker that\n' +
-      'is down parks nothing. An event that a build cannot read is parked in the read models (payments_v1), processes\n' +
-      '(settlement, fulfilment, exports) and the publisher that follow it. replay and discard are carried out by the\n' +
-      'process that runs the delivery and are on record at GET /audit-records. Exit code 1 when it could not be done.',
+    '\nA fact is parked after ten failed attempts: it cannot be made from its event, or the broker refuses it for its size.\n' +
+      'An outage of the broker parks nothing. An event that a build cannot decode is parked by the read models (payments_v1),\n' +
+      'the process managers (settlement is payment recovery, fulfilment, exports) and the publisher. replay and discard are\n' +
+      'executed by the process that runs the delivery, and are audit records (GET /audit-records).\n' +
+      'Exit code 1 if the request was not executed completely.\n' +
+      '\nExamples:\n' +
+      '  npm run -s ledger -- dead-letters list\n' +
+      '  npm run -s ledger -- dead-letters replay inv_01JB3N8Q6Z4T1V7W9XAC2E5GHK\n' +
+      '  npm run -s ledger -- dead-letters discard inv_01JB3N8Q6Z4T1V7W9XAC2E5GHK --position 4711',
   )

@@ -91,14 +91,13 @@ const printTable = ({ checks }: Diagnosis): void => {
 }
 
 export const doctorCommand = new Command('doctor')
-  .description('Checks every dependency and feed, says what is wrong, and how to mend it.')
-  .option('--json', 'one JSON document: {ok, addresses, node, data_directory, checks, feeds}', false)
+  .description('Checks every dependency and feed, and prints each problem with its remedy.')
+  .option('--json', 'print JSON: {ok, addresses, node, data_directory, checks, feeds}', false)
   .addHelpText(
     'after',
     '\nChecks Node, the data directory and its disk, the API, the event store, Postgres, Kafka and the issuer, and how far\n' +
-      'the projections, the processes and the publisher are behind the log. Exit code 1 when anything is down or behind.\n' +
-      'addresses: {api, event_store, postgres, kafka, issuer}, as they are now; with --json the one of Postgres has its\n' +
-      'password in it, so mind where the output goes.',
+      'the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
+      'addresses: {api, event_store, postgres, kafka, issuer}. With --json the address of Postgres contains its password.',
   )
   .action(async ({ json }: { readonly json: boolean }) => {
     const diagnosis = await examine()

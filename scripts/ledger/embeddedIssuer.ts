@@ -23,4 +23,4 @@ export const lineFromStdin = async (what: 'password' | 'token'): Promise<string>
   return (await text(process.stdin)).split(/\r?\n/, 1)[0] ?? ''
 }
 
-export const SEEN_WITHIN = '\nThe service need not run; one that does sees the change within seconds.'
+export const SEEN_WITHIN = '\nThe service need not run; a running service applies the change within seconds.'

@@ -13,15 +13,19 @@ const rotateKey = async ({ now, json }: { readonly now: boolean; readonly json: 
   for (const { kid, until } of old) print(`retiring  ${kid}, published until ${until}`)
 }
 
-export const issuerCommand = new Command('issuer').description('The embedded issuer itself.').addCommand(
-  new Command('rotate-key')
-    .description('Makes a new signing key. The old one goes on checking tokens until the last of its own has expired.')
-    .option('--now', 'publish the old key no more: all its tokens are refused within 60 s', false)
-    .option('--json', 'one JSON document: {kid, retiring: [{kid, until}]}', false)
-    .addHelpText(
-      'after',
-      '\nThe service need not run; one that does signs with the new key within seconds, and no token is refused meanwhile.\n' +
-        'Use --now when others may have the old key.',
-    )
-    .action(rotateKey),
-)
+export const issuerCommand = new Command('issuer')
+  .description('Rotates the signing key of the embedded issuer.')
+  .addCommand(
+    new Command('rotate-key')
+      .description(
+        'Creates a new signing key. The old one stays published until the last token that it signed has expired.',
+      )
+      .option('--now', 'remove the old key at once: all its tokens are refused within 60 s', false)
+      .option('--json', 'print JSON: {kid, retiring: [{kid, until}]}', false)
+      .addHelpText(
+        'after',
+        '\nThe service need not run; a running service signs with the new key within seconds, and refuses no token meanwhile.\n' +
+          'Use --now if others may have the old key.',
+      )
+      .action(rotateKey),
+  )

@@ -113,39 +113,43 @@ const [stdin, refused] = tokenOptions(MANAGE)
 
 const withCaller = (command: Command, json: string): Command =>
   command
-    .option('--tenant <tenant>', 'the tenant whose keys they are')
-    .option('--subject <subject>', 'who asks, for the record', userInfo().username)
+    .option('--tenant <tenant>', 'the tenant of the keys')
+    .option('--subject <subject>', 'the subject in the audit record', userInfo().username)
     .option('--json', json, false)
     .addOption(stdin)
     .addOption(refused)
 
 export const keysCommand = new Command('keys')
-  .description('API keys: listed, issued, rotated, revoked. The service must run.')
+  .description('Lists, issues, rotates and revokes API keys. The service must run.')
   .addCommand(
-    withCaller(new Command('list'), '{items: [{id, name, state, prefix, scopes, expires_at, …}]}')
+    withCaller(new Command('list'), 'print JSON: {items: [{id, name, state, prefix, scopes, expires_at, …}]}')
       .description('Prints the keys of the tenant, newest first, without their secrets.')
-      .option('--state <state>', 'active, revoked or expired')
+      .option('--state <state>', 'only keys in this state: active, revoked or expired')
       .action(list),
   )
   .addCommand(
-    withCaller(new Command('issue'), 'the key as POST /api-keys answers it: {id, name, state, scopes, …, secret}')
-      .description('Issues a key and prints it, alone, on stdout. It is shown once.')
-      .requiredOption('--name <name>', 'what it is for')
-      .requiredOption('--scope <scopes>', `what it may read, separated by spaces: ${READ_SCOPES.join(' ')}`)
-      .option('--days <days>', 'how long it is good for: 1 to 90, 90 unless said otherwise', wholeNumber('--days'))
-      .option('--quota <requests/seconds>', 'how often it may be used: 10000/86400', quotaOf)
+    withCaller(new Command('issue'), 'print JSON, the response of POST /api-keys: {id, name, state, scopes, …, secret}')
+      .description('Issues a key and prints it on stdout. It cannot be shown again.')
+      .requiredOption('--name <name>', 'the purpose of the key')
+      .requiredOption('--scope <scopes>', `the scopes of the key, separated by spaces: ${READ_SCOPES.join(' ')}`)
+      .option('--days <days>', 'the lifetime in days: 1 to 90; 90 by default', wholeNumber('--days'))
+      .option('--quota <requests/seconds>', 'the quota of requests in seconds, such as 10000/86400', quotaOf)
       .action(issue),
   )
   .addCommand(
-    withCaller(new Command('rotate'), 'the key as POST /api-keys/{id}:rotate answers it, with the new secret')
-      .description('Gives a key a new secret and prints it, alone, on stdout. The one before it goes on for a while.')
-      .argument('<id>', 'of the key: key_…')
-      .option('--overlap <seconds>', 'for how long: 0 to 604800, 86400 unless said otherwise', wholeNumber('--overlap'))
+    withCaller(new Command('rotate'), 'print JSON, the response of POST /api-keys/{id}:rotate, with the new secret')
+      .description('Gives a key a new secret and prints it on stdout. The old secret stays valid for the overlap.')
+      .argument('<id>', 'the id of the key: key_…')
+      .option(
+        '--overlap <seconds>',
+        'how long the old secret stays valid, in seconds: 0 to 604800; 86400 by default',
+        wholeNumber('--overlap'),
+      )
       .action(rotate),
   )
   .addCommand(
-    withCaller(new Command('revoke'), '{id, state}')
-      .description('Revokes a key: within seconds nobody gets in with it.')
-      .argument('<id>', 'of the key: key_…')
+    withCaller(new Command('revoke'), 'print JSON: {id, state}')
+      .description('Revokes a key: it is refused by every instance within 5 seconds.')
+      .argument('<id>', 'the id of the key: key_…')
       .action(revoke),
   )

@@ -67,17 +67,17 @@ const run = async ({ topic, json }: Options): Promise<void> => {
 
 export const manifestCommand = new Command('manifest')
   .description(
-    'Seals the facts since the last manifest, of all tenants: positions, count and hash, as a fact of its own.',
+    'Seals the facts of all tenants since the last manifest: publishes their range, count and hash as a fact.',
   )
-  .option('--topic <topic>', 'of this topic alone, such as ledger.invoice.v1')
+  .option('--topic <topic>', 'only this topic, such as ledger.invoice.v1')
   .option(
     '--json',
-    'one JSON document: {items: [{topic, sealed: {from_position, to_position, count, sha256, missing?}}]}',
+    'print JSON: {items: [{topic, sealed: {from_position, to_position, count, sha256, missing?}}]}',
     false,
   )
   .addHelpText(
     'after',
     '\nThe service does this at the end of each hour. The manifests are published on ledger.manifest.v1; those of a topic\n' +
-      'never overlap and leave no gap. A topic whose log has not moved gets none: sealed is null.',
+      'never overlap and leave no gap. Without new facts there is no manifest: sealed is null.',
   )
   .action(run)

@@ -49,9 +49,11 @@ export const projectionsCommand = new Command('projections')
   .description('The read models in Postgres, which are made from the log.')
   .addCommand(
     new Command('reset')
-      .description('Empties read models, checkpoints and parked events, to be made anew from the present log.')
-      .option('--to-this-log', 'required: whichever log they were of is forgotten', false)
-      .option('--json', 'one JSON document', false)
+      .description(
+        'Empties read models, checkpoints and parked events, which the next start rebuilds from the present log.',
+      )
+      .option('--to-this-log', 'required, as a confirmation: the tables then belong to the present log', false)
+      .option('--json', 'print JSON', false)
       .action(reset),
   )
   .addHelpText(

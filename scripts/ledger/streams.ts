@@ -102,17 +102,15 @@ const show = async (id: string, { json }: { readonly json: boolean }): Promise<v
   }
 }
 
-export const streamsCommand = new Command('streams')
-  .description('The streams of the event store, as they are stored.')
-  .addCommand(
-    new Command('show')
-      .description('Prints every event of one stream: revision, time, type, who, by what right, correlation id, data.')
-      .argument('<id>', `of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…`)
-      .option('--json', 'one JSON document: {stream, id, events: [{revision, position, type, at, subject, …}]}', false)
-      .addHelpText(
-        'after',
-        '\nThe data is what was stored, in the version of its time (schema_version), not brought up to date.\n' +
-          'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 1 when there is no such stream.',
-      )
-      .action(show),
-  )
+export const streamsCommand = new Command('streams').description('Shows the stored events of a stream.').addCommand(
+  new Command('show')
+    .description('Prints every event of a stream: revision, time, type, subject, authority, correlation id and data.')
+    .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
+    .option('--json', 'print JSON: {stream, id, events: [{revision, position, type, at, subject, …}]}', false)
+    .addHelpText(
+      'after',
+      '\nThe data is shown as it is stored, in the schema version of its time (schema_version).\n' +
+        'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 1 if there is no such stream.',
+    )
+    .action(show),
+)

@@ -111,33 +111,37 @@ const [stdin, refused] = tokenOptions('events:subscribe')
 
 const withCaller = (command: Command): Command =>
   command
-    .option('--tenant <tenant>', 'the tenant whose subscriptions they are')
-    .option('--subject <subject>', 'who asks, for the record', userInfo().username)
-    .option('--json', 'the document of the API', false)
+    .option('--tenant <tenant>', 'the tenant of the subscriptions')
+    .option('--subject <subject>', 'the subject in the audit record', userInfo().username)
+    .option('--json', 'print JSON, the response of the API', false)
     .addOption(stdin)
     .addOption(refused)
 const ofOne = (name: string, description: string): Command =>
-  withCaller(new Command(name)).description(description).argument('<id>', 'of the subscription: sub_…')
+  withCaller(new Command(name)).description(description).argument('<id>', 'the id of the subscription: sub_…')
 
 export const subscriptionsCommand = new Command('subscriptions')
-  .description('Subscriptions: listed, created, paused, resumed, replayed, deleted. The service must run.')
+  .description('Lists, creates, pauses, resumes, replays and deletes subscriptions. The service must run.')
   .addCommand(
-    withCaller(new Command('list')).description('Prints the subscriptions of the tenant, newest first.').action(list),
+    withCaller(new Command('list')).description('Lists the subscriptions of the tenant, newest first.').action(list),
   )
-  .addCommand(ofOne('show', 'Prints one: its topic, how far it is, and what waits.').action(ask('')))
+  .addCommand(
+    ofOne('show', 'Shows a subscription: its topic, its position, its lag and its parked facts.').action(ask('')),
+  )
   .addCommand(
     withCaller(new Command('create'))
-      .description('Creates one; its facts go to a topic of its own.')
-      .requiredOption('--types <types>', 'which facts: "invoice.paid payment.succeeded"')
-      .option('--start <place>', 'beginning, now, a position of the log, or a time', 'now')
-      .option('--principal <user>', 'the Kafka user who may read the topic')
+      .description('Creates a subscription, whose facts are delivered to a topic of its own.')
+      .requiredOption('--types <types>', 'the types of the facts: "invoice.paid payment.succeeded"')
+      .option('--start <place>', 'the first facts: beginning, now, a position of the log, or a time (RFC 3339)', 'now')
+      .option('--principal <user>', 'the Kafka user that may read the topic')
       .action(create),
   )
-  .addCommand(ofOne('pause', 'Delivers nothing more until it is resumed.').action(ask(':pause')))
-  .addCommand(ofOne('resume', 'Goes on where it stopped.').action(ask(':resume')))
+  .addCommand(ofOne('pause', 'Pauses the delivery until the subscription is resumed.').action(ask(':pause')))
   .addCommand(
-    ofOne('replay', 'Delivers again, from an earlier place on.')
-      .requiredOption('--from <place>', 'beginning, a position of the log, or a time')
+    ofOne('resume', 'Resumes the delivery at the position where it was paused or stopped.').action(ask(':resume')),
+  )
+  .addCommand(
+    ofOne('replay', 'Delivers the facts again from an earlier position.')
+      .requiredOption('--from <place>', 'the first facts: beginning, a position of the log, or a time (RFC 3339)')
       .action(replay),
   )
-  .addCommand(ofOne('delete', 'Ends it, and removes its topics and what they permit.').action(remove))
+  .addCommand(ofOne('delete', 'Deletes the subscription with its topics and the rights to read them.').action(remove))

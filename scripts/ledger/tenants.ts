@@ -31,8 +31,8 @@ const viewOf = ({ isSuspended, revoked }: TenantState) => ({
 
 const sentenceOf = (tenant: string, state: TenantState): string => {
   const { suspended, revoked } = viewOf(state)
-  const taken = revoked.map(({ subject, scope }) => `${subject} has lost ${scope}`)
-  return [`${tenant} is ${suspended ? 'suspended' : 'in good standing'}`, ...taken].join('; ')
+  const withdrawn = revoked.map(({ subject, scope }) => `${subject} has ${scope} revoked`)
+  return [`${tenant} is ${suspended ? 'suspended' : 'not suspended'}`, ...withdrawn].join('; ')
 }
 
 const checkedScope = (scope: string): string => {
@@ -43,13 +43,13 @@ const checkedScope = (scope: string): string => {
 const subcommand = (name: string, description: string): Command =>
   new Command(name)
     .description(description)
-    .argument('<tenant>')
-    .requiredOption('--reason <words>', 'why, for the auditors')
-    .option('--json', 'one JSON document: {tenant, suspended, revoked: [{subject, scope}]}', false)
+    .argument('<tenant>', 'the name of the tenant, as in its tokens: acme')
+    .requiredOption('--reason <text>', 'the reason, which is recorded')
+    .option('--json', 'print JSON, the new status: {tenant, suspended, revoked: [{subject, scope}]}', false)
 const ofSubject = (name: string, description: string): Command =>
   subcommand(name, description)
-    .requiredOption('--subject <subject>', 'whose')
-    .requiredOption('--scope <scope>', 'which')
+    .requiredOption('--subject <subject>', 'the user or workload, as in the claim sub of its tokens')
+    .requiredOption('--scope <scope>', 'one scope, such as payments:write')
 
 const changeScope =
   (type: 'RevokeScope' | 'RestoreScope') =>
@@ -58,27 +58,45 @@ const changeScope =
     return changeTenant(tenant, { type, subject, scope: checkedScope(scope), reason }, options)
   }
 
+const EFFECT = `
+Effective on every instance within 5 seconds, for any credential: access tokens, also valid ones, and API keys.
+A repeated command changes nothing. Each prints the tenant's new status. The event store must run: the
+embedded one runs with the service, another is named by EVENTSTORE_URL.
+The command is an audit record (GET /audit-records) whose subject is the user of the operating system.
+
+Examples:
+  npm run -s ledger -- tenants suspend acme --reason "invoice 4711 is overdue"
+  npm run -s ledger -- tenants reinstate acme --reason "paid"
+  npm run -s ledger -- tenants revoke-scope acme --subject ann --scope payments:write --reason "left the company"
+  npm run -s ledger -- tenants restore-scope acme --subject ann --scope payments:write --reason "came back"`
+
 export const tenantsCommand = new Command('tenants')
-  .description('Suspends tenants and takes scopes from subjects, whatever their credentials say.')
+  .description('Suspends and reinstates tenants; revokes and restores scopes of one subject of a tenant.')
   .addCommand(
-    subcommand('suspend', 'Nobody of the tenant may do anything; streams and subscriptions of it end.').action(
-      (tenant: string, options: Options) =>
-        changeTenant(tenant, { type: 'SuspendTenant', reason: options.reason }, options),
+    subcommand(
+      'suspend',
+      'Refuses all requests of the tenant (403), ends its event streams, and stops its subscriptions.',
+    ).action((tenant: string, options: Options) =>
+      changeTenant(tenant, { type: 'SuspendTenant', reason: options.reason }, options),
     ),
   )
   .addCommand(
-    subcommand('reinstate', 'Takes the suspension back.').action((tenant: string, options: Options) =>
+    subcommand(
+      'reinstate',
+      'Ends the suspension. Stopped subscriptions continue after `ledger subscriptions resume`.',
+    ).action((tenant: string, options: Options) =>
       changeTenant(tenant, { type: 'ReinstateTenant', reason: options.reason }, options),
     ),
   )
   .addCommand(
-    ofSubject('revoke-scope', 'The subject may no longer do what the scope permits.').action(
-      changeScope('RevokeScope'),
+    ofSubject(
+      'revoke-scope',
+      'Removes a scope from all credentials of a subject, and stops its subscriptions that need the scope.',
+    ).action(changeScope('RevokeScope')),
+  )
+  .addCommand(
+    ofSubject('restore-scope', 'Ends the revocation: the scope counts again where a credential has it.').action(
+      changeScope('RestoreScope'),
     ),
   )
-  .addCommand(ofSubject('restore-scope', 'Gives back what was revoked.').action(changeScope('RestoreScope')))
-  .addHelpText(
-    'after',
-    '\nCounts on every instance within 5 seconds, for streams of events and subscriptions too. Saying it twice is saying it\n' +
-      'once. It is on record at GET /audit-records, with the reason in the stream of the tenant.',
-  )
+  .addHelpText('after', EFFECT)

@@ -11,12 +11,16 @@ type Options = { tenant: string; subject: string; scope: string; user: boolean; 
 /** A token of the embedded issuer, alone on stdout. */
 export const tokenCommand = new Command('token')
   .description('Prints an access token of the embedded issuer, for trying the API.')
-  .requiredOption('--tenant <tenant>', 'the tenant that the token is for')
-  .requiredOption('--subject <subject>', 'who calls')
+  .requiredOption('--tenant <tenant>', 'the tenant of the token')
+  .requiredOption('--subject <subject>', 'the subject (sub) of the token')
   .requiredOption('--scope <scopes>', 'scopes, separated by spaces: "orders:read orders:write"')
-  .option('--user', 'a user who delegated to the command line (15 minutes), not a workload (5 minutes)', false)
-  .option('--json', 'as the answer of a token endpoint (RFC 6749): access_token, token_type, expires_in, scope', false)
-  .addHelpText('after', '\nThe service need not run. With OIDC_ISSUER set, ask that issuer instead.')
+  .option('--user', 'a token of a user (15 minutes) in place of one of a workload (5 minutes)', false)
+  .option(
+    '--json',
+    'print JSON, as a token endpoint does (RFC 6749): {access_token, token_type, expires_in, scope}',
+    false,
+  )
+  .addHelpText('after', '\nThe service need not run. With OIDC_ISSUER, get tokens from that issuer.')
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
     const { config, running } = await findConnections()
     const { dataDir, audience } = config

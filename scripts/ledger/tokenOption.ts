@@ -24,7 +24,7 @@ export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<s
 export const tokenOptions = (scope: string): readonly [Option, Option] => [
   new Option(
     '--token-stdin',
-    `read an access token with the scope ${scope} from a pipe, in place of --tenant and --subject; or put it into ` +
+    `read an access token with the scope ${scope} from stdin, in place of --tenant and --subject; or put it into ` +
       TOKEN_SETTING,
   ),
   // Known but refused, so that the error can say what to do instead.

@@ -49,43 +49,43 @@ const withPassword = (command: Command): Command =>
   command
     .option(
       '--password-stdin',
-      'read the password, 12 to 256 characters, from a pipe; else one is made and printed',
+      'read the password, 12 to 256 characters, from stdin; without it one is generated and printed',
       false,
     )
-    .option('--json', 'one JSON document: {username, password}, the password only if it was made', false)
-    .addHelpText('after', `${SEEN_WITHIN}\nPasswords are kept as scrypt hashes: nobody can look one up later.`)
+    .option('--json', 'print JSON: {username, password}, with the password only if it was generated', false)
+    .addHelpText('after', `${SEEN_WITHIN}\nPasswords are stored as scrypt hashes and cannot be shown again.`)
 
 export const usersCommand = new Command('users')
-  .description('The people who can log in at the embedded issuer.')
+  .description('Lists, registers and removes the users of the embedded issuer.')
   .addCommand(
     new Command('list')
       .description(
-        'Lists them. A fresh data directory has alice and bob of acme and carol of globex, without passwords.',
+        'Lists the users. A fresh data directory has alice and bob of acme and carol of globex, without passwords.',
       )
-      .option('--json', 'one JSON document: {users: [{username, tenant, scope, password_set_at}]}', false)
+      .option('--json', 'print JSON: {users: [{username, tenant, scope, password_set_at}]}', false)
       .action(list),
   )
   .addCommand(
     withPassword(
       new Command('add')
-        .description('Registers a user and prints the password that was made.')
-        .argument('<username>', 'one person over all tenants: a-z, 0-9, ., _, @ and -')
+        .description('Registers a user, and prints the generated password.')
+        .argument('<username>', 'unique over all tenants: a-z, 0-9, ., _, @ and -')
         .requiredOption('--tenant <tenant>', 'the tenant that the user belongs to')
-        .requiredOption('--scope <scopes>', 'the most that an application can do in this name'),
+        .requiredOption('--scope <scopes>', 'the maximal scope of applications that act for the user'),
     ).action(add),
   )
   .addCommand(
     withPassword(
       new Command('set-password')
-        .description('Gives a user a new password; sessions and refresh tokens that began with the old one end.')
-        .argument('<username>', 'who'),
+        .description('Sets a new password, and ends the sessions and refresh tokens of the user.')
+        .argument('<username>', 'the user'),
     ).action(changePassword),
   )
   .addCommand(
     new Command('remove')
-      .description('Removes a user, who can log in no more, and whose applications can refresh no more.')
-      .argument('<username>', 'who')
-      .option('--json', 'one JSON document: {username, removed}', false)
+      .description('Removes a user. Logins and refresh tokens of the user are refused from then on.')
+      .argument('<username>', 'the user')
+      .option('--json', 'print JSON: {username, removed}', false)
       .addHelpText('after', SEEN_WITHIN)
       .action(remove),
   )

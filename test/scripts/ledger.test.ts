@@ -17,7 +17,13 @@ describe('npm run ledger', function () {
   after(tidyUp)
 
   it('has a help text for each command, which mentions --json', async () => {
-    for (const command of [['doctor'], ['streams', 'show'], ['token']]) {
+    for (const command of [
+      ['doctor'],
+      ['streams', 'show'],
+      ['tenants', 'suspend'],
+      ['tenants', 'revoke-scope'],
+      ['token'],
+    ]) {
       const { code, stdout } = await ledger([...command, '--help'])
       expect(code).to.equal(0)
       expect(stdout)
