@@ -174,11 +174,11 @@ export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'histo
 const COUNTED_EFFECTS = [
   ...COUNTED_TIMED_FAULTS,
   'fault: restored log',
-  'requests that came twice',
+  'requests sent twice',
   'sessions lost while paused',
-  'rows refused',
-  'facts that came late',
-  'take-overs',
+  'keys of refused rows',
+  'late facts',
+  'leases taken over',
   'lost answers',
 ]
 

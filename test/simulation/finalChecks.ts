@@ -9,7 +9,7 @@ import { violation, type Violation } from './checks/violation.ts'
 import { TENANT_CALLERS } from './clients/callers.ts'
 import { createClient } from './clients/client.ts'
 import { type FactReader, readAllPages } from './clients/reader.ts'
-import { type History, quietly } from './history.ts'
+import { type History, onlyInternalErrors } from './history.ts'
 import { OTHER_LOG } from './instance.ts'
 import { timeOf } from './machine.ts'
 import type { Random } from './random.ts'
@@ -36,9 +36,9 @@ const FINAL_READER_ACTION = -11
 const READ_MAX_MS = 5_000
 
 /** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
-const withGuarantees = ({ wasStopped: wasEnded }: Service, reader: FactReader): FactReader => ({
+const withGuarantees = ({ wasStopped }: Service, reader: FactReader): FactReader => ({
   ...reader,
-  isOnce: reader.isOnce && !wasEnded(),
+  isOnce: reader.isOnce && !wasStopped(),
 })
 
 /** Events that were stored before `settledAt` must have arrived everywhere. */
@@ -88,7 +88,7 @@ const checkLogged = (lines: readonly string[]): readonly Violation[] =>
 /** One reader for each tenant reads all facts from the beginning. */
 const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
   const { timeline, history, service, random } = run
-  const quiet = quietly(history)
+  const quiet = onlyInternalErrors(history)
   const allPages = TENANT_CALLERS.map((caller, index) => {
     const own = random.fork(`walker/${index}`)
     const client = createClient({ service, timeline, history: quiet, random: own, action: FINAL_READER_ACTION - index })

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Answer, Sent } from './http.ts'
 
-/** One attempt at a request, as the client that made it saw it. `answer` is absent where none came. */
+/** The record of a run: all requests with their answers, and all events of the simulation, as lines of text. */
+
+/** One attempt at a request, as seen by its client. `answer` is absent if none arrived. */
 export type Attempt = {
   readonly action: number
   readonly instance: string
@@ -11,14 +13,14 @@ export type Attempt = {
   answer?: Answer
 }
 
-/** Everything that happened in a run, in virtual time, in words that are the same for the same seed. */
+/** The history of a run. Its lines have virtual times and are the same for the same seed. */
 export type History = {
   readonly attempts: readonly Attempt[]
   readonly begin: (attempt: Omit<Attempt, 'endedMs'>) => Attempt
   readonly end: (attempt: Attempt, answer: Answer | undefined) => void
   readonly note: (text: string) => void
   readonly lines: readonly string[]
-  /** How often each kind of thing has happened: what was exercised. */
+  /** The number of times that each kind of answer or fault has happened. */
   readonly counts: ReadonlyMap<string, number>
   readonly count: (name: string, times?: number) => void
 }
@@ -79,8 +81,8 @@ export const createHistory = (nowMs: () => number): History => {
   }
 }
 
-/** Readers repeat themselves: only what they have seen is kept, and what is a defect whoever asked. */
-export const quietly = (history: History): History => ({
+/** A history for readers, whose many requests are left out: it records only answers with status 500. */
+export const onlyInternalErrors = (history: History): History => ({
   ...history,
   begin: attempt => ({ ...attempt, endedMs: 0 }),
   end: (attempt, answer) => {
@@ -88,5 +90,5 @@ export const quietly = (history: History): History => ({
   },
 })
 
-/** The same on every machine for the same seed and the same sources. */
+/** The SHA-256 of a history, which is the same on every machine for the same seed and the same sources. */
 export const hashOf = (lines: readonly string[]): string => createHash('sha256').update(lines.join('\n')).digest('hex')

@@ -37,7 +37,7 @@ export type Network = {
   /** Sets the probability that an answer of the server is lost. */
   readonly setLoss: (server: ServerName, probability: number) => void
   /** The number of lost answers. */
-  readonly lost: () => number
+  readonly lostAnswers: () => number
 }
 
 export type NetworkDependencies = { readonly timeline: Timeline; readonly random: Random }
@@ -116,6 +116,6 @@ export const createNetwork = ({ timeline, random }: NetworkDependencies): Networ
     condition,
     setCondition: (server, to) => void conditions.set(server, to),
     setLoss: (server, probability) => void losses.set(server, probability),
-    lost: () => lost,
+    lostAnswers: () => lost,
   }
 }

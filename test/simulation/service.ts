@@ -35,13 +35,13 @@ export type Service = {
   /** Kills every process. None starts before `startAll`. */
   readonly stopAll: () => void
   readonly startAll: () => void
-  readonly isEnded: () => boolean
+  readonly isStopped: () => boolean
   /** Whether all processes were stopped at some time, for a rebuild of the tables. */
   readonly wasStopped: () => boolean
   /** Reports a fault of this duration that cannot be healed earlier. */
   readonly extendFaults: (forMs: number) => void
   /** The virtual time at which all such faults are over. */
-  readonly troubledUntilMs: () => number
+  readonly faultsUntilMs: () => number
   /** The warnings and errors that the instances have logged. */
   readonly loggedProblems: readonly string[]
   /** Ends the run: kills every process, and releases what would stay in memory. */
@@ -90,9 +90,9 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   const running: RunningInstance[] = []
   const ends = new Map<RunningInstance, () => void>()
   let started = 0
-  let troubledUntilMs = 0
-  const trouble = (forMs: number): void => {
-    troubledUntilMs = Math.max(troubledUntilMs, timeline.nowMs() + forMs)
+  let faultsUntilMs = 0
+  const extendFaults = (forMs: number): void => {
+    faultsUntilMs = Math.max(faultsUntilMs, timeline.nowMs() + forMs)
   }
 
   const start = (): RunningInstance => {
@@ -119,8 +119,8 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   }
 
   const endMachine = (machine: Machine): void => end(running.findIndex(one => one.machine === machine))
-  let isEnded = false
-  let wasEnded = false
+  let isStopped = false
+  let wasStopped = false
   const end = (slot: number): void => {
     const ending = running[slot]
     if (ending === undefined || !ending.machine.isAlive()) return
@@ -132,7 +132,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     })
   }
   const begin = (slot: number): void => {
-    if (isEnded || running[slot]?.machine.isAlive()) return
+    if (isStopped || running[slot]?.machine.isAlive()) return
     running[slot] = start()
     history.note(`${running[slot]?.machine.name} starts`)
   }
@@ -149,26 +149,26 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     duplicates,
     loggedProblems: faultsLogged,
     instances: () => running.filter(({ machine }) => machine.isAlive()),
-    extendFaults: trouble,
-    troubledUntilMs: () => troubledUntilMs,
+    extendFaults,
+    faultsUntilMs: () => faultsUntilMs,
     slotOf: machine => running.findIndex(one => one.machine === machine),
     crash: (slot, restartAfterMs) => {
       if (!running[slot]?.machine.isAlive()) return
-      trouble(restartAfterMs)
+      extendFaults(restartAfterMs)
       end(slot)
       timeline.after(restartAfterMs, () => begin(slot))
     },
     stopAll: () => {
-      isEnded = true
-      wasEnded = true
+      isStopped = true
+      wasStopped = true
       for (const slot of running.keys()) end(slot)
     },
     startAll: () => {
-      isEnded = false
+      isStopped = false
       for (const slot of running.keys()) begin(slot)
     },
-    isEnded: () => isEnded,
-    wasStopped: () => wasEnded,
+    isStopped: () => isStopped,
+    wasStopped: () => wasStopped,
     end: () => {
       for (const { machine, stopping } of ends.keys()) {
         machine.kill()

@@ -10,20 +10,20 @@ import { finish, type Run } from './finalChecks.ts'
 import { replayParkedRegularly } from './operator.ts'
 import { BUSY_MS, drawPlan, type Plan, RESTORED } from './plan.ts'
 import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
-import { createHistory, type History, quietly } from './history.ts'
+import { createHistory, type History, onlyInternalErrors } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom } from './random.ts'
 import { checkRestored } from './restoredLog.ts'
 import { type Service, startService } from './service.ts'
 import { createTimeline } from './timeline.ts'
 
-/** One run of the whole service under one seed: what is planned, what happens, and what is wrong with it. */
+/** One run of the whole service with one seed: draws the plan, runs it on virtual time and checks the promises. */
 
 export type Options = {
   readonly seed: number
-  /** In place of the plan that the seed draws. */
+  /** Replaces the plan that is drawn from the seed. */
   readonly plan?: Plan
-  /** For how long clients come and things go wrong, in virtual milliseconds. */
+  /** The time during which clients send requests and faults begin, in virtual milliseconds. */
   readonly busyMs?: number
 }
 export type Outcome = {
@@ -41,7 +41,7 @@ const STREAMS_CHANCE = 0.4
 const REBUILD_MAX_MS = 20_000
 const REBUILD_MAX_MS_PER_EVENT = 2
 
-const newestPayment =
+const newestPaymentIdOf =
   (service: Service) =>
   (tenant: string): string | undefined => {
     const stored = service.log.events.findLast(
@@ -51,10 +51,10 @@ const newestPayment =
     return stored?.stream.slice('payment-'.length)
   }
 
-/** Sets every entry of the plan to its time; resolves with the number of actions that have not ended. */
-const begin = (run: Run, plan: Plan): (() => number) => {
+/** Schedules every entry of the plan. Returns a function for the number of actions that have not ended. */
+const schedulePlan = (run: Run, plan: Plan): (() => number) => {
   const { timeline, history, service, random } = run
-  const actions = actionsWith(newestPayment(service), true)
+  const actions = actionsWith(newestPaymentIdOf(service), true)
   const resources = createKnownResources()
   let open = 0
   for (const { number, atMs, kind, name } of plan) {
@@ -76,9 +76,9 @@ const begin = (run: Run, plan: Plan): (() => number) => {
   return () => open
 }
 
-/** Of each tenant one that pages, and in some runs one that streams. */
+/** Starts one reader of pages for each tenant, and in some runs also one of a stream. */
 const startReaders = ({ timeline, history, service, random }: Run, isOver: () => boolean): readonly FactReader[] => {
-  const quiet = quietly(history)
+  const quiet = onlyInternalErrors(history)
   const hasStreams = random.fork('streams').chance(STREAMS_CHANCE)
   return TENANT_CALLERS.flatMap((caller, index) =>
     (hasStreams ? [followPages, followStream] : [followPages]).map((follow, kind) => {
@@ -91,6 +91,32 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
       })
     }),
   )
+}
+
+/** Runs clients and faults, ends all faults, and waits for the end of a rebuild of the tables that has begun. */
+const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOver: () => boolean): Promise<void> => {
+  await timeline.run(busyMs)
+  heal({ service, history })
+  void replayParkedRegularly(service.operator, isOver)
+  await timeline.run(service.faultsUntilMs())
+  const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
+  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isStopped())
+}
+
+/** Adds the state at the end of the run to its history. */
+const recordEnd = async ({ history, service }: Run): Promise<void> => {
+  const { log, engine, duplicates, refusals, database, network } = service
+  const ids = log.events.map(({ id }) => id).join()
+  history.note(`the log has ${log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
+  history.count('late facts', (await engine.run('select from late_facts')).length)
+  history.count('requests sent twice', duplicates.count())
+  history.count('keys of refused rows', refusals.count())
+  history.count('leases taken over', database.takeOvers())
+  history.count('lost answers', network.lostAnswers())
+  for (const { machine, feedStates } of service.instances()) {
+    for (const { name, state, position, error } of feedStates().values())
+      history.note(`${machine.name}: ${name} is ${state} at ${position}${error === undefined ? '' : ` (${error})`}`)
+  }
 }
 
 const PROGRESS_EVERY_MS = 1_000
@@ -110,31 +136,16 @@ export const simulate = async (
   const run = { timeline, history, service, random }
   const drawnActions = actionsWith(() => undefined, hasSubscribers)
   const plan = given ?? drawPlan(random, drawnActions, busyMs)
-  const openActions = begin(run, plan)
+  const openActions = schedulePlan(run, plan)
   const progress = setInterval(() => onProgress(timeline.nowMs()), PROGRESS_EVERY_MS)
   let isOver = false
   const readers = startReaders(run, () => isOver)
-  await timeline.run(busyMs)
-  heal({ service, history })
-  void replayParkedRegularly(service.operator, () => isOver)
-  await timeline.run(service.troubledUntilMs())
-  const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
-  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isEnded())
-  const finished = await finish(run, readers, openActions)
+  await runPlan(run, busyMs, () => isOver)
+  const found = await finish(run, readers, openActions)
   const isRestored = plan.some(({ name }) => name === RESTORED)
-  const violations = finished.length === 0 && isRestored ? await checkRestored(run) : finished
+  const violations = found.length === 0 && isRestored ? await checkRestored(run) : found
   isOver = true
-  const ids = service.log.events.map(({ id }) => id).join()
-  history.note(`the log has ${service.log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
-  history.count('facts that came late', (await engine.run('select from late_facts')).length)
-  history.count('requests that came twice', service.duplicates.count())
-  history.count('rows refused', service.refusals.count())
-  history.count('take-overs', service.database.takeOvers())
-  history.count('lost answers', service.network.lost())
-  for (const { machine, feedStates } of service.instances()) {
-    for (const { name, state, position, error } of feedStates().values())
-      history.note(`${machine.name}: ${name} is ${state} at ${position}${error === undefined ? '' : ` (${error})`}`)
-  }
+  await recordEnd(run)
   service.end()
   clearInterval(progress)
   return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }

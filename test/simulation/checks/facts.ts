@@ -12,11 +12,11 @@ import type { History } from '../history.ts'
 import { UNKNOWN_EVENT_TYPE } from '../unknownEventType.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** The published facts, in Kafka and at GET /events, held against the log. */
+/** The published facts, in Kafka, at GET /events and in manifests, compared with the log. */
 
 type Fact = { readonly event: CloudEvent; readonly topic: string; readonly position: bigint; readonly storedAt: string }
 
-/** Every fact of the log, in its order. Streams that hold poison are left out: they wait for an operator. */
+/** All facts of the log, in its order. Streams with events of unknown types are left out, because their facts are parked. */
 export const factsIn = (log: SimulatedLog): readonly Fact[] => {
   const poisoned = new Set(log.events.filter(({ type }) => type === UNKNOWN_EVENT_TYPE).map(({ stream }) => stream))
   return log.events
@@ -28,7 +28,7 @@ export const factsIn = (log: SimulatedLog): readonly Fact[] => {
     })
 }
 
-/** In the order of `items`, the first arrival of each id. */
+/** The first item with each id. */
 const firstArrivals = <T>(items: readonly T[], idOf: (item: T) => string): readonly T[] => {
   const seen = new Set<string>()
   return items.filter(item => !seen.has(idOf(item)) && seen.add(idOf(item)))
@@ -54,7 +54,7 @@ const inOrderPerKey = (arrived: readonly Arrived[], where: string): Violation[] 
       : []
   })
 
-/** All that was stored before `settledAt` has arrived, and nothing else has than what was stored at all. */
+/** Facts that were stored before `settledAt` must have arrived, and only facts of the log may have arrived. */
 const sameSet = (
   expected: readonly Fact[],
   arrived: readonly string[],
@@ -132,7 +132,7 @@ type Proof = {
   readonly missing?: readonly { readonly id: string; readonly position: string }[]
 }
 
-/** A proof counts and hashes exactly the facts of its range, but for those that it names as missing. */
+/** A manifest counts and hashes the facts in its range, except those that it names as missing. */
 const checkProof = (log: SimulatedLog, facts: readonly Fact[], proof: Proof, where: string): Violation[] => {
   const { topic, from_position, to_position, count, sha256, missing = [] } = proof
   const [from, to] = [BigInt(from_position), BigInt(to_position)]
@@ -143,16 +143,16 @@ const checkProof = (log: SimulatedLog, facts: readonly Fact[], proof: Proof, whe
   const hash = createHash('sha256')
     .update(ids.map(id => `${id}\n`).join(''))
     .digest('hex')
-  const said = `${where}, ${topic} from ${from} to ${to}: ${count} facts and ${held.size} missing`
+  const text = `${where}, ${topic} from ${from} to ${to}: ${count} facts and ${held.size} missing`
   const isNamed = [...held].every(([id, position]) =>
     log.events.some(event => event.id === id && event.position === position && position >= from && position <= to),
   )
-  if (!isNamed) return [violation('a proof names what is there', said)]
+  if (!isNamed) return [violation('a manifest names existing facts as missing', text)]
   if (ids.length === count && hash === sha256) return []
-  return [violation('a proof speaks of what is there', `${said}, the log has ${ids.length} others`)]
+  return [violation('a manifest counts and hashes the facts of its range', `${text}, the log has ${ids.length} others`)]
 }
 
-/** Manifests that were sealed, and those that clients were answered with. */
+/** Checks the manifests that were sealed, and those in answers. */
 export const checkManifests = (log: SimulatedLog, { attempts }: Pick<History, 'attempts'>): Violation[] => {
   const facts = factsIn(log)
   const sealed = log.events
@@ -173,7 +173,10 @@ export const checkManifests = (log: SimulatedLog, { attempts }: Pick<History, 'a
   ]
 }
 
-/** A topic of a subscriber has facts of its tenant alone, each key in order, and lacks none of what it subscribed to. */
+/**
+ * The topic of a subscriber has only facts of its tenant and of the types that it subscribed to. It has all of them, unless the
+ * subscription was ever paused or deleted.
+ */
 export const checkSubscriptions = (log: SimulatedLog, broker: SimulatedBroker, settledAt: string): Violation[] => {
   const facts = factsIn(log)
   const streams = new Set(log.events.map(({ stream }) => stream).filter(name => name.startsWith('subscription-')))
@@ -193,7 +196,7 @@ export const checkSubscriptions = (log: SimulatedLog, broker: SimulatedBroker, s
     const due = isActive ? own.filter(fact => fact.storedAt < settledAt && fact.position >= BigInt(from_position)) : []
     const missing = due.find(({ event }) => !arrived.has(event.id))
     return [
-      ...(foreign ? [violation('a subscriber gets its own facts alone', `${topic} has ${idOf(foreign)}`)] : []),
+      ...(foreign ? [violation('a subscriber receives only its own facts', `${topic} has ${idOf(foreign)}`)] : []),
       ...(missing ? [violation('no committed fact is left out', `${topic} lacks ${missing.event.id}`)] : []),
       ...redeliveriesAreEqual(messages, topic),
     ]
