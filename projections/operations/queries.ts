@@ -27,6 +27,6 @@ export const operationPage = (request: PageRequest): Query<ListedOperation> => {
 /** Operations that have expired and have no event for it yet. */
 export const overdueOperations = (now: string, limit: number): Query<{ id: string }> => ({
   text: `select id from operations_v1
-    where state in ('pending', 'running', 'succeeded') and expires_at <= $1::timestamptz order by expires_at limit $2`,
+    where state in ('pending', 'running', 'succeeded') and expires_at <= $1::timestamptz order by expires_at, id limit $2`,
   values: [now, limit],
 })

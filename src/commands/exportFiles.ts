@@ -109,7 +109,8 @@ export const strayFiles = async (sql: Sql): Promise<Attempt[]> =>
     `select distinct operation_id as id, export_chunks.attempt from export_chunks
       join operations_v1 on operations_v1.id = operation_id
       where state in ('failed', 'cancelled', 'expired')
-        or (state = 'succeeded' and export_chunks.attempt <> operations_v1.attempt)`,
+        or (state = 'succeeded' and export_chunks.attempt <> operations_v1.attempt)
+      order by id, attempt`,
   )
 
 export const deleteAttempt = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>

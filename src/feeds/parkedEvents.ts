@@ -85,8 +85,9 @@ export const firstParkedPositions = async (sql: Sql, delivery: string): Promise<
   return new Map(rows.map(({ key, position }) => [key, position]))
 }
 
+/** The keys with a request of an operator. */
 export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
-  const text = 'select distinct key from parked_facts where delivery = $1 and requested is not null'
+  const text = 'select distinct key from parked_facts where delivery = $1 and requested is not null order by key'
   return (await sql<{ key: string }>(text, [delivery])).map(({ key }) => key)
 }
 

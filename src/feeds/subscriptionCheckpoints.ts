@@ -43,7 +43,8 @@ const DELIVERIES = `
   where s.state <> 'deleted'
   union all
   select s.*, d.replay, d.position, d.acl, false
-  from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'`
+  from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'
+  order by id`
 
 /** `projectedUpTo`: the checkpoint of the facts projection. */
 export const deliveriesUpTo = (sql: Sql, projectedUpTo: bigint): Promise<SubscriptionDelivery[]> =>

@@ -27,8 +27,12 @@ const WRITES = /^\s*(insert|update|delete|with|create|truncate)|for (no key )?(u
 /** Whether the statement may change rows or lock them. */
 export const isWrite = (text: string): boolean => WRITES.test(text)
 
+/** The same for rows in another order: Postgres promises none for the rows that a write returns. */
 const asText = (rows: readonly Row[]): string =>
-  JSON.stringify(rows, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
+  rows
+    .map(row => JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)))
+    .toSorted()
+    .join()
 
 /** Runs one task at a time. The task after a failed one begins when the failed one has ended. */
 const createSequence = () => {
