@@ -26,4 +26,14 @@ describe('Postgres in the simulation', function () {
     }
     expect(Math.max(...sizes)).to.be.lessThan(10 * (sizes[0] ?? 0))
   })
+
+  it('has the virtual time of a run, in conditions and in the defaults of columns', async () => {
+    const engine = await openEngine()
+    let time = '2026-03-01T08:00:00.000Z'
+    engine.setClock(() => time)
+    await engine.run(`insert into export_slots (caller, operation_id) values ('alice', 'op_1')`)
+    time = '2026-03-01T08:01:00.000Z'
+    const text = `select now() - taken_at = interval '1 minute' as is_minute from export_slots where taken_at < now()`
+    expect(await engine.run(text)).to.deep.equal([{ is_minute: true }])
+  })
 })

@@ -10,6 +10,7 @@ import { finish, type Run } from './finalChecks.ts'
 import { replayParkedRegularly } from './operator.ts'
 import { BUSY_MS, drawPlan, type Plan, RESTORED } from './plan.ts'
 import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
+import { timeOf } from './machine.ts'
 import { createHistory, type History, onlyInternalErrors } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom } from './random.ts'
@@ -130,6 +131,7 @@ export const simulate = async (
   await engine.reset()
   const random = createRandom(seed)
   const timeline = createTimeline(random.fork('timeline'))
+  engine.setClock(() => timeOf(timeline.nowMs()))
   const history = createHistory(timeline.nowMs)
   const hasSubscribers = random.fork('subscribers').chance(SUBSCRIBERS_CHANCE)
   const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES })
