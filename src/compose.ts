@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Addresses, publishAddresses } from './addressesFile.ts'
 import { openEventStore } from './adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from './adapters/postgres/database.ts'
 import { APPEND_DEADLINE_MS } from './commands/timeBudgets.ts'
 import { createLedger, type Ledger } from './commands/commandHandler.ts'
 import { IdSecretLost } from './commands/idSecret.ts'
 import { AnotherLog, adoptLog, checkLog, type SeenFact } from './commands/logIdentity.ts'
+import { openPools } from './compose/databasePools.ts'
 import { rememberSchemaBaseUrl } from './compose/schemaBaseUrl.ts'
 import { type FeedStates, startFeeds } from './compose/feeds.ts'
 import { startHttp } from './compose/http.ts'
@@ -17,7 +17,6 @@ import { openDataDirectory } from './embedded/dataDirectory.ts'
 import { startEmbeddedServices } from './embedded/startEmbedded.ts'
 import { StartupError } from './startupError.ts'
 import { createLedgerTables } from './feeds/ledgerTables.ts'
-import { TAIL_POOL_MAX } from './http/index.ts'
 import { type Database, type Log, Unavailable } from './ports.ts'
 import { createCleanupStack, type CleanupStack } from './cleanupStack.ts'
 import { realWorld } from './clockAndRandomness.ts'
@@ -36,10 +35,6 @@ export type Service = {
 
 /** Ends a start that waits, and is called with the reason of the wait. */
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
-
-/** Requests, feeds and event streams have connection pools of their own, so that none can exhaust those of the others. */
-const REQUESTS_POOL_MAX = 10
-const FEEDS_POOL_MAX = 8
 
 const STORE_POLL_MS = 500
 const LOG_CHECK_MS = 1_000
@@ -126,19 +121,6 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
   return () => {
     stop.abort()
     return watching
-  }
-}
-
-const openPools = (connectionString: string, cleanup: CleanupStack) => {
-  const open = (applicationName: string, poolMax: number): Database => {
-    const database = openDatabase({ connectionString, poolMax, applicationName })
-    cleanup.defer(() => database.close())
-    return database
-  }
-  return {
-    database: open('ledger', REQUESTS_POOL_MAX),
-    feedsDatabase: open('ledger-feeds', FEEDS_POOL_MAX),
-    streams: open('ledger-streams', TAIL_POOL_MAX),
   }
 }
 

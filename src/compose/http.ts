@@ -32,6 +32,7 @@ import type { CleanupStack } from '../cleanupStack.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
+import { EVENT_STREAMS_POOL_MAX } from './databasePools.ts'
 import { healthOf, cachedFor } from './health.ts'
 
 /** Opens the services that requests need, and starts the HTTP server. */
@@ -106,7 +107,7 @@ const createServices = async (
     shared: await openSharedCounter(database, error => log.warn({ error }, 'limits are counted in this process alone')),
   }),
   concurrencyLimits: createConcurrencyLimits(),
-  tail: createTail({ database: streams, world: ledger.world }),
+  tail: createTail({ database: streams, connections: EVENT_STREAMS_POOL_MAX, world: ledger.world }),
   tenantStatuses: createTenantStatuses(ledger),
   pace: createPace(config.rateLimits.default, ledger.world),
   exportsAtOnceMax: config.exportsAtOnceMax,

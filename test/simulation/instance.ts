@@ -1,3 +1,4 @@
+import { EVENT_STREAMS_POOL_MAX } from '../../src/compose/databasePools.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { adoptLog, checkLog, type SeenFact } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
@@ -66,7 +67,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     ),
     keySecrets: createApiKeySecrets('dev', PEPPER),
     concurrencyLimits: createConcurrencyLimits(),
-    tail: createTail({ database, world: machine.world }),
+    tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
     pace: createPace(UNLIMITED, machine.world),

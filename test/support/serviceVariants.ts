@@ -1,3 +1,4 @@
+import { EVENT_STREAMS_POOL_MAX } from '../../src/compose/databasePools.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
@@ -99,7 +100,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     }),
     keySecrets: createApiKeySecrets('dev', PEPPER),
     concurrencyLimits: createConcurrencyLimits(),
-    tail: createTail({ database, world: ledger.world }),
+    tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: ledger.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials,
     pace,

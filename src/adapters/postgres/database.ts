@@ -18,6 +18,7 @@ export type DatabaseOptions = {
   readonly connectionString: string
   /** Postgres cancels a statement after this time; the client stops waiting a little later. */
   readonly statementTimeoutMs?: number
+  /** The service's pools are sized in src/compose/databasePools.ts; without a size, as in tools, pg's default (10) applies. */
   readonly poolMax?: number
   readonly applicationName?: string
   readonly lease?: Partial<LeaseOptions>
@@ -29,7 +30,6 @@ const CONNECT_TIMEOUT_MS = 2_000
 const ANSWER_GRACE_MS = 500
 /** Ends transactions of a stopped process, whose row locks would otherwise remain. */
 const IDLE_IN_TRANSACTION_MS = 8_000
-const POOL_MAX = 10
 /** A hung server does not close its side of a connection. */
 const CLOSE_MAX_MS = 2_000
 const PREPARED_MAX = 256
@@ -190,7 +190,11 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
  */
 export const openDatabase = (options: DatabaseOptions): Database => {
   const config = clientConfig(options)
-  const pool = new Pool({ ...config, types: valueTypes, max: options.poolMax ?? POOL_MAX })
+  const pool = new Pool({
+    ...config,
+    types: valueTypes,
+    ...(options.poolMax === undefined ? {} : { max: options.poolMax }),
+  })
   // The pool replaces broken idle connections; without a listener their errors would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', client => void client.on('error', () => undefined))

@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { REQUESTS_POOL_MAX } from '../../../src/compose/databasePools.ts'
 import type { Database } from '../../../src/ports.ts'
 import { anOrder, clientOf, eventually, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** More than the connections of the requests' pool. */
 const REQUESTS = 12
-const REQUESTS_POOL_MAX = 10
 
 describe('the connections of requests', function () {
   this.timeout(60_000)

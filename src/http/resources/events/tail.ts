@@ -15,10 +15,6 @@ const FOLLOWING_POLL_MS = 100
 const FAILED_POLL_MS = 250
 /** The facts of one poll; if there are more, the next poll follows at once. */
 const FACTS_MAX = 500
-/** The connections that streams share to read history; one more is for the poll. */
-const READS_AT_ONCE = 4
-
-export const TAIL_POOL_MAX = READS_AT_ONCE + 1
 
 export type Tail = {
   /** Resolves when the read model has reached the position, or when the time is over. */
@@ -36,7 +32,12 @@ type Waiting = {
   readonly resolve: () => void
 }
 
-export type TailDependencies = { readonly database: Pick<Database, 'sql'>; readonly world: World }
+export type TailDependencies = {
+  readonly database: Pick<Database, 'sql'>
+  /** The connections of the database: one is for the poll, and event streams share the others to read history. */
+  readonly connections: number
+  readonly world: World
+}
 
 const createWaiting = (world: World) => {
   const waiting = new Set<Waiting>()
@@ -83,11 +84,11 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
 }
 
 /** Long because its functions share the state of one poll loop. */
-export const createTail = ({ database, world }: TailDependencies): Tail => {
+export const createTail = ({ database, connections, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
   const followers = createCaughtUpStreams(world, place.forget)
-  const limitReads = pLimit(READS_AT_ONCE)
+  const limitReads = pLimit(connections - 1)
   let wake = new AbortController()
   let isPolling = false
 

@@ -3,7 +3,8 @@ import { readModels } from '../../../../src/feeds/readModels.ts'
 import { decode } from '../../../../src/feeds/decode.ts'
 import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
-import { createTail, TAIL_POOL_MAX } from '../../../../src/http/resources/events/tail.ts'
+import { EVENT_STREAMS_POOL_MAX } from '../../../../src/compose/databasePools.ts'
+import { createTail } from '../../../../src/http/resources/events/tail.ts'
 import type { Principal } from '../../../../src/identity/principal.ts'
 import type { Database, Sql } from '../../../../src/ports.ts'
 import { anOrder, clientOf, eventually, inParallel, newKey, retryingFetch } from '../../../support/client.ts'
@@ -130,7 +131,11 @@ describe('event streams and waiting requests', function () {
               return usual.database.sql(text, values)
             },
           },
-          tail: createTail({ database: { sql: counted(usual.database) }, world: usual.ledger.world }),
+          tail: createTail({
+            database: { sql: counted(usual.database) },
+            connections: EVENT_STREAMS_POOL_MAX,
+            world: usual.ledger.world,
+          }),
         }),
       })
     })
@@ -143,7 +148,7 @@ describe('event streams and waiting requests', function () {
       const { items } = (await client.get('/events?limit=100')).body
       const expected = items.map(({ id }: Sent) => id)
       for (const sent of received) expect(sent.map(({ id }) => id)).to.deep.equal(expected)
-      expect(atOnceMax).to.be.within(1, TAIL_POOL_MAX)
+      expect(atOnceMax).to.be.within(1, EVENT_STREAMS_POOL_MAX)
       expect(ofRequests).to.deep.equal([])
     })
   })

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { EVENT_STREAMS_POOL_MAX } from '../../../../src/compose/databasePools.ts'
 import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
 import type { LiveQueue } from '../../../../src/http/resources/events/caughtUpStreams.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
@@ -58,7 +59,7 @@ describe('the tail of the feed of facts', function () {
       statements.push(text)
       return database.sql(text, values)
     }
-    tail = createTail({ database: { sql }, world: clock.world })
+    tail = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
     await database.sql(`insert into checkpoints (name, position, epoch) values ('facts_v1', 0, 1), ('orders_v1', 0, 1)`)
   })
 
@@ -159,7 +160,7 @@ describe('the tail of the feed of facts', function () {
     let isUnavailable = false
     const sql: Sql = (text, values) =>
       isUnavailable ? Promise.reject(new Unavailable('database', 'none', undefined)) : database.sql(text, values)
-    const own = createTail({ database: { sql }, world: clock.world })
+    const own = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
     const followed = await own.follow('acme')
     isUnavailable = true
     await project('acme')
