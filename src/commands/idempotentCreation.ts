@@ -6,7 +6,7 @@ import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { Entity, Kind } from './entities.ts'
 import type { Handled, Ledger, Request } from './commandHandler.ts'
 import { handle } from './commandHandler.ts'
-import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotency.ts'
+import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotencyKeyConflicts.ts'
 
 /** The creation of resources, and the replay of its outcome for a repeated idempotency key. */
 

@@ -6,7 +6,7 @@ import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order
 import { type Created, replay, rowUntil } from './idempotentCreation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { bindKey, boundKeyConflict } from './idempotency.ts'
+import { bindKey, boundKeyConflict } from './idempotencyKeyConflicts.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
 /** The command that raises an invoice from an order. */

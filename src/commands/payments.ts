@@ -8,7 +8,7 @@ import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/paym
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
 import { asReplay, type Created, rowUntil } from './idempotentCreation.ts'
-import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
+import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { checkPayment, referenceIdOf } from './paymentChecks.ts'

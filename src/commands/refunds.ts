@@ -7,7 +7,7 @@ import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
 import { asReplay, type Created } from './idempotentCreation.ts'
-import { idempotencyRecordIn, keyConflict } from './idempotency.ts'
+import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 

@@ -12,7 +12,7 @@ import type { Pace } from './server/pacing.ts'
 import type { ErrorCode } from './response/problemCatalogue.ts'
 import type { ConcurrencyLimits } from './access/concurrencyLimits.ts'
 import type { Tail } from './resources/events/tail.ts'
-import type { KeyedOperation } from '../commands/idempotencyRecords.ts'
+import type { KeyedOperation } from '../commands/idempotencyKeyOutcomes.ts'
 
 /** The types of an endpoint's declaration, of the call that its handler gets, and of the reply that it returns. */
 

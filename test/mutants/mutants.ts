@@ -117,7 +117,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the request fingerprint of an idempotency key is ignored',
-    file: 'src/commands/idempotency.ts',
+    file: 'src/commands/idempotencyKeyConflicts.ts',
     find: `first.fingerprint !== record.fingerprint`,
     replace: `first.fingerprint === ''`,
   },

@@ -1,6 +1,6 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
-import { bindKey } from '../../commands/idempotency.ts'
+import { bindKey } from '../../commands/idempotencyKeyConflicts.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'

@@ -1,5 +1,5 @@
 import type { Rejection } from '../../../streams/decider.ts'
-import type { KeyConflict } from '../../commands/idempotency.ts'
+import type { KeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
 import { isErrorCode, Problem } from './problemCatalogue.ts'
 
 /** The problems of refused commands, with their details: rejections, and conflicts of idempotency keys. */

@@ -5,7 +5,7 @@ import type { ApiKeyEvent, ApiKeyState } from '../../../../streams/apiKey/index.
 import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
 import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
 import { create, rowUntil } from '../../../commands/idempotentCreation.ts'
-import { keyConflict } from '../../../commands/idempotency.ts'
+import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
 import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
 import { apiKeyEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'

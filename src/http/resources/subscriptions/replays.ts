@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { keyConflict } from '../../../commands/idempotency.ts'
+import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf } from '../../../commands/subscriptions.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'

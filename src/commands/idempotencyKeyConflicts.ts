@@ -8,8 +8,9 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { differingPointers } from './identifiers.ts'
 
 /**
- * Idempotency keys: the idempotency record that a command stores for its key (the member `claim` of the event), the conflicts
- * of a reused key, and key bindings, which are streams of their own.
+ * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key stored: in the
+ * event of its command (the member `claim`), or in a key binding, which is a stream of its own. A key is remembered for
+ * the setting IDEMPOTENCY_RETENTION (src/config.ts); the record names the time at which it expires.
  */
 
 /** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */

@@ -11,7 +11,7 @@ import {
 } from '../../streams/ids.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { idempotencyRecordIn } from './idempotency.ts'
+import { idempotencyRecordIn } from './idempotencyKeyConflicts.ts'
 import {
   apiKeyEntity,
   invoiceEntity,
@@ -26,7 +26,10 @@ import type { Ledger } from './commandHandler.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
 import { replayIdOf, subscriptionIdOf } from './subscriptions.ts'
 
-/** The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. */
+/**
+ * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. The setting
+ * IDEMPOTENCY_RETENTION (src/config.ts) says how long a key is remembered.
+ */
 
 /** The operations that take a key. A route with a key does not compile unless its operation is listed here. */
 export const KEYED_OPERATIONS = [
