@@ -1,18 +1,14 @@
 import { type Database, type FactMessage, type FactProducer, FactTooLarge, type Sql, type World } from '../ports.ts'
-import { type EventReference, type Failure, type ParkedEvent, reasonOf } from './parkedEvents.ts'
-import { isTransient, openParking, type Parking, serveRegularly } from './parking.ts'
+import type { EventReference, ParkedEvent } from './parkedEvents.ts'
+import { openParking, type Parking, serveRegularly } from './parking.ts'
+import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
 import { createSerialQueue } from './serialQueue.ts'
 
 /**
- * Sends facts to topics, for the publisher and for each subscription. A fact that fails ATTEMPTS_MAX times, because the
- * broker refuses it or because it cannot be made from its event, is parked with the later facts of its key (parking.ts).
+ * Sends facts to topics, for the publisher and for each subscription. A fact that still fails after the retries of
+ * retriesBeforeParking.ts, because it is too large for its topic or cannot be made from its event, is parked with the later
+ * facts of its key (parking.ts).
  */
-
-const ATTEMPTS_MAX = 10
-const ATTEMPT_PAUSE_MS = 50
-
-/** A fact to send. `message` throws for an event that no fact can be made of. */
-export type Outgoing = EventReference & { readonly message: () => FactMessage }
 
 export type DeliveryDependencies = {
   readonly database: Database
@@ -51,21 +47,6 @@ const prepare = (facts: readonly Outgoing[]): Prepared => {
   }
   return prepared
 }
-
-const publishWithRetries =
-  ({ bus, world }: DeliveryDependencies) =>
-  async (fact: Outgoing): Promise<Failure | undefined> => {
-    for (let attempts = 1; ; attempts++) {
-      try {
-        await bus.publish([fact.message()])
-        return undefined
-      } catch (error) {
-        if (isTransient(error)) throw error
-        if (attempts === ATTEMPTS_MAX) return { reason: reasonOf(error), attempts }
-        await world.sleep(ATTEMPT_PAUSE_MS)
-      }
-    }
-  }
 
 /** Sends the messages in one request. All facts of a key with one that is too large move to `oneByOne`. */
 const sendTogether = async (bus: FactProducer, prepared: Prepared, facts: readonly Outgoing[]): Promise<void> => {

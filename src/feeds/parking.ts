@@ -25,7 +25,8 @@ import type { SerialQueue } from './serialQueue.ts'
  *   flowing ── an event of the key cannot be processed ──▶ parked: it and every later event of the key wait
  *   parked  ── all of them are replayed or discarded, on request of an operator ──▶ flowing
  *
- * A dependency that does not answer parks nothing: the event is not the cause, and the failure passes.
+ * A dependency that does not answer parks nothing: the event is not the cause, and the failure passes. The users of parking
+ * decide when an event is parked: for facts retriesBeforeParking.ts, for read models readModelWriter.ts.
  *
  * The words for an event, here and where parking is used:
  *
