@@ -2,17 +2,18 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import {
   addressBlock,
+  approvalAmounts,
   count,
   DAY_MS,
   duration,
   flag,
-  fourEyes,
   HOUR_MS,
   list,
   pepper,
   publicUrl,
   rateLimitsOver,
 } from './configValues.ts'
+import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
@@ -58,8 +59,7 @@ export type Config = {
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
-  /** Whether an invoice of this amount, in minor units, must be approved by another subject than the one that created it. */
-  readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
+  readonly needsFourEyes: NeedsFourEyes
   readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
   /** `dev` outside production. In production keys need a pepper. */
   readonly apiKeys: {
@@ -102,7 +102,7 @@ const environment = z.object({
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
-  APPROVAL_FOUR_EYES: fourEyes.default(new Map()),
+  APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
   RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
@@ -163,7 +163,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
   if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
     throw new StartupError(
-      'OIDC_ISSUER is plain http, and NODE_ENV is production: whoever is between could put in keys of their own. Use https.',
+      'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
     )
   const kafka = kafkaOf(given)
   return {
@@ -173,10 +173,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     dataDir: resolve(given.LEDGER_DATA_DIR),
     audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
     idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
-    needsFourEyes: (tenant, currency, amount) => {
-      const from = given.APPROVAL_FOUR_EYES.get(`${tenant} ${currency}`)
-      return from !== undefined && amount >= from
-    },
+    needsFourEyes: needsFourEyesFrom(given.APPROVAL_FOUR_EYES),
     rateLimits: given.RATE_LIMITS,
     apiKeys: {
       environment: production ? 'live' : 'dev',

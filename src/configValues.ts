@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { approvalKey } from './identity/approvalPolicy.ts'
 import { RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
 
 /** The formats of the values of settings. */
@@ -22,15 +23,15 @@ export const list = z.string().transform(text =>
 
 export const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
 
-const FOUR_EYES = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
+const APPROVAL_AMOUNT = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
 
-/** `acme=USD:100000,acme=EUR:90000`: from this amount on, in minor units. */
-export const fourEyes = list.transform((rules, context) => {
+/** `acme=USD:100000,acme=EUR:90000`: the amounts of the approval policy, in minor units. */
+export const approvalAmounts = list.transform((rules, context) => {
   const amounts = new Map<string, bigint>()
   for (const rule of rules) {
-    const [, tenant, currency, amount] = FOUR_EYES.exec(rule) ?? []
+    const [, tenant = '', currency = '', amount] = APPROVAL_AMOUNT.exec(rule) ?? []
     if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
-    else amounts.set(`${tenant} ${currency}`, BigInt(amount))
+    else amounts.set(approvalKey(tenant, currency), BigInt(amount))
   }
   return amounts
 })

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { NeedsFourEyes } from '../identity/approvalPolicy.ts'
 import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
@@ -52,8 +53,7 @@ export type Services = {
   readonly idempotencyRetentionMs: number
   /** How long the body of a request may take to arrive. */
   readonly bodyDeadlineMs: number
-  /** Whether the tenant's policy wants an invoice of this amount, in minor units, approved by another than its creator. */
-  readonly needsFourEyes: (tenant: string, currency: string, amount: bigint) => boolean
+  readonly needsFourEyes: NeedsFourEyes
   /** The service's public address: the resource of RFC 8707 and RFC 9728. */
   readonly publicUrl: string
   /** The base address of the `dataschema` of every fact; it never changes. */

@@ -20,6 +20,8 @@ const PORTS = 'src/ports\\.ts'
 const TELEMETRY_API = '@opentelemetry/api'
 /** The error that ends a process with one sentence in place of a stack. */
 const STARTUP_ERROR = 'src/startupError\\.ts'
+/** A rule whose amounts are a setting. */
+const APPROVAL_POLICY = 'src/identity/approvalPolicy\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
@@ -46,11 +48,11 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
   { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
-  { layer: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, NODE] },
+  { layer: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, APPROVAL_POLICY, NODE] },
   {
     layer: 'the configuration',
     files: /^src\/config\.ts$/,
-    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', NODE],
+    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', APPROVAL_POLICY, NODE],
   },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },

@@ -8,7 +8,7 @@ import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { raise } from '../../commands/invoices.ts'
 import type { JsonObject } from '../../ports.ts'
 import { readPage } from './collection.ts'
-import { authorize } from '../../identity/authorize.ts'
+import { authorizeApproval } from '../../identity/approvalPolicy.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { replyToCommand, replyToCreation, ifMatchOf, readOne, visible } from './commonReplies.ts'
@@ -127,12 +127,10 @@ const listInvoices = route({
   handler: call => readPage(call, { name: 'invoices_v1', page: invoicePage, render }),
 })
 
-/** The four-eyes policy of the tenant. Throws Problem; 403 comes before 412. */
-const checkPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
+/** Checks the approval policy of the tenant. Throws Problem; 403 comes before 412. */
+const checkApprovalPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
   const { row } = await call.ledger.aggregates.load(invoiceEntity, call.params.id)
-  const { tenant_id, currency, amount_due, created_by } = visible(call, row)
-  if (!call.needsFourEyes(tenant_id, currency, amount_due)) return
-  const decision = authorize(call.principal, { scope: 'invoice:approve', otherThan: created_by })
+  const decision = authorizeApproval(call.principal, visible(call, row), call.needsFourEyes)
   if ('refused' in decision)
     throw new Problem(decision.refused, {
       detail: 'An invoice of this amount is approved by another than its creator.',
@@ -153,7 +151,7 @@ const approveInvoice = route({
   responses: { 200: changed },
   errors: ['invoice_state_conflict', 'policy_denied'],
   handler: async call => {
-    await checkPolicy(call)
+    await checkApprovalPolicy(call)
     const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
