@@ -32,8 +32,14 @@ export const DRAIN_MS = REQUEST_DEADLINE_MS
  */
 export const RECOVERED_WITHIN_MS = 10_000
 export const TAKE_OVER_MS = 2_000
-export const RECOVERY_TICK_MS = 250
 export const RECOVERY_APPENDS_MS = 2_000
+
+/** The times of recovery (src/processes/processManager.ts): how often it looks for tasks that are due. */
+export const RECOVERY_TICK_MS = 250
+/** A task that could not be finished is tried again after this time. */
+export const RECOVERY_FAILED_RETRY_MS = 30_000
+/** Shorter, because the task did not fail: another writer of the stream was first. */
+export const RECOVERY_CONTENDED_RETRY_MS = 1_000
 
 /**
  * Recovery takes over work that a request has begun and not ended within this time. A request whose dependencies answer ends

@@ -19,6 +19,8 @@ import { contextOf, type ProcessManager, type Task } from './processManager.ts'
  *   PaymentInitiated                            PaymentAccepted, PaymentSucceeded or PaymentFailed of the payment
  *   PaymentSucceeded, PaymentFailed (deferred)  PaymentApplied or PaymentReleased on the invoice
  *   RefundInitiated                             RefundApplied on the invoice, or RefundRefused on the payment
+ *
+ * The times of its looks and retries are in src/commands/timeBudgets.ts.
  */
 export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
   name: STORED_NAME,

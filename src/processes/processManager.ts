@@ -1,6 +1,6 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import { RECOVERY_TICK_MS } from '../commands/timeBudgets.ts'
+import { RECOVERY_CONTENDED_RETRY_MS, RECOVERY_FAILED_RETRY_MS, RECOVERY_TICK_MS } from '../commands/timeBudgets.ts'
 import { Contended, type Context, type Ledger } from '../commands/commandHandler.ts'
 import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'
@@ -32,9 +32,6 @@ export type ProcessManager = {
 }
 
 const AT_ONCE_MAX = 16
-const FAILED_RETRY_MS = 30_000
-/** Shorter, because the task did not fail: another writer of the stream was first. */
-const CONTENDED_RETRY_MS = 1_000
 
 /** The context of a command that a process manager sends in the name of the caller whose command it completes. */
 export const contextOf = (manager: string, recorded: Recorded<AnyEvent>, world: World): Context => {
@@ -94,7 +91,7 @@ const createRun = (manager: ProcessManager, world: World, onFailure: OnFailure):
       if (error instanceof Unavailable && !(error instanceof Contended)) throw error
       // A task that cannot be finished must not hold up the others: it is reported, and tried again later.
       onFailure(key, error)
-      const retryMs = error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS
+      const retryMs = error instanceof Contended ? RECOVERY_CONTENDED_RETRY_MS : RECOVERY_FAILED_RETRY_MS
       if (!tasks.giveUp(key, reasonOf(error))) tasks.postpone(key, retryMs)
     }
   }

@@ -410,8 +410,8 @@ const snapshotOf`,
   {
     name: 'a task that lost its races is retried as late as a failed one',
     file: 'src/processes/processManager.ts',
-    find: `error instanceof Contended ? CONTENDED_RETRY_MS : FAILED_RETRY_MS`,
-    replace: `error instanceof Contended ? FAILED_RETRY_MS : FAILED_RETRY_MS`,
+    find: `error instanceof Contended ? RECOVERY_CONTENDED_RETRY_MS : RECOVERY_FAILED_RETRY_MS`,
+    replace: `error instanceof Contended ? RECOVERY_FAILED_RETRY_MS : RECOVERY_FAILED_RETRY_MS`,
   },
   {
     name: 'readers lose their positions when the tables are rebuilt',
