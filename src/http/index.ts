@@ -1,6 +1,6 @@
 import { apiKeyRoutes } from './resources/identity/apiKeys.ts'
 import { asyncApiRoutes } from './contract/asyncapi.ts'
-import { auditRoutes } from './resources/audit.ts'
+import { auditRoutes } from './resources/auditRecords.ts'
 import { openApiRoute } from './contract/openapi.ts'
 import { deadLetterRoutes } from './resources/subscriptions/deadLetters.ts'
 import { eventRoutes } from './resources/events/events.ts'

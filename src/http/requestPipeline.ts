@@ -8,7 +8,7 @@ import { type Authenticate, createAccessControl } from './access/accessControl.t
 import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
-import { withAudit } from './resources/audit.ts'
+import { withAudit } from './access/auditing.ts'
 import { deadlineOf, withDeadline, unavailableAsProblem, withoutEffect } from './response/deadlines.ts'
 import type { AnyRoute, Reply, Services } from './route.ts'
 

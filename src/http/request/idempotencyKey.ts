@@ -5,7 +5,7 @@ import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { problemOfKeyConflict } from '../response/commandProblems.ts'
+import { problemOfKeyConflict } from '../response/rejectionDetails.ts'
 import type { AnyRoute, Call } from '../route.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */

@@ -5,7 +5,7 @@ import type { Created } from '../../commands/idempotentCreation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
-import { problemOfKeyConflict, problemOfRejection } from '../response/commandProblems.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import type { Call, Reply } from '../route.ts'
 

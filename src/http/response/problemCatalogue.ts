@@ -1,7 +1,7 @@
 /**
  * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents, headers,
  * problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for rejections and key
- * conflicts in commandProblems.ts); without one it is the title.
+ * conflicts in rejectionDetails.ts); without one it is the title.
  */
 
 export type Category =

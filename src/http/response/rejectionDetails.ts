@@ -2,7 +2,7 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { KeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
 import { isErrorCode, Problem } from './problemCatalogue.ts'
 
-/** The problems of refused commands, with their details: rejections, and conflicts of idempotency keys. */
+/** The details of the problems of refused commands: rejections, and conflicts of idempotency keys. Titles: problemCatalogue.ts. */
 
 type Recorded = { readonly firstCorrelationId?: string; readonly replayed?: true }
 

@@ -1,7 +1,4 @@
-import { z } from 'zod'
-import type { AuditRow } from '../../../projections/audit/projection.ts'
-import { auditPage } from '../../../projections/audit/queries.ts'
-import { ACCESS_CHECKS, type AccessCheck } from '../../../streams/access/index.ts'
+import type { AccessCheck } from '../../../streams/access/index.ts'
 import { type Id, type IdPrefix, isId } from '../../../streams/ids.ts'
 import type { Denials } from '../../commands/denials.ts'
 import type { AggregateRepository } from '../../commands/aggregateRepository.ts'
@@ -15,12 +12,12 @@ import {
   subscriptionEntity,
 } from '../../commands/entities.ts'
 import type { Context, Ledger } from '../../commands/commandHandler.ts'
-import { readPage } from './collection.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
-import { type AnyRoute, route } from '../route.ts'
-import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commonSchemas.ts'
 
-/** Audit records: the endpoint that lists them, and the recording of denials. */
+/**
+ * Auditing: records the denials of the operations that have the member `audited` in their route. Grants are events of
+ * the operation itself, or are recorded by it; the audit records are projected from both (projections/audit/projection.ts).
+ */
 
 /** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
 const CHECK_OF_CODE: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
@@ -63,7 +60,7 @@ const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<strin
  * The subject and the client in a tenant's record of a caller of another tenant. The space distinguishes it from any name in a
  * credential.
  */
-const ANOTHER_TENANT = 'another tenant'
+export const ANOTHER_TENANT = 'another tenant'
 
 export type Attempted = {
   readonly operation: string
@@ -115,54 +112,3 @@ const asSeenBy = (owner: string, context: Context): Context => ({
   subject: ANOTHER_TENANT,
   client: ANOTHER_TENANT,
 })
-
-const recordSchema = z
-  .object({
-    id: z.uuid(),
-    created_at: timeSchema,
-    tenant_id: z.string(),
-    decision: z.enum(['granted', 'denied']),
-    operation: z.string().meta({ description: 'The operation id, as in this document.' }),
-    check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
-    code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
-    resource: z.string().nullable(),
-    subject: z.string().meta({ description: `Of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
-    client: z.string(),
-    authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
-    correlation_id: z.string(),
-    position: z.string().meta({ description: 'Of the event in the log.' }),
-    count: z
-      .int()
-      .min(1)
-      .meta({ description: 'How many decisions the record stands for: refusals that say the same are counted.' }),
-  })
-  .meta({ id: 'AuditRecord' })
-
-const render = ({ check_name: check, position, ...row }: AuditRow): z.input<typeof recordSchema> => ({
-  ...row,
-  check,
-  position: position.toString(),
-})
-
-const listAuditRecords = route({
-  method: 'GET',
-  path: '/audit-records',
-  operationId: 'list_audit_records',
-  summary: 'List the decisions on sensitive operations, newest first',
-  tag: 'Audit',
-  scope: 'audit:read',
-  rateClass: 'default',
-  query: z.object({
-    ...pageQuery,
-    ...createdQuery,
-    decision: recordSchema.shape.decision.optional(),
-    operation: textSchema.optional(),
-    subject: textSchema.optional(),
-    resource: textSchema.optional(),
-    correlation_id: textSchema.optional(),
-  }),
-  ...listOf(recordSchema),
-  handler: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
-})
-
-export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import type { AuditRow } from '../../../projections/audit/projection.ts'
+import { auditPage } from '../../../projections/audit/queries.ts'
+import { ACCESS_CHECKS } from '../../../streams/access/index.ts'
+import { ANOTHER_TENANT } from '../access/auditing.ts'
+import { readPage } from './collection.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commonSchemas.ts'
+
+/** The endpoint that lists audit records. Denials are recorded by access/auditing.ts. */
+
+const recordSchema = z
+  .object({
+    id: z.uuid(),
+    created_at: timeSchema,
+    tenant_id: z.string(),
+    decision: z.enum(['granted', 'denied']),
+    operation: z.string().meta({ description: 'The operation id, as in this document.' }),
+    check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
+    code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
+    resource: z.string().nullable(),
+    subject: z.string().meta({ description: `Of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
+    client: z.string(),
+    authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
+    correlation_id: z.string(),
+    position: z.string().meta({ description: 'Of the event in the log.' }),
+    count: z
+      .int()
+      .min(1)
+      .meta({ description: 'How many decisions the record stands for: refusals that say the same are counted.' }),
+  })
+  .meta({ id: 'AuditRecord' })
+
+const render = ({ check_name: check, position, ...row }: AuditRow): z.input<typeof recordSchema> => ({
+  ...row,
+  check,
+  position: position.toString(),
+})
+
+const listAuditRecords = route({
+  method: 'GET',
+  path: '/audit-records',
+  operationId: 'list_audit_records',
+  summary: 'List the decisions on sensitive operations, newest first',
+  tag: 'Audit',
+  scope: 'audit:read',
+  rateClass: 'default',
+  query: z.object({
+    ...pageQuery,
+    ...createdQuery,
+    decision: recordSchema.shape.decision.optional(),
+    operation: textSchema.optional(),
+    subject: textSchema.optional(),
+    resource: textSchema.optional(),
+    correlation_id: textSchema.optional(),
+  }),
+  ...listOf(recordSchema),
+  handler: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
+})
+
+export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]
