@@ -26,6 +26,9 @@ const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
 
+/** The encoding of gRPC messages, shared by the client and the embedded server. */
+const GRPC = 'src/grpc/\\w+\\.ts'
+
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
 
@@ -43,6 +46,7 @@ const importRules: readonly ImportRule[] = [
   },
   { layer: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
   { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
+  { layer: 'the encoding of gRPC', files: /^src\/grpc\//, may: [GRPC, NODE] },
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
   { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, NODE] },
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
@@ -119,7 +123,7 @@ const importRules: readonly ImportRule[] = [
   ...(
     [
       // The messages of the store use protobuf's own well-known types.
-      ['eventstoredb', '(@eventstore/db-client|@grpc/grpc-js|google-protobuf)'],
+      ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|${GRPC})`],
       ['kafka', 'kafkajs'],
       ['postgres', '(pg|lru-cache)'],
       ['files', '(csv-stringify|hyparquet-writer)'],
@@ -137,6 +141,7 @@ const importRules: readonly ImportRule[] = [
     // The issuer writes the claims that src/identity reads, so their names are shared.
     may: [
       'src/embedded/.+',
+      GRPC,
       SCHEMA,
       'src/identity/(principal|revocations)\\.ts',
       STARTUP_ERROR,

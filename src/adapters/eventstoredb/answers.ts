@@ -1,5 +1,5 @@
 import type { FeedItem, Json, JsonObject, StoredEvent } from '../../ports.ts'
-import { ProtobufReader, WIRE, tagOf } from './protobuf.ts'
+import { ProtobufReader, WIRE, tagOf } from '../../grpc/protobufReader.ts'
 
 /**
  * Decodes `ReadResp` messages of the store's Read method into the types of the port. An event is decoded in one pass

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Appended, type StoredEvent, Unavailable } from '../../ports.ts'
-import { type Append, type Sending, batchAppend } from './batchAppend.ts'
-import type { Client, Connection } from './connection.ts'
+import type { Sending } from './appendCall.ts'
+import type { Append } from './appendMessages.ts'
+import type { Client } from './client.ts'
+import type { Connection } from './connection.ts'
 import { CallEnded, ResponseTimeout, causeOf, isLost, wasNeverSent } from './errors.ts'
 import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
@@ -43,15 +45,15 @@ type Outcome = { readonly appended: Appended } | { readonly failure: unknown; re
 
 const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
   const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
-  const givenUp = new AbortController()
-  const sending: Sending = { givenUp: givenUp.signal, sent: false }
+  const sending: Sending = { givenUp: false, sent: false }
   try {
-    return { appended: await within(batchAppend(client, asked, sending), withinMs) }
+    return { appended: await within(client.append(asked, sending), withinMs) }
   } catch (failure) {
     const conflict = conflictIn(failure)
     return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
   } finally {
-    givenUp.abort('settled')
+    sending.givenUp = true
+    sending.forget?.()
   }
 }
 
@@ -85,7 +87,13 @@ const outcomeOfFirst = async (
 const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new ResponseTimeout(limitMs)), limitMs)
-    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+    const settling =
+      <V>(settle: (value: V) => void) =>
+      (value: V): void => {
+        clearTimeout(timer)
+        settle(value)
+      }
+    promise.then(settling(resolve), settling(reject))
   })
 
 const conflictIn = (error: unknown): Appended | undefined => {

@@ -70,3 +70,7 @@ export const wasNeverSent = (error: unknown): boolean =>
 /** A gRPC status without the client's translation. */
 export const isCallError = (error: unknown): error is Error & { code: number; details: string } =>
   error instanceof Error && 'code' in error && 'details' in error
+
+/** The server is older than the called method. */
+export const isUnimplemented = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === code.Code.UNIMPLEMENTED

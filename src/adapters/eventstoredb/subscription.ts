@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
-import type { Client, Connection } from './connection.ts'
+import type { Client } from './client.ts'
+import type { Connection } from './connection.ts'
 import { ResponseTimeout, isLost, withPosition } from './errors.ts'
 import { subscribeRequest } from './messages.ts'
 import { received } from './read.ts'

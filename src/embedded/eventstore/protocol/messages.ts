@@ -2,16 +2,17 @@ import { Buffer } from 'node:buffer'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
+import type { AppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
-import { MessageWriter } from './protobufWriter.ts'
+import { MessageWriter } from '../../../grpc/protobufWriter.ts'
 
 /** Encoding of stored events, and decoding of proposed ones. */
 
 export type UuidForm = 'string' | 'structured'
 
-const JSON_CONTENT = 'application/json'
+export const JSON_CONTENT = 'application/json'
 const BINARY_CONTENT = 'application/octet-stream'
+const HALF_BITS = 64
 
 export const streamName = (identifier: StreamIdentifier | undefined): string =>
   Buffer.from(identifier?.getStreamName_asU8() ?? []).toString('utf8')
@@ -26,10 +27,16 @@ export const identifierOf = (stream: string): StreamIdentifier => {
 export const uuidText = (uuid: UUID | undefined): string | undefined => {
   const structured = uuid?.getStructured()
   if (structured === undefined) return uuid?.getString().toLowerCase()
-  const binary = Buffer.alloc(16)
-  binary.writeBigInt64BE(BigInt(structured.getMostSignificantBits()), 0)
-  binary.writeBigInt64BE(BigInt(structured.getLeastSignificantBits()), 8)
-  return binary.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  return uuidOfHalves(BigInt(structured.getMostSignificantBits()), BigInt(structured.getLeastSignificantBits()))
+}
+
+/** The text of an id of two halves of 64 bits, signed or not. */
+export const uuidOfHalves = (high: bigint, low: bigint): string => {
+  const bits = (BigInt.asUintN(HALF_BITS, high) << BigInt(HALF_BITS)) | BigInt.asUintN(HALF_BITS, low)
+  return bits
+    .toString(16)
+    .padStart(32, '0')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
 
 export const uuidMessage = (id: string, form: UuidForm): UUID => {
@@ -146,7 +153,7 @@ export const firstStreamPositionMessage = (revision: bigint): Uint8Array =>
   new streams.ReadResp().setFirstStreamPosition(revision.toString()).serializeBinary()
 
 type ProposedMessage = Pick<
-  BatchAppendReq.ProposedMessage,
+  AppendReq.ProposedMessage,
   'getId' | 'getMetadataMap' | 'getData_asU8' | 'getCustomMetadata_asU8'
 >
 
@@ -156,7 +163,7 @@ const bufferOf = (view: Uint8Array): Buffer => Buffer.from(view.buffer, view.byt
 export type Proposed = Partial<Pick<ProposedEvent, Optional>> & Omit<ProposedEvent, Optional>
 type Optional = 'id' | 'type' | 'isJson'
 
-/** A proposed event of either form of append. */
+/** A proposed event of the Append method. */
 export const proposedOf = (message: ProposedMessage): Proposed => {
   const id = uuidText(message.getId())
   const type = message.getMetadataMap().get('type')

@@ -1,6 +1,8 @@
+import { LENGTH_AT, PREFIX_BYTES } from './framing.ts'
+
 /**
- * A minimal protobuf encoder for the hot path. An event is sent to every reader of its stream, and the general library
- * would cost several times as much as the rest of a short read.
+ * A minimal protobuf encoder for the hot path: for events, which are sent to every reader of their stream, and for
+ * appends. The general library would cost several times as much as the rest of a short read.
  */
 
 const VARINT_WIRE = 0
@@ -35,6 +37,11 @@ export class MessageWriter {
     return this.chunk.subarray(this.at, this.end)
   }
 
+  /** Discards everything written since `size` had this value. */
+  discard(since: number): void {
+    this.at += this.size() - since
+  }
+
   /** The present size of the message, the start of fields to be nested. */
   size(): number {
     return this.end - this.at
@@ -45,10 +52,25 @@ export class MessageWriter {
     this.head(field, this.size() - since)
   }
 
+  /**
+   * Makes a gRPC message with its prefix of everything written since `size` had this value. The next one is written in
+   * front of it.
+   */
+  framed(since: number): void {
+    const length = this.size() - since
+    this.reserve(PREFIX_BYTES)
+    this.chunk[this.at] = 0
+    this.chunk.writeUInt32BE(length, this.at + LENGTH_AT)
+  }
+
   /** A 64-bit integer, signed or not; zero is omitted, as in proto3. */
   integer(field: number, value: bigint): void {
-    if (value === 0n) return
-    if (value > 0n && value <= Number.MAX_SAFE_INTEGER) this.varint(Number(value))
+    if (value !== 0n) this.presentInteger(field, value)
+  }
+
+  /** The same for a member of a oneof, whose zero is not omitted. */
+  presentInteger(field: number, value: bigint): void {
+    if (value >= 0n && value <= Number.MAX_SAFE_INTEGER) this.varint(Number(value))
     else this.largeVarint(value)
     this.varint(tag(field, VARINT_WIRE))
   }
@@ -56,9 +78,14 @@ export class MessageWriter {
   /** Empty bytes are omitted. */
   bytes(field: number, value: Buffer): void {
     if (value.length === 0) return
-    this.reserve(value.length)
-    value.copy(this.chunk, this.at)
+    this.raw(value)
     this.head(field, value.length)
+  }
+
+  /** Fields that are encoded already. */
+  raw(fields: Buffer): void {
+    this.reserve(fields.length)
+    fields.copy(this.chunk, this.at)
   }
 
   /** Empty text is omitted. */

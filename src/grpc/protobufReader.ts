@@ -73,6 +73,14 @@ export class ProtobufReader {
     return text
   }
 
+  /** A view of the field's bytes. */
+  bytes(): Buffer {
+    const end = this.endOfBytes()
+    const bytes = this.from.subarray(this.at, end)
+    this.at = end
+    return bytes
+  }
+
   /** Skips a field. Groups are deprecated, and refused. */
   skipField(tag: number): void {
     switch (tag & WIRE_MASK) {

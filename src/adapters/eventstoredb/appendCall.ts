@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto'
+import { convertToCommandError } from '@eventstore/db-client'
+import type { ClientDuplexStream } from '@grpc/grpc-js'
+import { MessageWriter } from '../../grpc/protobufWriter.ts'
+import type { Appended } from '../../ports.ts'
+import { type Append, type AppendAnswer, writeAppend } from './appendMessages.ts'
+import { AppendStream } from './appendStream.ts'
+import { CallEnded, isCallError, isLost } from './errors.ts'
+
+/**
+ * The appends of one call of the store's BatchAppend method. Each message has its own correlation id, by which its
+ * response is found in any order.
+ */
+
+/** A call of the gRPC library with our encoding: one write for each message. */
+export type ClientCall = ClientDuplexStream<Buffer, readonly AppendAnswer[]>
+
+/** The progress of an append. After `givenUp` it is not sent any more; `forget` is there once it is sent. */
+export type Sending = { givenUp: boolean; sent: boolean; forget?: () => void }
+
+type Waiting = {
+  readonly id: string
+  readonly append: Append
+  readonly sending: Sending
+  readonly resolve: (appended: Appended) => void
+  readonly reject: (error: Error) => void
+}
+
+/** The number of appends in one write. */
+const APPENDS_PER_WRITE_MAX = 100
+
+/** Messages are encoded one after the other, so one writer is enough. */
+const writer = new MessageWriter()
+
+/** Encodes what is not given up; the prefix is written by the gRPC library where a call is one of the library's. */
+const encode = (append: Waiting, isFramed: boolean): boolean => {
+  const before = writer.size()
+  try {
+    writeAppend(writer, append.id, append.append)
+  } catch (error) {
+    writer.discard(before)
+    append.reject(error instanceof Error ? error : new Error(String(error)))
+    return false
+  }
+  if (isFramed) writer.framed(before)
+  return true
+}
+
+/** Long-lived: carries all appends of a connection until the store ends it or the connection is lost. */
+export class AppendCall {
+  private readonly call: ClientCall | AppendStream
+  private readonly onEnded: () => void
+  private readonly unanswered = new Map<string, Waiting>()
+  private unsent: Waiting[] = []
+  private isScheduled = false
+  private isFull = false
+  private isEnded = false
+
+  constructor(call: ClientCall | AppendStream, onEnded: () => void = () => undefined) {
+    this.call = call
+    this.onEnded = onEnded
+    call.on('data', (answers: readonly AppendAnswer[]) => this.settle(answers))
+    call.on('drain', () => {
+      this.isFull = false
+      this.flush()
+    })
+    call.on('error', (error: Error) => this.fail(isCallError(error) ? convertToCommandError(error) : error))
+    for (const end of ['end', 'close']) call.on(end, () => this.fail(new CallEnded('unknown')))
+  }
+
+  /** Rejects with the client's own errors, such as a wrong expected revision. */
+  append(append: Append, sending: Sending): Promise<Appended> {
+    if (this.isEnded || sending.givenUp) return Promise.reject(new CallEnded('none'))
+    return new Promise((resolve, reject) => {
+      this.unsent.push({ id: randomUUID(), append, sending, resolve, reject })
+      this.schedule()
+    })
+  }
+
+  /** False once the store or the connection ends it, also while responses may still come. */
+  isOpen(): boolean {
+    return !this.isEnded && !(this.call instanceof AppendStream && !this.call.isOpen())
+  }
+
+  /** Accepts no more appends. The call ends when the store has answered those that were sent. */
+  end(): void {
+    this.flush()
+    this.isEnded = true
+    this.call.end()
+    this.rejectUnsent(new CallEnded('none'))
+  }
+
+  /** The appends of one turn of the event loop share a write: requests that arrive together are read in one turn. */
+  private schedule(): void {
+    if (this.isScheduled || this.isFull) return
+    this.isScheduled = true
+    setImmediate(() => {
+      this.isScheduled = false
+      this.flush()
+    })
+  }
+
+  private flush(): void {
+    while (this.unsent.length > 0 && !this.isFull && !this.isEnded) {
+      const appends = this.unsent.splice(0, APPENDS_PER_WRITE_MAX).filter(({ sending }) => !sending.givenUp)
+      if (this.call instanceof AppendStream) this.isFull = !this.writeTogether(this.call, appends)
+      else for (const append of appends) this.writeAlone(this.call, append)
+    }
+  }
+
+  /** Returns false if the connection takes no more for now. The writer writes from back to front. */
+  private writeTogether(call: AppendStream, appends: readonly Waiting[]): boolean {
+    writer.begin()
+    for (const append of appends.toReversed()) if (encode(append, true)) this.expectAnswer(append)
+    return writer.size() === 0 || call.write(writer.message())
+  }
+
+  private writeAlone(call: ClientCall, append: Waiting): void {
+    writer.begin()
+    if (!encode(append, false)) return
+    this.expectAnswer(append)
+    call.write(writer.message())
+  }
+
+  private expectAnswer(append: Waiting): void {
+    append.sending.sent = true
+    this.unanswered.set(append.id, append)
+    append.sending.forget = () => this.unanswered.delete(append.id)
+  }
+
+  private settle(answers: readonly AppendAnswer[]): void {
+    for (const { id, outcome } of answers) {
+      const waiting = this.unanswered.get(id)
+      this.unanswered.delete(id)
+      if (outcome instanceof Error) waiting?.reject(outcome)
+      else waiting?.resolve(outcome)
+    }
+  }
+
+  private fail(error: Error): void {
+    this.isEnded = true
+    // The client reuses the call until both of its directions have ended.
+    this.call.end()
+    for (const { reject } of this.unanswered.values()) reject(error)
+    this.unanswered.clear()
+    this.rejectUnsent(isLost(error) ? new CallEnded('none') : error)
+    this.onEnded()
+  }
+
+  private rejectUnsent(error: Error): void {
+    for (const { reject } of this.unsent) reject(error)
+    this.unsent = []
+  }
+}

@@ -1,0 +1,129 @@
+import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client'
+import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import type { ClientReadableStream } from '@grpc/grpc-js'
+import type { Appended } from '../../ports.ts'
+import { type Answer, answerOf } from './answers.ts'
+import { AppendCall, type ClientCall, type Sending } from './appendCall.ts'
+import { type Append, type AppendAnswer, appendAnswerOf } from './appendMessages.ts'
+import { AppendStream } from './appendStream.ts'
+import { CallEnded, isUnimplemented } from './errors.ts'
+import { ReadCall } from './readCall.ts'
+import { appendSessionOf, forgetAppendSession, sessionOf } from './sessions.ts'
+
+/** The official client, with its two most frequent methods replaced by calls of our own. */
+
+type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
+/** A read call that yields its answers in arrays. */
+export type Reading = ReadCall | ClientReadableStream<readonly Answer[]>
+
+const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
+const libraryCalls = new WeakMap<Grpc, ClientCall | Promise<ClientCall>>()
+
+type CallArguments = ReturnType<Client['callArguments']>
+
+/** Makes the call as the client's own method does, except for the decoding of its answers. */
+const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments): Reading => {
+  const { path, requestSerialize } = streamsGrpc.StreamsService.read
+  const decode = (bytes: Buffer): readonly Answer[] => [answerOf(bytes)]
+  return grpc.makeServerStreamRequest(path, requestSerialize, decode, request, metadata, options)
+}
+
+/** Makes the call as the client's own method does, except for the encoding of its messages. */
+const openAppends = (grpc: Grpc, [metadata, options]: CallArguments): ClientCall => {
+  const encoded = (message: Buffer): Buffer => message
+  const decode = (bytes: Buffer): readonly AppendAnswer[] => [appendAnswerOf(bytes)]
+  return grpc.makeBidiStreamRequest(streamsGrpc.StreamsService.batchAppend.path, encoded, decode, metadata, options)
+}
+
+/** Makes the call without the client (readCall.ts). Undefined when the client has no session that accepts the request. */
+const openOnSession = (connectionName: string, request: ReadReq): Reading | undefined => {
+  const session = sessionOf(connectionName)
+  try {
+    return session && new ReadCall(session, request.serializeBinary())
+  } catch {
+    return undefined
+  }
+}
+
+/** The calls that carry the appends of one connection. */
+type AppendCalls = { readonly grpc: Grpc; readonly byLibrary: AppendCall; onSession: AppendCall | undefined }
+const appendCalls = new WeakMap<ClientCall, AppendCalls>()
+
+/**
+ * The official client, which discovers the node, opens the connection and reconnects. Its two most frequent methods are
+ * replaced by direct calls of the protocol. Its read resets the call when a stream does not exist, and an HTTP/2 server
+ * that receives a thousand resets takes its client for an attacker and closes the connection with every append in
+ * flight. Its append keeps the unanswered appends of all clients in one table, which the end of any connection clears,
+ * and throws an uncatchable error when a response comes after that. Both methods cost twice as much.
+ */
+export class Client extends EventStoreDBClient {
+  ready = Promise.resolve()
+  private lacksBatchAppend?: boolean
+
+  async read(request: ReadReq): Promise<Reading> {
+    await this.ready
+    const open = (grpc: Grpc): Reading =>
+      openOnSession(this.connectionName, request) ?? openRead(grpc, request, this.callArguments({}, ENDLESS))
+    return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
+  }
+
+  /** Rejects with the client's own errors, such as a wrong expected revision. */
+  async append(append: Append, sending: Sending): Promise<Appended> {
+    if (this.lacksBatchAppend === true) return this.appendAlone(append, sending)
+    try {
+      const call = await this.appendCall()
+      return await call.append(append, sending)
+    } catch (error) {
+      if (!isUnimplemented(error)) throw error
+      this.lacksBatchAppend = true
+      return this.appendAlone(append, sending)
+    }
+  }
+
+  /** A call for this append alone, for servers older than BatchAppend (21.6). */
+  private async appendAlone({ stream, events, expected }: Append, sending: Sending): Promise<Appended> {
+    sending.sent = true
+    const appended = await this.appendToStream(stream, events.map(jsonEvent), { expectedRevision: expected })
+    return { ok: true, revision: appended.nextExpectedRevision, position: appended.position?.commit ?? 0n }
+  }
+
+  /**
+   * The call that carries all appends of this connection: first one of the gRPC library, which connects; then one on its
+   * session. The first one stays open, so that the library continues to ping the store.
+   */
+  private async appendCall(): Promise<AppendCall> {
+    await this.ready
+    const open = (grpc: Grpc): ClientCall => {
+      forgetAppendSession(this.connectionName)
+      const opened = openAppends(grpc, this.callArguments({}, ENDLESS))
+      const byLibrary = new AppendCall(opened, () => appendCalls.get(opened)?.onSession?.end())
+      appendCalls.set(opened, { grpc, byLibrary, onSession: undefined })
+      return opened
+    }
+    const libraryCall = await this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', open, libraryCalls)()
+    const calls = appendCalls.get(libraryCall)
+    if (calls === undefined) throw new CallEnded('none')
+    calls.onSession ??= this.appendCallOnSession()
+    if (calls.onSession === undefined) return calls.byLibrary
+    if (calls.onSession.isOpen()) return calls.onSession
+    // The store closes the connection, or has ended the call: the library opens another one.
+    calls.onSession.end()
+    calls.byLibrary.end()
+    libraryCalls.delete(calls.grpc)
+    return this.appendCall()
+  }
+
+  private appendCallOnSession(): AppendCall | undefined {
+    const session = appendSessionOf(this.connectionName)
+    if (session === undefined) return undefined
+    try {
+      const stream = new AppendStream(session)
+      // The client learns of its failure, such as that of a store that is not the leader, and ends it when it is disposed.
+      void this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', () => stream)().catch(() => undefined)
+      return new AppendCall(stream)
+    } catch {
+      return undefined
+    }
+  }
+}
