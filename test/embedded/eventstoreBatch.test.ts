@@ -2,7 +2,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { batchAppend } from '../../src/embedded/eventstore/protocol/batchAppend.ts'
+import { BATCH_APPEND, batchAppend } from '../../src/embedded/eventstore/protocol/batchAppend.ts'
 import { openStreams } from '../../src/embedded/eventstore/streams.ts'
 import { openTail } from '../../src/embedded/eventstore/tail.ts'
 import type { Writer } from '../../src/embedded/eventstore/writer.ts'
@@ -33,7 +33,10 @@ describe('embedded event store: appends that share a call', function () {
     server = new Server()
     const unused = () => undefined
     const methods = { append: unused, delete: unused, tombstone: unused, read: unused }
-    server.addService(streamsGrpc.StreamsService, { ...methods, batchAppend: batchAppend(writer) })
+    server.addService(
+      { ...streamsGrpc.StreamsService, batchAppend: BATCH_APPEND },
+      { ...methods, batchAppend: batchAppend(writer) },
+    )
     const port = await new Promise<number>(resolve =>
       server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (_, bound) => resolve(bound)),
     )

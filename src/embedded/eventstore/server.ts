@@ -4,12 +4,13 @@ import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { StartupError } from '../../startupError.ts'
 import { append } from './protocol/append.ts'
-import { batchAppend } from './protocol/batchAppend.ts'
-import { readBatchRequest } from './protocol/batchRequest.ts'
+import { BATCH_APPEND, batchAppend } from './protocol/batchAppend.ts'
+import { isPlainBatchAppend, serveBatchAppend } from './protocol/batchStream.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
 import { writesBatches } from './protocol/backpressureWriter.ts'
 import { read } from './protocol/read.ts'
 import { deleteStream, tombstone } from './protocol/delete.ts'
+import { interceptStreams } from './protocol/streamInterception.ts'
 import { openReader } from './storage.ts'
 import { openWriter } from './writer.ts'
 
@@ -34,14 +35,14 @@ export type NodeOptions = {
   readonly onReplaced?: (error: Error) => void
 }
 
-/** The service with its own encoding of read responses, which is done before they reach the call. */
+/** The service with an encoding of its own. Read responses are encoded before they reach the call. */
 const STREAMS_SERVICE = {
   ...streamsGrpc.StreamsService,
   read: {
     ...streamsGrpc.StreamsService.read,
     responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
   },
-  batchAppend: { ...streamsGrpc.StreamsService.batchAppend, requestDeserialize: readBatchRequest },
+  batchAppend: BATCH_APPEND,
 }
 
 /**
@@ -67,8 +68,10 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   })
   server.addService(gossipGrpc.GossipService, { read: gossipRead(HOST, () => boundPort) })
   server.addService(featuresGrpc.ServerFeaturesService, { getSupportedMethods: supportedMethods })
+  let stopIntercepting = (): void => undefined
   const close = async (): Promise<void> => {
     await shutDown(server)
+    stopIntercepting()
     await writer.close()
     await reader.end()
   }
@@ -78,6 +81,11 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
     await close()
     throw error
   }
+  stopIntercepting = interceptStreams({
+    port: boundPort,
+    isWanted: isPlainBatchAppend,
+    serve: serveBatchAppend(writer, MESSAGE_BYTES_MAX),
+  })
   return { address: `esdb://${HOST}:${boundPort}?tls=false`, port: boundPort, close }
 }
 

@@ -1,43 +1,194 @@
-import { BinaryReader } from 'google-protobuf'
-import duration from 'google-protobuf/google/protobuf/duration_pb.js'
-import timestamp from 'google-protobuf/google/protobuf/timestamp_pb.js'
-import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.js'
+import { ProtobufReader, WIRE, tagOf } from '../../../grpc/protobufReader.ts'
+import type { Expected } from '../record.ts'
+import type { Target } from './appendValidation.ts'
+import { JSON_CONTENT, type Proposed, uuidOfHalves } from './messages.ts'
 
-/** Decoding of the BatchAppend method's messages, in their older and their newer form. */
+/** Decoding of the BatchAppend method's messages in one pass, in their older and their newer form. */
 
-/** Field numbers from streams.proto. */
-const OPTIONS = 2
-const DEADLINE = 7
+export type BatchRequest = {
+  /** As encoded by the client, because the response repeats it; undefined if it is absent. */
+  readonly correlationId: Buffer | undefined
+  readonly target: Target | undefined
+  readonly events: readonly Proposed[]
+  readonly isFinal: boolean
+}
+
+// Field numbers from streams.proto and shared.proto.
+const REQUEST = {
+  correlationId: tagOf(1, WIRE.bytes),
+  options: tagOf(2, WIRE.bytes),
+  proposed: tagOf(3, WIRE.bytes),
+  isFinal: tagOf(4, WIRE.varint),
+}
+/** Clients since version 21.10.1 send their deadline as a duration, older ones as a point in time. */
+const OPTIONS = {
+  stream: tagOf(1, WIRE.bytes),
+  position: tagOf(2, WIRE.varint),
+  noStream: tagOf(3, WIRE.bytes),
+  any: tagOf(4, WIRE.bytes),
+  streamExists: tagOf(5, WIRE.bytes),
+  deadline: tagOf(6, WIRE.bytes),
+  timeout: tagOf(7, WIRE.bytes),
+}
+const STREAM_NAME = tagOf(3, WIRE.bytes)
+const TIME = { seconds: tagOf(1, WIRE.varint), nanos: tagOf(2, WIRE.varint) }
+const PROPOSED = {
+  id: tagOf(1, WIRE.bytes),
+  metadata: tagOf(2, WIRE.bytes),
+  customMetadata: tagOf(3, WIRE.bytes),
+  data: tagOf(4, WIRE.bytes),
+}
+const UUID = { structured: tagOf(1, WIRE.bytes), string: tagOf(2, WIRE.bytes) }
+const STRUCTURED = { high: tagOf(1, WIRE.varint), low: tagOf(2, WIRE.varint) }
+const ENTRY = { key: tagOf(1, WIRE.bytes), value: tagOf(2, WIRE.bytes) }
 
 const MS_PER_SECOND = 1000
 const NS_PER_MS = 1_000_000
+const INT64_BITS = 64
+const EMPTY = Buffer.alloc(0)
 
-/**
- * Decodes a message. Clients since version 21.10.1 send their deadline as a duration, which the generated classes do not
- * have; it becomes the point in time that older clients send.
- */
-export const readBatchRequest = (bytes: Uint8Array): BatchAppendReq => {
-  const message = streams.BatchAppendReq.deserializeBinary(bytes)
-  const options = message.getOptions()
-  const timeoutMs = options && !options.hasDeadline() ? timeoutOf(bytes) : undefined
-  if (timeoutMs !== undefined) options?.setDeadline(timestamp.Timestamp.fromDate(new Date(Date.now() + timeoutMs)))
-  return message
-}
-
-const timeoutOf = (bytes: Uint8Array): number | undefined => {
-  const encoded = lastField(lastField(bytes, OPTIONS), DEADLINE)
-  const timeout = encoded && duration.Duration.deserializeBinary(encoded)
-  return timeout && timeout.getSeconds() * MS_PER_SECOND + timeout.getNanos() / NS_PER_MS
-}
-
-/** The last occurrence of an embedded message, without its events and other fields being decoded. */
-const lastField = (bytes: Uint8Array | undefined, field: number): Uint8Array | undefined => {
-  let found: Uint8Array | undefined
-  const reader = new BinaryReader(bytes)
-  while (bytes !== undefined && reader.nextField()) {
-    if (reader.getFieldNumber() === field) found = reader.readBytes()
-    else reader.skipField()
+/** Throws Malformed. */
+export const readBatchRequest = (bytes: Buffer): BatchRequest => {
+  const from = new ProtobufReader(bytes)
+  let correlationId: Buffer | undefined
+  let target: Target | undefined
+  let isFinal = false
+  const events: Proposed[] = []
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === REQUEST.correlationId) correlationId = from.bytes()
+    else if (tag === REQUEST.options) target = readOptions(from)
+    else if (tag === REQUEST.proposed) events.push(readProposed(from))
+    else if (tag === REQUEST.isFinal) isFinal = from.uint64() !== 0n
+    else from.skipField(tag)
   }
-  return found
+  return { correlationId, target, events, isFinal }
+}
+
+const EXPECTED_BY_TAG: ReadonlyMap<number, Expected> = new Map([
+  [OPTIONS.noStream, 'no_stream'],
+  [OPTIONS.any, 'any'],
+  [OPTIONS.streamExists, 'stream_exists'],
+])
+
+const readOptions = (from: ProtobufReader): Target => {
+  const outer = from.open()
+  let stream = ''
+  let expected: Expected = 'any'
+  let deadlineMs: number | undefined
+  let timeoutMs: number | undefined
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === OPTIONS.stream) stream = readName(from)
+    else if (tag === OPTIONS.position) expected = from.uint64()
+    else if (tag === OPTIONS.deadline) deadlineMs = readTime(from)
+    else if (tag === OPTIONS.timeout) timeoutMs = readTime(from)
+    else {
+      from.skipField(tag)
+      expected = EXPECTED_BY_TAG.get(tag) ?? expected
+    }
+  }
+  from.close(outer)
+  if (timeoutMs !== undefined) deadlineMs ??= Date.now() + timeoutMs
+  return { stream, expected, deadlineMs: deadlineMs ?? Number.POSITIVE_INFINITY }
+}
+
+const readName = (from: ProtobufReader): string => {
+  const outer = from.open()
+  let name = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === STREAM_NAME) name = from.text()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  return name
+}
+
+/** A timestamp or a duration in milliseconds. */
+const readTime = (from: ProtobufReader): number => {
+  const outer = from.open()
+  let seconds = 0n
+  let nanos = 0n
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === TIME.seconds) seconds = from.uint64()
+    else if (tag === TIME.nanos) nanos = from.uint64()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  const signed = (value: bigint): number => Number(BigInt.asIntN(INT64_BITS, value))
+  return signed(seconds) * MS_PER_SECOND + signed(nanos) / NS_PER_MS
+}
+
+const readProposed = (from: ProtobufReader): Proposed => {
+  const outer = from.open()
+  let id: string | undefined
+  let data: Buffer = EMPTY
+  let metadata: Buffer = EMPTY
+  const described: Described = { type: undefined, contentType: undefined }
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === PROPOSED.id) id = readUuid(from)
+    else if (tag === PROPOSED.metadata) readEntry(described, from)
+    else if (tag === PROPOSED.customMetadata) metadata = from.bytes()
+    else if (tag === PROPOSED.data) data = from.bytes()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  const { type, contentType } = described
+  return {
+    ...(id !== undefined && { id }),
+    ...(type !== undefined && { type }),
+    ...(contentType !== undefined && { isJson: contentType === JSON_CONTENT }),
+    // Copies, because a recent event stays in memory, and must not retain the bytes that it was received with.
+    data: Buffer.from(data),
+    metadata: Buffer.from(metadata),
+  }
+}
+
+type Described = { type: string | undefined; contentType: string | undefined }
+
+/** Reads one entry of the metadata map: the type, the content type, or an entry that is ignored. */
+const readEntry = (described: Described, from: ProtobufReader): void => {
+  const outer = from.open()
+  let key = ''
+  let value = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === ENTRY.key) key = from.text()
+    else if (tag === ENTRY.value) value = from.text()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  if (key === 'type') described.type = value
+  else if (key === 'content-type') described.contentType = value
+}
+
+/** The canonical text of an id in either of its two forms. */
+const readUuid = (from: ProtobufReader): string => {
+  const outer = from.open()
+  let id = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === UUID.string) id = from.text().toLowerCase()
+    else if (tag === UUID.structured) id = readStructured(from)
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  return id
+}
+
+const readStructured = (from: ProtobufReader): string => {
+  const outer = from.open()
+  let high = 0n
+  let low = 0n
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === STRUCTURED.high) high = from.uint64()
+    else if (tag === STRUCTURED.low) low = from.uint64()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  return uuidOfHalves(high, low)
 }
