@@ -97,7 +97,7 @@ export class AppendStream extends Duplex {
   /** Node reports resets also for the streams of a connection that was lost. */
   private endedWithoutStatus(): Error {
     if (this.http2.destroyed) return callError(status.UNAVAILABLE, this.cause?.message ?? 'The connection was lost.')
-    const { rstCode = constants.NGHTTP2_NO_ERROR } = this.request
+    const { rstCode } = this.request
     // The store has done nothing with a stream that it refuses (RFC 9113, 8.7).
     if (rstCode === constants.NGHTTP2_REFUSED_STREAM && !this.hasResponse) return new CallEnded('none')
     return resetError(rstCode)
