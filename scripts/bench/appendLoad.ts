@@ -10,6 +10,8 @@ const DATA = { invoice_id: 'inv_', amount: 100, currency: 'USD', padding: 'x'.re
 const METADATA = { tenant: 'bench', subject: 'bench', padding: 'x'.repeat(220) }
 const CHECKED_MAX = 1_000
 
+export const appendedEvent = () => ({ id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA })
+
 export type AppendLoad = {
   readonly side: Side
   /** Reads a sample of the appended streams back. Throws if one does not hold exactly its event. */
@@ -24,7 +26,7 @@ export const appendLoad = (eventStoreUrl: string, lanes: number): AppendLoad => 
   const store = openEventStore({ connectionString: eventStoreUrl })
   const acknowledged: Appended[] = []
   const appendOne = async (): Promise<void> => {
-    const event = { id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA }
+    const event = appendedEvent()
     const stream = `bench-${randomUUID()}`
     const appended = await store.append(stream, [event], 'no_stream')
     if (!appended.ok) throw new Error('A stream with a random name was there already.')

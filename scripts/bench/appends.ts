@@ -1,8 +1,9 @@
+import { appendCost } from './appendCost.ts'
 import { appendLoad } from './appendLoad.ts'
 import { compareSides, latencyNote, type Measure, perSecond, rowOf } from './measure.ts'
 import { singleInserts } from './pgbench.ts'
 
-/** Benchmark: appends to the embedded event store against single-row inserts. */
+/** Benchmark: appends to the embedded event store against single-row inserts and against the client's own appends. */
 
 const LANES = 64
 const WARM_SECONDS = 2
@@ -25,7 +26,8 @@ const run: Measure['run'] = async (harness, size) => {
       goal: GOAL,
       note: `${latencyNote(sample.ours)}; against single-row inserts by ${inserts.by}, same Postgres server`,
     })
-    return { rows: [row] }
+    const costs = await appendCost(harness, eventStoreUrl, LANES)
+    return { rows: [row, costs] }
   } finally {
     await close()
   }
@@ -35,6 +37,7 @@ export const appends: Measure = {
   name: 'append',
   description:
     'Single events appended to new streams of the embedded event store through its adapter, 64 in flight, against ' +
-    'single-row inserts by 64 clients of pgbench into the same Postgres server.',
+    'single-row inserts by 64 clients of pgbench into the same Postgres server; and their CPU time in the process that ' +
+    "appends, against the client's own appends.",
   run,
 }

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { EventStoreDBClient } from '@eventstore/db-client'
+import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import type { EventStore } from '../../src/ports.ts'
+import type { EventStore, NewEvent } from '../../src/ports.ts'
 import { event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 import { until } from '../embedded/childProcesses.ts'
-import { costOf } from '../support/linearCost.ts'
+import { costOf, costsOf } from '../support/linearCost.ts'
 
 const EVENTS = 20_000
 const PER_APPEND = 500
@@ -17,6 +17,10 @@ const PER_APPEND = 500
  * 0.45 beside other tests.
  */
 const COST_RATIO_MAX = 0.7
+const APPENDS = 1_500
+const IN_FLIGHT = 64
+/** The ratio to the client's own appends: 0.6 through the gRPC library with the generated classes, 0.3 without both. */
+const APPEND_COST_RATIO_MAX = 0.5
 const WINDOW_BYTES_MIN = 1024 * 1024
 
 const METADATA = {
@@ -46,6 +50,50 @@ const countOf = async (items: AsyncIterable<unknown>): Promise<number> => {
   for await (const _ of items) count += 1
   return count
 }
+
+/** Keeps appends in flight until so many are acknowledged. */
+const appendAll = async (append: (stream: string) => Promise<unknown>): Promise<void> => {
+  let begun = 0
+  const lane = async (): Promise<void> => {
+    for (; begun < APPENDS; ) {
+      begun += 1
+      await append(newStream('payment'))
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+}
+
+const payment = (): NewEvent => ({
+  ...event({ payment_id: 'pay_01234567890123456789012345', amount: 100, note: 'x'.repeat(300) }, 'PaymentReserved'),
+  metadata: METADATA,
+})
+
+describe('the cost of appends through the EventStoreDB adapter', function () {
+  this.timeout(120_000)
+  let node: TestNode
+  let store: EventStore
+  let client: EventStoreDBClient
+
+  before(async () => {
+    node = await startTestNode()
+    store = openEventStore({ connectionString: node.address, appendDeadlineMs: 30_000 })
+    client = EventStoreDBClient.connectionString(`${node.address}&defaultDeadline=30000`)
+  })
+  after(async () => {
+    await client?.dispose()
+    await store?.close()
+    await node?.stop()
+  })
+
+  it("of which many are in flight is well below that of the client's own appends", async () => {
+    const ours = async (): Promise<void> =>
+      appendAll(async stream => expect((await store.append(stream, [payment()], 'no_stream')).ok).to.equal(true))
+    const clients = (): Promise<void> =>
+      appendAll(stream => client.appendToStream(stream, [jsonEvent(payment())], { expectedRevision: 'no_stream' }))
+    const [our = Infinity, their = 0] = await costsOf([ours, clients])
+    expect(our / their).to.be.lessThan(APPEND_COST_RATIO_MAX)
+  })
+})
 
 describe('the cost of a long read through the EventStoreDB adapter', function () {
   this.timeout(120_000)

@@ -20,6 +20,14 @@ export const costOf = async (work: () => unknown): Promise<number> => {
   return best
 }
 
+/** The minimum of some runs of each work. The works run in alternation, so that other load on the machine affects all. */
+export const costsOf = async (works: readonly (() => unknown)[]): Promise<number[]> => {
+  const best = works.map(() => Infinity)
+  for (let run = 0; run < RUNS; run += 1)
+    for (const [n, work] of works.entries()) best[n] = Math.min(best[n] ?? Infinity, await costOnce(work))
+  return best
+}
+
 export type Sizes = { readonly short: number; readonly long: number }
 
 /**
