@@ -10,6 +10,8 @@ const BYTES_WIRE = 2
 const UINT64_BITS = 64
 const CONTINUES = 0x80
 const CHUNK_BYTES = 64 * 1024
+/** The chunk of a larger message is not kept for the next one. */
+const CHUNK_KEPT_BYTES_MAX = 1024 * 1024
 
 const tag = (field: number, wire: number): number => (field << 3) | wire
 
@@ -29,6 +31,10 @@ export class MessageWriter {
   private end = CHUNK_BYTES
 
   begin(): void {
+    if (this.chunk.length > CHUNK_KEPT_BYTES_MAX) {
+      this.chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+      this.at = CHUNK_BYTES
+    }
     this.end = this.at
   }
 

@@ -19,7 +19,7 @@ const PER_APPEND = 500
 const COST_RATIO_MAX = 0.7
 const APPENDS = 1_500
 const IN_FLIGHT = 64
-/** The ratio to the client's own appends: 0.6 through the gRPC library with the generated classes, 0.3 without both. */
+/** The ratio to the client's own appends: 0.9 through the gRPC library with the generated classes, 0.3 without both. */
 const APPEND_COST_RATIO_MAX = 0.5
 const WINDOW_BYTES_MIN = 1024 * 1024
 

@@ -1,7 +1,7 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import { Client } from './client.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
-import { destroySession, forgetSession, observeSessions } from './sessions.ts'
+import { destroySessions, forgetSessions, observeSessions } from './sessions.ts'
 
 /** The connection to the event store: one official client, renewed when it hangs. */
 
@@ -38,13 +38,13 @@ export const openConnection = (connectionString: string): Connection => {
     renew: broken => {
       if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = performance.now()
-      client = openClient(connectionString, destroySession(broken.connectionName))
+      client = openClient(connectionString, destroySessions(broken.connectionName))
       void broken.dispose().catch(() => undefined)
     },
     refusalIn: error => refusalBehind(connectionString, error),
     close: () => {
       stopObserving()
-      forgetSession(client.connectionName)
+      forgetSessions(client.connectionName)
       return client.dispose()
     },
   }

@@ -78,20 +78,24 @@ export const appendSessionOf = (connectionName: string): Session | undefined =>
 /** Called before the client opens an append call: only the session of that call leads to the node that it has chosen. */
 export const forgetAppendSession = (connectionName: string): void => void appendSessions.delete(connectionName)
 
-/** The next call is then made by the client itself, on a session that it opens. */
-export const forgetSession = (connectionName: string): void => {
+/** The next calls are then made by the client itself, on a session that it opens. */
+export const forgetSessions = (connectionName: string): void => {
   sessions.delete(connectionName)
   appendSessions.delete(connectionName)
 }
 
 /**
- * Closes the connection to the store, and resolves when the gRPC library knows. The library shares a connection among
+ * Closes the connections to the store, and resolves when the gRPC library knows. The library shares a connection among
  * clients of one address, so that a new client alone would continue on that of the old one, which may be half open.
  */
-export const destroySession = async (connectionName: string): Promise<void> => {
-  const http2 = sessions.get(connectionName)?.http2
-  forgetSession(connectionName)
-  if (http2 === undefined || http2.destroyed) return
+export const destroySessions = async (connectionName: string): Promise<void> => {
+  const known = new Set([sessions.get(connectionName)?.http2, appendSessions.get(connectionName)?.http2])
+  forgetSessions(connectionName)
+  await Promise.all([...known].map(http2 => http2 && destroyed(http2)))
+}
+
+const destroyed = async (http2: ClientHttp2Session): Promise<void> => {
+  if (http2.destroyed) return
   const closed = new Promise<void>(resolve => http2.once('close', resolve))
   http2.destroy()
   await closed
