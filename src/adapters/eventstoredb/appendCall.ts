@@ -32,7 +32,10 @@ const APPENDS_PER_WRITE_MAX = 100
 /** Messages are encoded one after the other, so one writer is enough. */
 const writer = new MessageWriter()
 
-/** Encodes what is not given up; the prefix is written by the gRPC library where a call is one of the library's. */
+/**
+ * Writes the message of an append in front of those that are there; the gRPC library writes the prefix itself. An append
+ * that cannot be encoded is rejected, and returns false.
+ */
 const encode = (append: Waiting, isFramed: boolean): boolean => {
   const before = writer.size()
   try {
