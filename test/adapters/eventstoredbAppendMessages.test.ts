@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import any from 'google-protobuf/google/protobuf/any_pb.js'
 import empty from 'google-protobuf/google/protobuf/empty_pb.js'
 import { type Append, appendAnswerOf, writeAppend } from '../../src/adapters/eventstoredb/appendMessages.ts'
-import { Unreadable } from '../../src/adapters/eventstoredb/errors.ts'
+import { UnknownResponse } from '../../src/adapters/eventstoredb/errors.ts'
 import { MessageSplitter } from '../../src/grpc/framing.ts'
 import { Malformed } from '../../src/grpc/protobufReader.ts'
 import { MessageWriter } from '../../src/grpc/protobufWriter.ts'
@@ -180,11 +180,11 @@ describe('EventStoreDB adapter: messages of appends', () => {
       expect(outcomeOf('Timeout', new Uint8Array())).to.include({ type: 'deadline-exceeded' })
     })
 
-    it('without success and error is unreadable', () => {
+    it('without success and error is unknown', () => {
       const message = new streams.BatchAppendResp().setCorrelationId(uuidMessage('a', 'string'))
       const { id, outcome } = appendAnswerOf(Buffer.from(message.serializeBinary()))
       expect(id).to.equal('a')
-      expect(outcome).to.be.instanceOf(Unreadable)
+      expect(outcome).to.be.instanceOf(UnknownResponse)
     })
 
     it('that is truncated is refused', () => {

@@ -23,6 +23,7 @@ import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { Appended, NewEvent } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
 import { until } from '../embedded/childProcesses.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 type Respond = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void
 
@@ -59,12 +60,6 @@ const outcomeOf = async (call: AsyncIterable<unknown>): Promise<{ answers: Appen
 }
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code
-
-const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
 
 const appendOf = (stream: string, events: readonly NewEvent[] = [event()]): Append => ({
   stream,
@@ -345,7 +340,7 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
       const appends = Array.from({ length: 60 }, (_, n) => large(n))
       const settled: Promise<unknown>[] = []
       for (const { append, sending } of appends) {
-        settled.push(failureOf(call.append(append, sending)))
+        settled.push(call.append(append, sending).catch(() => undefined))
         await new Promise(resolve => setImmediate(resolve))
       }
       await until(() => stream !== undefined)
@@ -375,10 +370,10 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
       }
       const call = new AppendCall(open())
       const [sent, unsent] = [notGivenUp(), notGivenUp()]
-      const first = failureOf(call.append(appendOf('s-1'), sent))
+      const first = rejectionOf(call.append(appendOf('s-1'), sent))
       expect(await first).to.include({ type: 'unavailable' })
       expect(sent.sent).to.equal(true)
-      expect(await failureOf(call.append(appendOf('s-2'), unsent))).to.be.instanceOf(CallEnded)
+      expect(await rejectionOf(call.append(appendOf('s-2'), unsent))).to.be.instanceOf(CallEnded)
       expect(unsent.sent).to.equal(false)
       expect(call.isOpen()).to.equal(false)
     })
@@ -392,7 +387,7 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
       circular['self'] = circular
       const [before, broken, after] = [
         call.append(appendOf('s-1'), notGivenUp()),
-        failureOf(call.append(appendOf('s-2', [{ ...event(), data: circular as NewEvent['data'] }]), notGivenUp())),
+        rejectionOf(call.append(appendOf('s-2', [{ ...event(), data: circular as NewEvent['data'] }]), notGivenUp())),
         call.append(appendOf('s-3'), notGivenUp()),
       ]
       expect(await broken).to.be.instanceOf(TypeError)
