@@ -89,9 +89,9 @@ export const forgetSessions = (connectionName: string): void => {
  * clients of one address, so that a new client alone would continue on that of the old one, which may be half open.
  */
 export const destroySessions = async (connectionName: string): Promise<void> => {
-  const known = new Set([sessions.get(connectionName)?.http2, appendSessions.get(connectionName)?.http2])
+  const known = [sessions.get(connectionName), appendSessions.get(connectionName)]
   forgetSessions(connectionName)
-  await Promise.all([...known].map(http2 => http2 && destroyed(http2)))
+  await Promise.all(known.flatMap(session => (session === undefined ? [] : [destroyed(session.http2)])))
 }
 
 const destroyed = async (http2: ClientHttp2Session): Promise<void> => {
