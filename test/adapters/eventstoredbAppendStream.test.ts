@@ -9,6 +9,7 @@ import {
   createServer,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { randomUUID } from 'node:crypto'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
@@ -234,6 +235,21 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
         respond = sending([answer(randomUUID(), 1n), chunk])
         expect(codeOf((await outcomeOf(open())).error), chunk.toString('hex')).to.equal(INTERNAL)
       }
+    })
+
+    it('ends also if its trailers come after the end of its data', async () => {
+      const request = Object.assign(new PassThrough({ autoDestroy: false }), { close: () => undefined })
+      const opened = { request: () => request } as unknown as ClientHttp2Session
+      const outcome = outcomeOf(new AppendStream({ http2: opened, headers: HEADERS }))
+      request.emit('response', GRPC)
+      request.write(answer(randomUUID(), 7n))
+      request.end()
+      await once(request, 'end')
+      request.emit('trailers', OK)
+      request.emit('close')
+      const { answers, error } = await outcome
+      expect(error).to.equal(undefined)
+      expect(answers).to.have.length(1)
     })
 
     it('is reset if it is destroyed, and is not reset if it has ended', async () => {

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { MessageSplitter } from '../../grpc/framing.ts'
 import { appendAnswerOf } from './appendMessages.ts'
-import { type CallError, callError, foreignResponse, resetError, statusIn } from './callStatus.ts'
+import { callError, foreignResponse, resetError, statusIn } from './callStatus.ts'
 import { CallEnded } from './errors.ts'
 import type { Session } from './sessions.ts'
 
@@ -26,7 +26,7 @@ export class AppendStream extends Duplex {
   private readonly http2: ClientHttp2Session
   private readonly request: ClientHttp2Stream
   private readonly answers = new MessageSplitter(ANSWER_BYTES_MAX)
-  private outcome: CallError | 'ok' | undefined
+  private outcome: Error | 'ok' | undefined
   private cause: Error | undefined
   private hasResponse = false
 
@@ -89,9 +89,11 @@ export class AppendStream extends Duplex {
     else this.destroy(callError(status.INTERNAL, 'The last message is incomplete.'))
   }
 
+  /** The status may come after the end of the data. */
   private onClose(): void {
-    if (this.destroyed || this.outcome === 'ok') return
-    this.destroy(this.outcome ?? this.endedWithoutStatus())
+    if (this.destroyed) return
+    this.outcome ??= this.endedWithoutStatus()
+    this.onEnd()
   }
 
   /** Node reports resets also for the streams of a connection that was lost. */
