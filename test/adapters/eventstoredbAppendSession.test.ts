@@ -1,7 +1,14 @@
 import { once } from 'node:events'
-import { type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream, createServer } from 'node:http2'
+import {
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type Settings,
+  createServer,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
+import serverFeatures from '@eventstore/db-client/generated/serverfeatures_pb.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
@@ -18,6 +25,7 @@ import { until } from '../embedded/childProcesses.ts'
 
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const GRPC = { ':status': 200, 'content-type': 'application/grpc' }
+const SUPPORTED_METHODS = '/event_store.client.server_features.ServerFeatures/GetSupportedMethods'
 const DONE: unknown = { ok: true, revision: 0n, position: 733n }
 
 /** The appends that came on one stream of HTTP/2. */
@@ -38,9 +46,20 @@ const success = (request: InstanceType<typeof streams.BatchAppendReq>): Buffer =
   return prefixed(answer.serializeBinary())
 }
 
+/** Says that the node has the BatchAppend method. */
+const respondWithMethods = (stream: ServerHttp2Stream): void => {
+  const method = new serverFeatures.SupportedMethod().setServiceName('event_store.client.streams.streams')
+  const methods = new serverFeatures.SupportedMethods().setMethodsList([method.setMethodName('batchappend')])
+  stream.on('error', () => undefined)
+  stream.resume()
+  stream.respond(GRPC, { waitForTrailers: true })
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+  stream.end(prefixed(methods.serializeBinary()))
+}
+
 /** A node that answers every append with success, unless it refuses the call. */
-const startNode = async (): Promise<Node> => {
-  const server = createServer()
+const startNode = async (settings: Settings = {}): Promise<Node> => {
+  const server = createServer({ settings })
   const node: Node = {
     port: 0,
     calls: [],
@@ -53,6 +72,7 @@ const startNode = async (): Promise<Node> => {
   }
   server.on('session', session => node.sessions.push(session))
   server.on('stream', (stream, headers) => {
+    if (headers[':path'] === SUPPORTED_METHODS) return respondWithMethods(stream)
     const call: Call = { stream, headers, appends: 0 }
     const splitter = new MessageSplitter(MESSAGE_BYTES_MAX)
     let trailers: Record<string, string> = { 'grpc-status': '0' }
@@ -118,8 +138,7 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     for (let n = 0; n < 3; n += 1) await appendOne()
     const ended = node.calls.map(({ stream }) => once(stream, 'close'))
     node.sessions[0]?.close()
-    await until(() => node.calls.length === 2)
-    for (let n = 0; n < 3; n += 1) expect(await appendOne()).to.deep.equal(DONE)
+    for (let n = 0; n < 5; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     await Promise.all(ended)
     expect(node.sessions).to.have.length(2)
     expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
@@ -141,7 +160,9 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     for (let n = 0; n < 2; n += 1) await appendOne()
     node.calls[1]?.stream.close(8)
     await until(() => node.calls[1]?.stream.closed === true)
-    for (let n = 0; n < 3; n += 1) expect(await appendOne()).to.deep.equal(DONE)
+    for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
+    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
+    expect(node.calls.map(({ stream }) => stream.closed)).to.deep.equal([true, true, false, false])
   })
 
   it('a node that is not the leader any more is left for the leader', async () => {
@@ -156,6 +177,41 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     for (let n = 0; n < 3; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     expect(other.calls.map(isOfTheLibrary)).to.deep.equal([true, false])
     expect(other.calls.map(({ appends }) => appends)).to.deep.equal([1, 2])
+  })
+
+  it('a store that admits few calls at a time has only the call of the client', async () => {
+    const few = await startNode({ maxConcurrentStreams: 2 })
+    const narrow = openEventStore({ connectionString: `esdb://127.0.0.1:${few.port}?tls=false` })
+    try {
+      for (let n = 0; n < 3; n += 1) expect(await narrow.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
+      expect(few.calls.map(isOfTheLibrary)).to.deep.equal([true])
+    } finally {
+      await narrow.close()
+      few.stop()
+    }
+  })
+
+  it('a store that has BatchAppend, and refuses it once as unimplemented, is asked for it again', async () => {
+    for (let n = 0; n < 2; n += 1) await appendOne()
+    node.refuse = () => {
+      node.refuse = () => undefined
+      return { 'grpc-status': '12', 'grpc-message': 'a page of a proxy' }
+    }
+    for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
+    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
+    await until(() => node.calls.slice(0, 2).every(({ stream }) => stream.closed))
+  })
+
+  it('a connection is closed when a call on it has failed and another one is used', async function () {
+    this.timeout(5_000)
+    for (let n = 0; n < 2; n += 1) await appendOne()
+    node.refuse = () => {
+      node.refuse = () => undefined
+      return { 'grpc-status': '14', 'grpc-message': 'not now' }
+    }
+    for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
+    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
+    await until(() => node.sessions[0]?.destroyed === true)
   })
 
   it('a store without BatchAppend gets each append in a call of the client', async () => {

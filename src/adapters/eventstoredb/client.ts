@@ -9,7 +9,7 @@ import { type Append, type AppendAnswer, appendAnswerOf } from './appendMessages
 import { AppendStream } from './appendStream.ts'
 import { CallEnded, isUnimplemented } from './errors.ts'
 import { ReadCall } from './readCall.ts'
-import { appendSessionOf, forgetAppendSession, sessionOf } from './sessions.ts'
+import { type Session, appendSessionOf, forgetAppendSession, sessionOf } from './sessions.ts'
 
 /** The official client, with its two most frequent methods replaced by calls of our own. */
 
@@ -18,7 +18,6 @@ type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
 export type Reading = ReadCall | ClientReadableStream<readonly Answer[]>
 
 const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
-const libraryCalls = new WeakMap<Grpc, ClientCall | Promise<ClientCall>>()
 
 type CallArguments = ReturnType<Client['callArguments']>
 
@@ -46,9 +45,31 @@ const openOnSession = (connectionName: string, request: ReadReq): Reading | unde
   }
 }
 
+/**
+ * A second append call takes the place of a read or a subscription on a connection with fewer calls at a time. Those
+ * beyond the limit wait in Node for the end of another one.
+ */
+const CALLS_AT_A_TIME_MIN = 16
+
+const admitsFewCalls = ({ http2 }: Session): boolean =>
+  (http2.remoteSettings.maxConcurrentStreams ?? CALLS_AT_A_TIME_MIN) < CALLS_AT_A_TIME_MIN
+
 /** The calls that carry the appends of one connection. */
 type AppendCalls = { readonly grpc: Grpc; readonly byLibrary: AppendCall; onSession: AppendCall | undefined }
 const appendCalls = new WeakMap<ClientCall, AppendCalls>()
+
+/**
+ * The library's calls for appends. When one ends, the client deletes the call that is there, also if it is another one
+ * by then; nobody would end that, so that its connection would stay open.
+ */
+class LibraryCalls extends WeakMap<Grpc, ClientCall | Promise<ClientCall>> {
+  override delete(grpc: Grpc): boolean {
+    const call = this.get(grpc) as ClientCall | undefined
+    const isInUse = call !== undefined && appendCalls.get(call)?.byLibrary.isOpen() === true
+    return !isInUse && super.delete(grpc)
+  }
+}
+const libraryCalls = new LibraryCalls()
 
 /**
  * The official client, which discovers the node, opens the connection and reconnects. Its two most frequent methods are
@@ -70,15 +91,21 @@ export class Client extends EventStoreDBClient {
 
   /** Rejects with the client's own errors, such as a wrong expected revision. */
   async append(append: Append, sending: Sending): Promise<Appended> {
+    if (this.lacksBatchAppend === true) this.lacksBatchAppend = !(await this.supportsBatchAppend())
     if (this.lacksBatchAppend === true) return this.appendAlone(append, sending)
     try {
       const call = await this.appendCall()
       return await call.append(append, sending)
     } catch (error) {
-      if (!isUnimplemented(error)) throw error
+      if (!isUnimplemented(error) || (await this.supportsBatchAppend())) throw error
       this.lacksBatchAppend = true
       return this.appendAlone(append, sending)
     }
+  }
+
+  /** By the methods that the server names. A proxy may respond as if it had none while there is no server behind it. */
+  private supportsBatchAppend(): Promise<boolean> {
+    return this.supports(streamsGrpc.StreamsService.batchAppend)
   }
 
   /** A call for this append alone, for servers older than BatchAppend (21.6). */
@@ -104,7 +131,7 @@ export class Client extends EventStoreDBClient {
     const libraryCall = await this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', open, libraryCalls)()
     const calls = appendCalls.get(libraryCall)
     if (calls === undefined) throw new CallEnded('none')
-    calls.onSession ??= this.appendCallOnSession()
+    calls.onSession ??= this.appendCallOnSession(calls.byLibrary)
     if (calls.onSession === undefined) return calls.byLibrary
     if (calls.onSession.isOpen()) return calls.onSession
     // The store closes the connection, or has ended the call: the library opens another one.
@@ -114,14 +141,15 @@ export class Client extends EventStoreDBClient {
     return this.appendCall()
   }
 
-  private appendCallOnSession(): AppendCall | undefined {
+  /** The library's call ends with it: the library opens the next one perhaps on another connection. */
+  private appendCallOnSession(byLibrary: AppendCall): AppendCall | undefined {
     const session = appendSessionOf(this.connectionName)
-    if (session === undefined) return undefined
+    if (session === undefined || admitsFewCalls(session)) return undefined
     try {
       const stream = new AppendStream(session)
       // The client learns of its failure, such as that of a store that is not the leader, and ends it when it is disposed.
       void this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'batchAppend', () => stream)().catch(() => undefined)
-      return new AppendCall(stream)
+      return new AppendCall(stream, () => byLibrary.end())
     } catch {
       return undefined
     }
