@@ -239,7 +239,7 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
 
     it('ends also if its trailers come after the end of its data', async () => {
       const request = Object.assign(new PassThrough({ autoDestroy: false }), { close: () => undefined })
-      const opened = { request: () => request } as unknown as ClientHttp2Session
+      const opened: ClientHttp2Session = Object.assign(Object.create(http2), { request: () => request })
       const outcome = outcomeOf(new AppendStream({ http2: opened, headers: HEADERS }))
       request.emit('response', GRPC)
       request.write(answer(randomUUID(), 7n))

@@ -274,7 +274,7 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
       const padding = Array.from({ length: 5_000 }, () => framed(requestTo('s-1')))
       for (const bytes of padding) stream.write(bytes)
       stream.end()
-      // What had arrived in the same chunk is accepted still.
+      // Requests that arrived in the same chunk are accepted still.
       await until(() => stream.writableLength > 0)
       const acceptedBefore = requests.length
       expect(acceptedBefore).to.be.lessThan(UNANSWERED_MAX + padding.length)
