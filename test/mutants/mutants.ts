@@ -363,9 +363,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an append is sent without an expected revision',
-    file: 'src/adapters/eventstoredb/batchAppend.ts',
-    find: `  else options.setStreamPosition(expected.toString())`,
-    replace: `  else options.setAny(new empty.Empty())`,
+    file: 'src/adapters/eventstoredb/appendMessages.ts',
+    find: `  else writer.presentInteger(OPTIONS.position, expected)`,
+    replace: `  else writer.nested(4, options)`,
   },
   {
     name: 'an idempotent resend of an append is answered with a conflict',
