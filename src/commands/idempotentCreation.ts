@@ -11,7 +11,7 @@ import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotenc
 /** The creation of resources, and the replay of its outcome for a repeated idempotency key. */
 
 /** The outcome of a creating command that may carry an idempotency key. */
-export type Created<R, Code extends string = string> =
+export type CreationResult<R, Code extends string = string> =
   | { readonly kind: 'created' | 'replayed'; readonly row: R; readonly position: bigint }
   | {
       readonly kind: 'refused'
@@ -27,7 +27,7 @@ export type Created<R, Code extends string = string> =
   | { readonly kind: 'in_progress'; readonly id: string; readonly row: R; readonly position: bigint }
 
 /** The same answer for a repetition of the request that stored the idempotency record. */
-export const asReplay = <R, Code extends string>(answer: Created<R, Code>): Created<R, Code> => {
+export const asReplay = <R, Code extends string>(answer: CreationResult<R, Code>): CreationResult<R, Code> => {
   if (answer.kind === 'created') return { ...answer, kind: 'replayed' }
   return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
 }
@@ -55,7 +55,7 @@ export const create = async <K extends Kind>(
   entity: Entity<K>,
   id: Id<IdPrefix>,
   request: Request<K> & { readonly idempotencyRecord: IdempotencyRecord | null },
-): Promise<Created<K['row'], K['code'] | 'concurrent_modification'>> => {
+): Promise<CreationResult<K['row'], K['code'] | 'concurrent_modification'>> => {
   const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
   if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
   const replayed = request.idempotencyRecord && (await replay(ledger, entity, id, request.idempotencyRecord))
@@ -70,7 +70,7 @@ export const replay = async <K extends Kind>(
   entity: Entity<K>,
   id: Id<IdPrefix>,
   idempotencyRecord: IdempotencyRecord,
-): Promise<Created<K['row'], K['code']> | undefined> => {
+): Promise<CreationResult<K['row'], K['code']> | undefined> => {
   const history = await ledger.aggregates.history(entity, id)
   const first = rowUntil(entity, history, () => true)
   if (first === undefined) return undefined

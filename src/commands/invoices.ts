@@ -3,7 +3,7 @@ import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRe
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
-import { type Created, replay, rowUntil } from './idempotentCreation.ts'
+import { type CreationResult, replay, rowUntil } from './idempotentCreation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { bindKey, boundKeyConflict } from './idempotencyKeyConflicts.ts'
@@ -27,7 +27,11 @@ export type NewInvoice = {
  *   decision     order stream. Decides which invoice the order gets, and keeps its terms.
  *   consequence  invoice stream. Raised from those terms, by this request, its retry, or fulfilment after a crash.
  */
-export const raise = async (ledger: Ledger, invoice: NewInvoice, context: Context): Promise<Created<InvoiceRow>> => {
+export const raise = async (
+  ledger: Ledger,
+  invoice: NewInvoice,
+  context: Context,
+): Promise<CreationResult<InvoiceRow>> => {
   const { id, order_id, due_date, metadata, idempotencyRecord } = invoice
   const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
@@ -62,7 +66,7 @@ const voidedSince = async (
   ledger: Ledger,
   id: InvoiceId,
   idempotencyRecord: IdempotencyRecord | null,
-): Promise<Created<InvoiceRow>> => {
+): Promise<CreationResult<InvoiceRow>> => {
   const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
   const first = rowUntil(invoiceEntity, await ledger.aggregates.history(invoiceEntity, id), () => true)
@@ -78,7 +82,7 @@ const recordedRefusal = async (
   order_id: OrderId,
   id: InvoiceId,
   { correlationId }: Context,
-): Promise<Created<InvoiceRow>> => {
+): Promise<CreationResult<InvoiceRow>> => {
   for (const { event, metadata } of await aggregates.history(orderEntity, order_id)) {
     if (event.type !== 'OrderInvoiceRefused' || event.data.invoice_id !== id) continue
     const isReplay = metadata.correlationId !== correlationId
@@ -111,7 +115,7 @@ export const raiseFromTerms = async (
   order_id: OrderId,
   { invoice_id, amount_due, currency, due_date, metadata, claim }: InvoiceTerms,
   context: Context,
-): Promise<Created<InvoiceRow>> => {
+): Promise<CreationResult<InvoiceRow>> => {
   const command = { type: 'RaiseInvoice' as const, order_id, amount_due, currency, due_date, metadata, claim }
   const raised = await handle(ledger, invoiceEntity, invoice_id, { command, context, isNew: true })
   if (!raised.ok || !raised.row) throw new Error(`${invoice_id} could not be raised from ${order_id}.`)

@@ -7,15 +7,16 @@ import type { PaymentId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
-import { asReplay, type Created, rowUntil } from './idempotentCreation.ts'
+import { asReplay, type CreationResult, rowUntil } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { checkPayment, referenceIdOf } from './paymentChecks.ts'
 
 /**
- * A payment is three streams that agree, without a transaction over them:
+ * A payment is decided in four steps on three streams, without a transaction across them:
  *
+ *   step         stream, and the reason for it
  *   initiation   payment stream, expected: no stream. Stores the idempotency record, which binds the key: from here on a
  *                retry finds the payment.
  *   reference    reference stream. One payment per business reference.
@@ -23,7 +24,7 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
  *   outcome      payment stream. Every answer to this key is made from it.
  *
  * Each step is idempotent by the payment's id, and each refusal is an event in the stream that decided it. Any number of
- * drivers (the request, its retries, payment recovery after a crash) may therefore continue a payment from the step that
+ * attempts (the request, its retries, payment recovery after a crash) may therefore continue a payment from the step that
  * it has reached, even at the same time, and all come to the same outcome.
  */
 
@@ -35,16 +36,14 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly waitMs: number
 }
 
-type Answer = Created<PaymentRow>
-
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
-export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): Promise<Answer> => {
+export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
   const payment = { ...asked, untilMs: ledger.world.monotonicMs() + asked.waitMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
-    // A used key is replayed in place of any refusal, so that a retry never gets another answer.
+    // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
     return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
   }
   if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'concurrent_request' }
@@ -87,28 +86,35 @@ type Begun = {
  * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
  * not answer: the payment then goes on in the background, or payment recovery finishes it.
  */
-const finishPaymentWithin = async (ledger: Ledger, { untilMs, ...begun }: Begun, context: Context): Promise<Answer> => {
+const finishPaymentWithin = async (
+  ledger: Ledger,
+  { untilMs, ...begun }: Begun,
+  context: Context,
+): Promise<CreationResult<PaymentRow>> => {
   const inProgress = { kind: 'in_progress' as const, ...begun }
-  const drive = async (): Promise<Answer> => {
+  const finishOrLoad = async (): Promise<CreationResult<PaymentRow>> => {
     const finished = await finishPayment(ledger, begun.id, context)
     return finished ?? (await loadOutcome(ledger, begun.id)) ?? inProgress
   }
-  const driven = drive().catch((error: unknown) => {
+  const answer = finishOrLoad().catch((error: unknown) => {
     if (error instanceof Unavailable) return inProgress
     throw error
   })
   const waited = new AbortController()
   const { world } = ledger
   const timeout = world.sleep(Math.max(0, untilMs - world.monotonicMs()), waited.signal).then(() => inProgress)
-  return Promise.race([driven, timeout]).finally(() => waited.abort('over'))
+  return Promise.race([answer, timeout]).finally(() => waited.abort('over'))
 }
 
-/** The answer to a key that was used before: its outcome; the payment is resumed when it has none. Undefined for a new key. */
+/**
+ * For a key that was used before: the recorded outcome of the payment, or, without one, the outcome of resuming it. Undefined
+ * for a new key.
+ */
 const replayOrResume = async (
   ledger: Ledger,
   payment: NewPayment & WaitLimit,
   context: Context,
-): Promise<Answer | undefined> => {
+): Promise<CreationResult<PaymentRow> | undefined> => {
   const history = await ledger.aggregates.history(paymentEntity, payment.id)
   if (history.length === 0) return undefined
   const conflict = keyConflict(ledger, payment.id, payment.idempotencyRecord, idempotencyRecordIn(history))
@@ -123,7 +129,7 @@ const replayOrResume = async (
 }
 
 /** The outcome in the payment's stream, the same for every retry; undefined before there is one. */
-const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefined => {
+const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): CreationResult<PaymentRow> | undefined => {
   const outcome = rowUntil(paymentEntity, history, isOutcome)
   if (outcome === undefined) return undefined
   const { row, last } = outcome
@@ -133,7 +139,7 @@ const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): Answer | undefin
   return { kind: 'refused', rejection, firstCorrelationId: history[0]?.metadata.correlationId ?? '' }
 }
 
-const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<Answer | undefined> =>
+const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<CreationResult<PaymentRow> | undefined> =>
   outcomeIn(await aggregates.history(paymentEntity, id))
 
 type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
@@ -142,7 +148,11 @@ type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
  * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
  * payment's stream.
  */
-export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Answer | undefined> => {
+export const finishPayment = async (
+  ledger: Ledger,
+  id: PaymentId,
+  context: Context,
+): Promise<CreationResult<PaymentRow> | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
   const refused =
@@ -151,7 +161,7 @@ export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Cont
   if (refused) return refuse(ledger, id, { ...refused, terms: state.terms }, context)
   const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
   ledger.world.crashPoint('after_outcome')
-  // Revision 1 is the outcome, whichever driver recorded it; the stream may have moved on since.
+  // Revision 1 is the outcome, whichever attempt recorded it; the stream may have moved on since.
   if (!confirmed.ok || confirmed.row?.revision !== 1n) return undefined
   return { kind: 'created', row: confirmed.row, position: confirmed.position }
 }
@@ -193,8 +203,8 @@ const refuse = async (
   id: PaymentId,
   { code, held_by, terms }: Refused & { readonly terms: PaymentTerms },
   context: Context,
-): Promise<Answer | undefined> => {
-  // The reference is released before the outcome is recorded, because after the outcome no driver returns to release
+): Promise<CreationResult<PaymentRow> | undefined> => {
+  // The reference is released before the outcome is recorded, because a payment with an outcome is not continued to release
   // it.
   if (terms.reference !== null) {
     const command = { type: 'ReleaseReference' as const, payment_id: id }

@@ -6,7 +6,7 @@ import { reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import { asReplay, type Created } from './idempotentCreation.ts'
+import { asReplay, type CreationResult } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
@@ -19,7 +19,7 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 export type NewRefund = RefundTerms & { readonly id: RefundId; readonly idempotencyRecord: IdempotencyRecord }
 
-type Answer = Created<PaymentRow>
+type Answer = CreationResult<PaymentRow>
 
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {

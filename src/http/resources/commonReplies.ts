@@ -1,7 +1,7 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { Rejection } from '../../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
-import type { Created } from '../../commands/idempotentCreation.ts'
+import type { CreationResult } from '../../commands/idempotentCreation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
@@ -103,7 +103,7 @@ const preconditionFailed = (call: AnyCall, row: ResourceRow | undefined): Proble
 /** The reply to a creating command, for the first request and for replays of its key. */
 export const replyToCreation = <R extends ResourceRow>(
   call: AnyCall,
-  created: Created<R>,
+  created: CreationResult<R>,
   path: string,
   render: Render<R>,
 ): Reply => {
