@@ -12,7 +12,7 @@ export type Origin = { readonly after: ResumePosition } | { readonly parked: Par
 
 export type Failed = { readonly event: ParkedEvent; readonly reason: string }
 
-/** Replayed events whose tasks have ended, and those whose tasks were given up, so that they wait for an operator again. */
+/** Replayed events whose tasks have ended, and those whose tasks failed, so that they wait for an operator again. */
 export type Finished = { readonly done: readonly ParkedEvent[]; readonly failed: readonly Failed[] }
 
 export type OpenTask<T> = {
@@ -31,7 +31,7 @@ export type OpenTasks<T> = {
   /** The task is due again after this time, unless it has ended. */
   readonly postpone: (key: string, delayMs: number) => void
   /** Ends a task that a parked event began: the event waits for an operator again. False for any other task. */
-  readonly giveUp: (key: string, reason: string) => boolean
+  readonly failReplayed: (key: string, reason: string) => boolean
   /** The position after which a later run finds all open tasks again; undefined when none is open. */
   readonly resumeAfter: () => ResumePosition | undefined
   /** Whether the task that this parked event began is open. */
@@ -82,7 +82,7 @@ export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks
       const item = open.get(key)
       if (item) item.dueAtMs = world.monotonicMs() + delayMs
     },
-    giveUp: (key, reason) => {
+    failReplayed: (key, reason) => {
       const origin = open.get(key)?.origin
       if (origin === undefined || !('parked' in origin)) return false
       remove(key)

@@ -17,7 +17,7 @@ import { createOpenTasks, type OpenTask } from './openTasks.ts'
 /** Work that one event begins and another event ends. */
 export type Task = {
   readonly key: string
-  /** The time for the request that began the task to end it; then the process manager does. */
+  /** How long the request that began the task has to finish it. After that the process manager finishes it. */
   readonly graceMs: number
   /** Ends the task. Idempotent: the request that began it, or an earlier run of this feed, may be ending it too. */
   readonly finish: () => Promise<void>
@@ -33,7 +33,7 @@ export type ProcessManager = {
 
 const AT_ONCE_MAX = 16
 
-/** The context of a command that a process manager sends in the name of the caller whose command it completes. */
+/** The context of a process manager's command, with the identity of the caller whose work it completes. */
 export const contextOf = (manager: string, recorded: Recorded<AnyEvent>, world: World): Context => {
   const { schemaVersion: _, ...metadata }: Metadata = recorded.metadata
   return {
@@ -51,7 +51,7 @@ type OnFailure = (key: string, error: unknown) => void
 export type ProcessManagerDependencies = {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'store' | 'world'>
-  /** Called for a task that could not be finished; it is tried again. */
+  /** Called for a task that could not be finished. */
   readonly onFailure: OnFailure
 }
 
@@ -77,7 +77,7 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
 })
 
 type ManagerRun = Receiver & {
-  /** Throws Unavailable, and only when none of the due tasks is under way any more. */
+  /** Throws Unavailable after every task that it started has settled. */
   readonly finishDue: (signal: AbortSignal) => Promise<void>
 }
 
@@ -89,10 +89,11 @@ const createRun = (manager: ProcessManager, world: World, onFailure: OnFailure):
       tasks.end(key)
     } catch (error) {
       if (error instanceof Unavailable && !(error instanceof Contended)) throw error
-      // A task that cannot be finished must not hold up the others: it is reported, and tried again later.
+      // A task that cannot be finished must not hold up the others. A task that a replayed event began goes back to the
+      // operator; any other is tried again.
       onFailure(key, error)
       const retryMs = error instanceof Contended ? RECOVERY_CONTENDED_RETRY_MS : RECOVERY_FAILED_RETRY_MS
-      if (!tasks.giveUp(key, reasonOf(error))) tasks.postpone(key, retryMs)
+      if (!tasks.failReplayed(key, reasonOf(error))) tasks.postpone(key, retryMs)
     }
   }
   return {
