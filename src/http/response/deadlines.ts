@@ -46,8 +46,8 @@ export const unavailableAsProblem = async <T>(
   }
 }
 
-/** The same for work without an effect for its caller, such as the record of a refusal. */
-export const withoutEffect = async <T>(work: () => Promise<T>): Promise<T> => {
+/** The same for work without an effect for its caller, such as the record of a refusal: the Problem is always a 503. */
+export const unavailableAs503 = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {
