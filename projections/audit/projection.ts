@@ -11,7 +11,7 @@ import type { Journal } from '../projection.ts'
 
 /** The read model of audit records. */
 
-/** One decision on a sensitive operation: caller, operation, outcome, and the check that decided. */
+/** One decision on an audited operation: caller, operation, outcome, and the check that decided. */
 export type AuditRow = {
   /** The id of the event that the record is made from. */
   readonly id: string
@@ -36,7 +36,7 @@ type Verdict = Pick<AuditRow, 'decision' | 'operation' | 'check_name' | 'code' |
   readonly count?: number
 }
 type VerdictMap<E extends AnyEvent> = {
-  readonly [T in E['type']]: 'not_sensitive' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
+  readonly [T in E['type']]: 'not_audited' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
 }
 
 const granted =
@@ -75,18 +75,18 @@ const ON_ACCESS: VerdictMap<AccessEvent> = {
   },
 }
 const ON_INVOICE: VerdictMap<InvoiceEvent> = {
-  InvoiceRaised: 'not_sensitive',
+  InvoiceRaised: 'not_audited',
   InvoiceApproved: granted('approve_invoice', 'policy'),
   InvoiceVoided: granted('void_invoice'),
-  PaymentReserved: 'not_sensitive',
-  PaymentRefused: 'not_sensitive',
-  PaymentReleased: 'not_sensitive',
-  PaymentApplied: 'not_sensitive',
-  RefundApplied: 'not_sensitive',
-  InvoicePaid: 'not_sensitive',
+  PaymentReserved: 'not_audited',
+  PaymentRefused: 'not_audited',
+  PaymentReleased: 'not_audited',
+  PaymentApplied: 'not_audited',
+  RefundApplied: 'not_audited',
+  InvoicePaid: 'not_audited',
 }
 const ON_PAYMENT: VerdictMap<PaymentEvent> = {
-  PaymentInitiated: 'not_sensitive',
+  PaymentInitiated: 'not_audited',
   PaymentAccepted: grantedPayment,
   PaymentSucceeded: grantedPayment,
   PaymentFailed: ({ id, revision, event: { data } }) =>
@@ -96,12 +96,12 @@ const ON_PAYMENT: VerdictMap<PaymentEvent> = {
 }
 const ON_OPERATION: VerdictMap<OperationEvent> = {
   ExportRequested: granted('create_export', 'policy'),
-  OperationStarted: 'not_sensitive',
-  OperationAttemptFailed: 'not_sensitive',
-  ExportCompleted: 'not_sensitive',
-  OperationFailed: 'not_sensitive',
-  OperationCancelled: 'not_sensitive',
-  OperationExpired: 'not_sensitive',
+  OperationStarted: 'not_audited',
+  OperationAttemptFailed: 'not_audited',
+  ExportCompleted: 'not_audited',
+  OperationFailed: 'not_audited',
+  OperationCancelled: 'not_audited',
+  OperationExpired: 'not_audited',
 }
 const ON_API_KEY: VerdictMap<ApiKeyEvent> = {
   ApiKeyIssued: granted('issue_api_key', 'scope'),
@@ -130,7 +130,7 @@ const ON_SUBSCRIPTION: VerdictMap<SubscriptionEvent> = {
   SubscriptionPaused: granted('pause_subscription'),
   SubscriptionResumed: granted('resume_subscription', 'policy'),
   SubscriptionReplayed: granted('replay_subscription', 'policy'),
-  SubscriptionReplayCompleted: 'not_sensitive',
+  SubscriptionReplayCompleted: 'not_audited',
   SubscriptionStopped: ({ id, event: { data } }) => ({
     decision: 'denied',
     operation: 'deliver_subscription',

@@ -15,7 +15,7 @@ const asked = {
 }
 
 export const accessEvents = {
-  /** Granted access to a sensitive resource that leaves no other event. */
+  /** Granted access to a resource by an audited operation that leaves no other event. */
   AccessGranted: z.object(asked),
   /** `code` is the problem that the caller got; `check` is the reason, which only auditors see. */
   AccessDenied: z.object({
