@@ -9,6 +9,10 @@ import { Unavailable, type World } from '../ports.ts'
 
 export type FeedState = {
   readonly name: string
+  /**
+   * `waiting` without an error: the feed waits for its lease. `waiting` with an error: the feed tries again; the health
+   * endpoint shows this as `retrying` (src/compose/health.ts).
+   */
   readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped' | 'stalled'
   readonly position: bigint
   /** The reason why it makes no progress, for the operator. */

@@ -24,7 +24,7 @@ const LIVE_MAX_MS = 30_000
 /** Postgres ends the session of a stopped holder after 8 s. */
 const LIVE_AFTER_STOP_MAX_MS = 40_000
 const TOGETHER_MS = 1_000
-/** An outage of 10 s and more: a killed broker cannot join again before its old session expires, after 9 s. */
+/** The broker is down for this time. It cannot join again before its old session expires, after 9 s: the outage takes over 10 s. */
 const CUT_MS = 2_000
 const HEALED_MAX_MS = 40_000
 const ANSWER_MAX_MS = 8_000
@@ -87,7 +87,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     return evidence
   }
 
-  const isLive = (publisher: Publisher, maxMs = LIVE_MAX_MS) =>
+  const untilLive = (publisher: Publisher, maxMs = LIVE_MAX_MS) =>
     eventually(async () => (await publisher.feed()) === 'live', maxMs)
 
   it('loses no fact and adds none over 20 kills', async () => {
@@ -108,7 +108,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   it('publishes again, byte for byte, after a kill between acknowledgement and checkpoint', async () => {
     const client = await harness.client(UNTRACED)
     const publisher = await harness.startPublisher()
-    await isLive(publisher)
+    await untilLive(publisher)
     const before = await expectConsistent()
     await harness.database.transaction(async sql => {
       // The lock on the row prevents the publisher from moving its checkpoint.
@@ -129,7 +129,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
 
   it('runs in one of two processes, and the other takes over after a kill', async () => {
     const first = await harness.startPublisher()
-    await isLive(first)
+    await untilLive(first)
     const before = await expectConsistent()
     const second = await harness.startPublisher()
     beginTraffic()
@@ -139,18 +139,18 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     expect(duplicatesIn(await expectConsistent()), 'published by both').to.equal(duplicatesIn(before))
     beginTraffic()
     await first.end('SIGKILL')
-    await isLive(second)
+    await untilLive(second)
     await endTraffic()
     await expectConsistent()
   })
 
   it('is replaced when it is stopped, and writes nothing when it continues', async () => {
     const stopped = await harness.startPublisher()
-    await isLive(stopped)
+    await untilLive(stopped)
     beginTraffic()
     process.kill(stopped.pid, 'SIGSTOP')
     const next = await harness.startPublisher()
-    await isLive(next, LIVE_AFTER_STOP_MAX_MS)
+    await untilLive(next, LIVE_AFTER_STOP_MAX_MS)
     process.kill(stopped.pid, 'SIGCONT')
     await eventually(async () => (await stopped.feed()) === 'waiting')
     expect(await next.feed()).to.equal('live')
@@ -159,7 +159,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   })
 
   it('creates topics with 12 partitions and a retention of 7 days', async () => {
-    await isLive(await harness.startPublisher())
+    await untilLive(await harness.startPublisher())
     const admin = new kafkajs.Kafka({ brokers: [...harness.brokers()], logLevel: kafkajs.logLevel.NOTHING }).admin()
     await admin.connect()
     const { topics } = await admin.fetchTopicMetadata({ topics: [...TOPICS] })
@@ -174,7 +174,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
   })
 
   it('delivers facts in order after an outage of the broker, which the API does not notice', async () => {
-    await isLive(await harness.startPublisher())
+    await untilLive(await harness.startPublisher())
     const { requests } = beginTraffic()
     await delay(TOGETHER_MS)
     await harness.cutBroker()
@@ -183,7 +183,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', function () 
     const publisher = await harness.startPublisher()
     await eventually(async () => (await publisher.feed()) === 'retrying')
     await harness.restoreBroker()
-    await isLive(publisher, HEALED_MAX_MS)
+    await untilLive(publisher, HEALED_MAX_MS)
     await endTraffic()
     expect(Math.max(...requests.map(({ tookMs }) => tookMs)), 'the slowest answer').to.be.below(ANSWER_MAX_MS)
     await expectConsistent()
