@@ -97,12 +97,12 @@ export type Database = {
    */
   snapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>
   /**
-   * Waits until this process is the only holder of `name`, then runs `work`. `epoch` grows with every new holder: a
-   * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lock
+   * Waits until this process is the only holder of the lease `name`, then runs `work`. `epoch` grows with every new holder: a
+   * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lease
    * is lost or `stop` aborts. `waiting` is called after each attempt that failed: with the error, or with undefined
    * where another process is the holder.
    */
-  exclusively(
+  withLease(
     name: string,
     stop: AbortSignal,
     work: (held: { epoch: bigint; signal: AbortSignal }) => Promise<void>,
@@ -168,6 +168,17 @@ export class FactTooLarge extends Error {
     this.name = 'FactTooLarge'
     this.key = message.key
     this.topic = message.topic
+  }
+}
+
+/**
+ * The broker denied this service the login or the operation: a retry helps only after an operator has changed a setting. The
+ * facts are not its cause, so that none is parked.
+ */
+export class BrokerAccessDenied extends Error {
+  constructor(sentence: string, cause: unknown) {
+    super(sentence, { cause })
+    this.name = 'BrokerAccessDenied'
   }
 }
 

@@ -17,7 +17,7 @@ const holdingLeases = async (
     return true
   }
   let isDone = false
-  await database.exclusively(name, giveUp, async () => {
+  await database.withLease(name, giveUp, async () => {
     isDone = await holdingLeases(database, others, giveUp, work)
   })
   return isDone

@@ -12,10 +12,10 @@ import type { Sql } from '../ports.ts'
 export type ResumePosition = bigint | 'start'
 
 /** Another process has taken over this feed, and this one must write nothing more. */
-export class Replaced extends Error {
+export class EpochSuperseded extends Error {
   constructor(name: string) {
     super(`Another process has taken over ${name}.`)
-    this.name = 'Replaced'
+    this.name = 'EpochSuperseded'
   }
 }
 
@@ -27,12 +27,12 @@ export const acquireCheckpoint = async (sql: Sql, name: string, epoch: bigint): 
      returning position`,
     [name, epoch],
   )
-  if (row === undefined) throw new Replaced(name)
+  if (row === undefined) throw new EpochSuperseded(name)
   return row.position < 0n ? 'start' : row.position
 }
 
 /**
- * Runs in the transaction whose work it records. Throws Replaced in an old epoch, which undoes that work. A checkpoint never
+ * Runs in the transaction whose work it records. Throws EpochSuperseded in an old epoch, which undoes that work. A checkpoint never
  * moves back, so `start` only tests the epoch.
  */
 export const moveCheckpoint = async (
@@ -46,10 +46,10 @@ export const moveCheckpoint = async (
       where name = any($1::text[]) and epoch = $3 returning name`,
     [names, position === 'start' ? -1n : position, epoch],
   )
-  if (moved.length < names.length) throw new Replaced(names.join(', '))
+  if (moved.length < names.length) throw new EpochSuperseded(names.join(', '))
 }
 
-/** Tests the epoch within a transaction: throws Replaced in an old one. */
+/** Tests the epoch within a transaction: throws EpochSuperseded in an old one. */
 export const fenceCheckpoint =
   (name: string, epoch: bigint) =>
   (sql: Sql): Promise<void> =>

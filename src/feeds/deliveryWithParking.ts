@@ -16,7 +16,7 @@ export type DeliveryDependencies = {
   readonly world: World
   /** The fact of a parked event, as this build makes it; undefined if nothing is to be sent. Throws if the event is gone. */
   readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
-  /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
+  /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
 }
 

@@ -1,5 +1,13 @@
-import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
-import { Replaced } from './checkpoints.ts'
+import {
+  BrokerAccessDenied,
+  type Database,
+  type EventStore,
+  type Sql,
+  type StoredEvent,
+  Unavailable,
+  type World,
+} from '../ports.ts'
+import { EpochSuperseded } from './checkpoints.ts'
 import {
   type EventReference,
   type Failure,
@@ -39,21 +47,22 @@ import type { SerialQueue } from './serialQueue.ts'
 
 export const REQUESTS_POLL_MS = 500
 
-/** Errors that pass by themselves or by a repair elsewhere: the event is not their cause. */
+/**
+ * Errors of which the event is not the cause: they pass by themselves, with a newer run of the feed, or after an operator has
+ * changed a setting of the broker.
+ */
 export const isTransient = (error: unknown): boolean =>
-  error instanceof Unavailable ||
-  error instanceof Replaced ||
-  (error instanceof Error && error.name === 'FactBusRefused')
+  error instanceof Unavailable || error instanceof EpochSuperseded || error instanceof BrokerAccessDenied
 
-/** The result of a replay. `commit` runs in the transaction that deletes the row of the event. */
-export type Replayed =
+/** The result of a request to replay or to discard an event. `commit` runs in the transaction that deletes the row of the event. */
+export type RequestResult =
   | { readonly ok: true; readonly commit?: (sql: Sql) => Promise<void> }
   | ({ readonly ok: false } & Failure)
 
 /** The part of parking in which its users differ. */
 export type RequestHandlers = {
   /** Processes a parked event again. An error that is not transient counts as one failed attempt. */
-  readonly replay: (event: ParkedEvent) => Promise<Replayed>
+  readonly replay: (event: ParkedEvent) => Promise<RequestResult>
   /** Runs in the transaction that deletes the row of a discarded event. */
   readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
   /** Whether the event was replayed and its work is under way: then it is not replayed again, and its row stays. */
@@ -67,7 +76,7 @@ export type ParkingOptions = RequestHandlers & {
   readonly world: Pick<World, 'now'>
   /** Shared with the batches of the feed: an event that is replayed and a later one of its key must not cross. */
   readonly queue: SerialQueue
-  /** Throws Replaced in an old epoch, which undoes the transaction that it is part of. */
+  /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
   /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
   readonly replaysAtStart?: boolean
@@ -197,12 +206,12 @@ const execute = async (
   fenced: Parking['fenced'],
   event: RequestedEvent,
 ): Promise<Failure | undefined> => {
-  const replayed: Replayed =
+  const result: RequestResult =
     event.requested === 'discard' ? { ok: true, commit: async sql => discard?.(sql, event) } : await replay(event)
-  if (!replayed.ok) return { reason: replayed.reason, attempts: replayed.attempts }
+  if (!result.ok) return { reason: result.reason, attempts: result.attempts }
   if (isPending?.(event)) return undefined
   await fenced(async sql => {
-    await replayed.commit?.(sql)
+    await result.commit?.(sql)
     await release(sql, event)
   })
   return undefined

@@ -1,7 +1,7 @@
 import { ofTenantBetween, TENANT_ORDER } from '../../projections/facts/queries.ts'
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { Sql } from '../ports.ts'
-import { Replaced } from './checkpoints.ts'
+import { EpochSuperseded } from './checkpoints.ts'
 
 /** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
 
@@ -50,7 +50,7 @@ const DELIVERIES = `
 export const deliveriesUpTo = (sql: Sql, projectedUpTo: bigint): Promise<SubscriptionDelivery[]> =>
   sql<SubscriptionDelivery>(DELIVERIES, [projectedUpTo])
 
-/** Acquires the checkpoint for this epoch, and creates it if there is none. Throws Replaced in an old epoch. */
+/** Acquires the checkpoint for this epoch, and creates it if there is none. Throws EpochSuperseded in an old epoch. */
 export const acquireDelivery = async (
   sql: Sql,
   { id, epoch, replay, position }: DeliveryCheckpoint,
@@ -61,7 +61,7 @@ export const acquireDelivery = async (
       where subscription_deliveries.epoch <= excluded.epoch returning replay, position`,
     [id, epoch, replay, position],
   )
-  if (row === undefined) throw new Replaced(id)
+  if (row === undefined) throw new EpochSuperseded(id)
   return { id, epoch, replay: row.replay, position: row.position }
 }
 
@@ -73,10 +73,10 @@ const updateDelivery = async (
 ): Promise<void> => {
   const text = `update subscription_deliveries set ${set}, updated_at = now()
     where subscription_id = $1 and epoch = $2 returning subscription_id`
-  if ((await sql(text, [id, epoch, ...values])).length === 0) throw new Replaced(id)
+  if ((await sql(text, [id, epoch, ...values])).length === 0) throw new EpochSuperseded(id)
 }
 
-/** Runs in the transaction in which facts are parked. Throws Replaced in an old epoch, which undoes that. */
+/** Runs in the transaction in which facts are parked. Throws EpochSuperseded in an old epoch, which undoes that. */
 export const moveDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
   updateDelivery(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
 

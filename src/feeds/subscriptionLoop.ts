@@ -1,6 +1,6 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
-import { type ResumePosition, Replaced } from './checkpoints.ts'
+import { type ResumePosition, EpochSuperseded } from './checkpoints.ts'
 import { createProgress, type FeedState, type Progress } from './progress.ts'
 
 export type { FeedState } from './progress.ts'
@@ -35,7 +35,7 @@ export type Feed = {
   readonly excludeTypes?: readonly string[]
   /** Must succeed before a run begins: creates topics, for example. */
   readonly prepare?: () => Promise<void>
-  /** Acquires the checkpoint for this epoch. Throws Replaced in an old epoch. The signal aborts when the run must end. */
+  /** Acquires the checkpoint for this epoch. Throws EpochSuperseded in an old epoch. The signal aborts when the run must end. */
   readonly beginRun: (epoch: bigint, signal: AbortSignal) => Promise<Run>
 }
 
@@ -90,7 +90,7 @@ export const runFeeds = async (
     const work = async ({ epoch, signal }: Lease): Promise<void> => {
       await Promise.all(all.map(supervised => keepRunning(supervised, epoch, signal)))
     }
-    await database.exclusively(name, stop, work, leaseAttempted)
+    await database.withLease(name, stop, work, leaseAttempted)
     await world.sleep(UNAVAILABLE_RETRY_MS, stop)
   }
   await Promise.all(reporting)
@@ -105,18 +105,18 @@ const keepRunning = async (supervised: SupervisedFeed, epoch: bigint, signal: Ab
   } catch (error) {
     // Another process runs this feed in a newer epoch. The other feeds of the lease go on until the lease is lost, or until
     // they are replaced too.
-    if (!(error instanceof Replaced)) throw error
+    if (!(error instanceof EpochSuperseded)) throw error
   }
 }
 
-/** Reports the failure of the run, and resolves to the pause before the next one. Throws Replaced. */
+/** Reports the failure of the run, and resolves to the pause before the next one. Throws EpochSuperseded. */
 const runAndReport = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<number> => {
   try {
     await runOnce(supervised, epoch, signal)
   } catch (error) {
     // Not reported: the run had to end, and the error may be the consequence.
     if (signal.aborted) return 0
-    if (error instanceof Replaced) throw error
+    if (error instanceof EpochSuperseded) throw error
     const isTransient = error instanceof Unavailable
     supervised.progress.failed(error, !isTransient)
     if (!isTransient) return STOPPED_RETRY_MS

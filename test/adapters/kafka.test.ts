@@ -9,8 +9,15 @@ import { expect } from 'chai'
 import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
-import { FactBusRefused, type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
-import { type FactBus, type FactMessage, type FactProducer, FactTooLarge, type TopicSettings } from '../../src/ports.ts'
+import { type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
+import {
+  BrokerAccessDenied,
+  type FactBus,
+  type FactMessage,
+  type FactProducer,
+  FactTooLarge,
+  type TopicSettings,
+} from '../../src/ports.ts'
 import { factBusContract } from '../contracts/factBus.ts'
 import { factBusFaults } from '../contracts/factBusFaults.ts'
 import { expectUnavailable, fact, newTopic, numbered, valuesByKey } from '../contracts/factBusFixtures.ts'
@@ -185,7 +192,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     const bus = saslBus('alice')
     const error = await rejectionOf(bus.ensureTopics([newTopic()]))
     await bus.close()
-    expect(error).to.be.instanceOf(FactBusRefused)
+    expect(error).to.be.instanceOf(BrokerAccessDenied)
     expect(error.message).to.equal('Kafka does not permit this to alice: TOPIC_AUTHORIZATION_FAILED.')
   })
 
@@ -225,7 +232,7 @@ const logins = (kafka: () => KafkaForTests): void => {
       await rejectionOf(bus.ensureTopics([settings])),
       await rejectionOf(bus.publish(numbered('t', 1, 1))),
     ]) {
-      expect(error).to.be.instanceOf(FactBusRefused)
+      expect(error).to.be.instanceOf(BrokerAccessDenied)
       expect(error.message).to.equal('Kafka refused the login of user ledger by plain.')
     }
     await bus.close()
@@ -237,7 +244,7 @@ const logins = (kafka: () => KafkaForTests): void => {
     await ours.ensureTopics([settings])
     const bus = saslBus('alice')
     const error = await rejectionOf(bus.publish(numbered(settings.topic, 1, 1)))
-    expect(error).to.be.instanceOf(FactBusRefused)
+    expect(error).to.be.instanceOf(BrokerAccessDenied)
     expect(error.message).to.contain('alice').and.to.contain('TOPIC_AUTHORIZATION_FAILED')
     await Promise.all([bus.close(), ours.close()])
   })

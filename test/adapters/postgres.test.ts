@@ -244,7 +244,7 @@ describe('Postgres adapter', function () {
     ): { began: Promise<Held>; done: Promise<void> } => {
       const began = Promise.withResolvers<Held>()
       const end = Promise.withResolvers<void>()
-      const done = database.exclusively(name, stopping, async ({ epoch, signal }) => {
+      const done = database.withLease(name, stopping, async ({ epoch, signal }) => {
         signal.addEventListener('abort', () => end.resolve())
         began.resolve({ epoch, signal, end: end.resolve, done })
         await end.promise
@@ -265,7 +265,7 @@ describe('Postgres adapter', function () {
       }
       const contenders = [open('a'), open('b'), open('c')]
       for (let round = 0; round < 3; round++)
-        await Promise.all(contenders.map(one => one.exclusively('contended', stop.signal, work)))
+        await Promise.all(contenders.map(one => one.withLease('contended', stop.signal, work)))
       expect(most).to.equal(1)
       expect(epochs).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n])
     })
@@ -274,7 +274,7 @@ describe('Postgres adapter', function () {
       const attempts: unknown[] = []
       const begun = Promise.withResolvers<void>()
       const first = await acquire(db, 'reported').began
-      const second = open('second-reported').exclusively(
+      const second = open('second-reported').withLease(
         'reported',
         stop.signal,
         async () => begun.resolve(),
@@ -295,7 +295,7 @@ describe('Postgres adapter', function () {
       opened.push(refused)
       const errors: unknown[] = []
       const begun = Promise.withResolvers<void>()
-      const done = refused.exclusively(
+      const done = refused.withLease(
         'leaseless',
         stop.signal,
         async () => begun.resolve(),
@@ -393,7 +393,7 @@ describe('Postgres adapter', function () {
         '-e',
         `import { openDatabase, fence } from ${JSON.stringify(module)}
          const db = openDatabase({ connectionString: ${JSON.stringify(postgres.address)}, lease: { heartbeatMs: 500, idleMs: 2000 } })
-         await db.exclusively('sleeper', new AbortController().signal, async ({ epoch, signal }) => {
+         await db.withLease('sleeper', new AbortController().signal, async ({ epoch, signal }) => {
            console.log(String(epoch)); console.log('ready')
            while (!signal.aborted) {
              await db.transaction(async sql => {
@@ -429,7 +429,7 @@ describe('Postgres adapter', function () {
       const lost = Promise.withResolvers<void>()
       const holding = (async () => {
         while (!stopping.signal.aborted) {
-          await db.exclusively('survivor', stopping.signal, async ({ signal }) => {
+          await db.withLease('survivor', stopping.signal, async ({ signal }) => {
             acquired++
             await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))
             lost.resolve()

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { moveCheckpoint, positionOf, Replaced, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { moveCheckpoint, positionOf, EpochSuperseded, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { useTestPostgres } from './fixtures.ts'
@@ -44,8 +44,8 @@ describe('a checkpoint', function () {
   it('cannot be moved or acquired by a holder that was replaced', async () => {
     await acquireCheckpoint(database.sql, 'f', 1n)
     await acquireCheckpoint(database.sql, 'f', 2n)
-    expect(await rejectionOf(moveCheckpoint(database.sql, ['f'], 5n, 1n))).to.be.instanceOf(Replaced)
-    expect(await rejectionOf(acquireCheckpoint(database.sql, 'f', 1n))).to.be.instanceOf(Replaced)
+    expect(await rejectionOf(moveCheckpoint(database.sql, ['f'], 5n, 1n))).to.be.instanceOf(EpochSuperseded)
+    expect(await rejectionOf(acquireCheckpoint(database.sql, 'f', 1n))).to.be.instanceOf(EpochSuperseded)
     await moveCheckpoint(database.sql, ['f'], 6n, 2n)
     expect(await positionOf(database.sql, 'f')).to.equal(6n)
   })
@@ -55,7 +55,7 @@ describe('a checkpoint', function () {
     await acquireCheckpoint(database.sql, 'g', 1n)
     await acquireCheckpoint(database.sql, 'g', 2n)
     const move = database.transaction(sql => moveCheckpoint(sql, ['f', 'g'], 5n, 1n))
-    expect(await rejectionOf(move)).to.be.instanceOf(Replaced)
+    expect(await rejectionOf(move)).to.be.instanceOf(EpochSuperseded)
     expect(await positionOf(database.sql, 'f')).to.equal(0n)
   })
 
@@ -65,7 +65,7 @@ describe('a checkpoint', function () {
       await sql('create table made (id int)')
       await moveCheckpoint(sql, ['f'], 5n, 1n)
     })
-    expect(await rejectionOf(work)).to.be.instanceOf(Replaced)
+    expect(await rejectionOf(work)).to.be.instanceOf(EpochSuperseded)
     expect(await database.sql(`select to_regclass('made') as made`)).to.deep.equal([{ made: null }])
   })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { projections } from '../../projections/index.ts'
-import { Replaced } from '../../src/feeds/checkpoints.ts'
+import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import { parkedSummary } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
@@ -58,7 +58,7 @@ describe('a projector that was replaced while it was paused', function () {
     // The first failed transaction writes all read models, the second the invoices alone.
     const old = projector(pausedAfter(2, () => beginRun(projector(database), 2n)))
     const run = await beginRun(old)
-    expect(await rejectionOf(run.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
+    expect(await rejectionOf(run.processBatch(log.events, head()))).to.be.instanceOf(EpochSuperseded)
     for (const { name: table } of readModels.filter(({ name }) => !/^(orders|payments)_/.test(name)))
       expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
     expect(await parkedSummary(database.sql)).to.deep.equal([])
@@ -92,7 +92,7 @@ describe('a projector that was replaced while it was paused', function () {
     const old = projector(pausedAfter(1, () => beginRun(projector(database), 3n)))
     const run = await beginRun(old, 2n)
     const before = await requested()
-    expect(await rejectionOf(run.background?.() ?? expect.fail())).to.be.instanceOf(Replaced)
+    expect(await rejectionOf(run.background?.() ?? expect.fail())).to.be.instanceOf(EpochSuperseded)
     expect(await requested()).to.deep.equal(before)
   })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Gap } from '../../projections/projection.ts'
-import { positionOf, Replaced, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { positionOf, EpochSuperseded, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
@@ -155,7 +155,7 @@ describe('the projector', function () {
     it('when another process has taken over in the meantime', async () => {
       const old = await beginRun(projector())
       await beginRun(projector(), 2n)
-      expect(await rejectionOf(old.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
+      expect(await rejectionOf(old.processBatch(log.events, head()))).to.be.instanceOf(EpochSuperseded)
       await untouched()
       expect(leftBehind).to.deep.equal([])
     })
@@ -163,7 +163,7 @@ describe('the projector', function () {
     it('when another process takes over one model alone', async () => {
       const old = await beginRun(projector())
       await acquireCheckpoint(database.sql, 'invoices_v1', 2n)
-      expect(await rejectionOf(old.processBatch(log.events, head()))).to.be.instanceOf(Replaced)
+      expect(await rejectionOf(old.processBatch(log.events, head()))).to.be.instanceOf(EpochSuperseded)
       await untouched()
     })
   })

@@ -32,20 +32,20 @@ const createSource = () => {
   }
 }
 
-type Work = Parameters<Database['exclusively']>[2]
-type Waiting = NonNullable<Parameters<Database['exclusively']>[3]>
+type Work = Parameters<Database['withLease']>[2]
+type Waiting = NonNullable<Parameters<Database['withLease']>[3]>
 
 /** A database that grants every lease. */
 const databaseThatGrants = (): Database =>
   ({
-    exclusively: (_: string, stop: AbortSignal, work: Work) => work({ epoch: 1n, signal: stop }),
+    withLease: (_: string, stop: AbortSignal, work: Work) => work({ epoch: 1n, signal: stop }),
   }) as Database
 
 /** A database that grants no lease; the test provides the outcome of each attempt. */
 const databaseThatRefuses = () => {
   let attempted: Waiting = () => undefined
   const database = {
-    exclusively: (_: string, stop: AbortSignal, __: Work, waiting?: Waiting) => {
+    withLease: (_: string, stop: AbortSignal, __: Work, waiting?: Waiting) => {
       attempted = waiting ?? attempted
       return new Promise<void>(resolve => stop.addEventListener('abort', () => resolve()))
     },
@@ -171,7 +171,7 @@ describe('a feed that makes no progress', () => {
   })
 
   it('because it loses its lease repeatedly is stalled, and stays so', async () => {
-    const database = { exclusively: () => world.sleep(1_000) } as Partial<Database> as Database
+    const database = { withLease: () => world.sleep(1_000) } as Partial<Database> as Database
     start(undefined, database)
     await pass(STALLED_AFTER_MS + 10_000)
     expect(reports.states.map(({ state }) => state)).to.deep.equal(['waiting', 'stalled'])

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Replaced } from '../../src/feeds/checkpoints.ts'
+import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/subscriptionLoop.ts'
@@ -50,7 +50,7 @@ describe('a publisher that takes over', function () {
     const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
     const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.length === 0 || sent.length === 0, `${parked.length} parked, ${sent.join()} sent`).to.equal(true)
-    expect(outcome).to.be.instanceOf(Replaced)
+    expect(outcome).to.be.instanceOf(EpochSuperseded)
     expect(sent).to.deep.equal(['invoice.approved', 'invoice.paid'])
   })
 })

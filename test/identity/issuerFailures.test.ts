@@ -18,7 +18,7 @@ const failingWith = (error: Error): Database => {
     sql: fail,
     transaction: work => work(async () => []),
     snapshot: fail,
-    exclusively: fail,
+    withLease: fail,
     close: async () => undefined,
   }
 }

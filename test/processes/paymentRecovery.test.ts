@@ -138,7 +138,7 @@ describe('payment recovery', function () {
     await initiateOnly(newPayment('k'))
     const old = process
     await start(2n)
-    expect(await rejectionOf(old.processNew())).to.have.property('name', 'Replaced')
+    expect(await rejectionOf(old.processNew())).to.have.property('name', 'EpochSuperseded')
     expect(await checkpoint()).to.equal(0n)
     await old.stop()
   })

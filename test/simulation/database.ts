@@ -84,7 +84,7 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
       sql: sqlFor(machine),
       transaction: work => inTransaction(machine, { executed: [], schema: undefined }, work),
       snapshot: work => withSnapshot(machine, work),
-      exclusively: leases.exclusively(machine),
+      withLease: leases.withLease(machine),
       close: () => Promise.resolve(),
     }),
     endSessions: leases.endSessions,

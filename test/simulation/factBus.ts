@@ -1,4 +1,11 @@
-import { type FactBus, type FactMessage, FactTooLarge, type TopicSettings, Unavailable } from '../../src/ports.ts'
+import {
+  BrokerAccessDenied,
+  type FactBus,
+  type FactMessage,
+  FactTooLarge,
+  type TopicSettings,
+  Unavailable,
+} from '../../src/ports.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
@@ -38,7 +45,7 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
     for (const message of messages) {
       if (message.key === refused?.key) continue
       const topic = topics.get(message.topic)
-      if (topic === undefined) throw Object.assign(new Error('No such topic.'), { name: 'FactBusRefused' })
+      if (topic === undefined) throw new BrokerAccessDenied('No such topic.', undefined)
       topic.push(message)
     }
     if (refused) throw new FactTooLarge(refused)

@@ -4,7 +4,7 @@ import type { Random } from './random.ts'
 
 /** The leases of the simulated database: locks that a process holds with its session, with an epoch for each new holder. */
 export type Leases = {
-  readonly exclusively: (machine: Machine) => Database['exclusively']
+  readonly withLease: (machine: Machine) => Database['withLease']
   /** Releases the leases of the process at once. The process notices it some time later. */
   readonly endSessions: (machine: Machine) => void
   /** The number of leases that were acquired after another holder. */
@@ -20,7 +20,7 @@ export type LeasesDependencies = {
 }
 
 type Lease = { holder: Machine | undefined; epoch: bigint; lose: () => void }
-type OnWaiting = Parameters<Database['exclusively']>[3]
+type OnWaiting = Parameters<Database['withLease']>[3]
 
 /** A process learns within this time that a lock was released. It also asks again at intervals, without any notice. */
 const RELEASE_NOTICE_MAX_MS = 500
@@ -84,8 +84,8 @@ export const createLeases = ({ random, request }: LeasesDependencies): Leases =>
     return undefined
   }
 
-  const exclusively =
-    (machine: Machine): Database['exclusively'] =>
+  const withLease =
+    (machine: Machine): Database['withLease'] =>
     async (name, stop, work, onWaiting) => {
       const epoch = await waitForLock(machine, name, stop, onWaiting)
       if (epoch === undefined) return
@@ -101,7 +101,7 @@ export const createLeases = ({ random, request }: LeasesDependencies): Leases =>
     }
 
   return {
-    exclusively,
+    withLease,
     endSessions: machine => {
       for (const lease of leasesOf(machine)) {
         releaseAndNotify(lease)

@@ -58,7 +58,7 @@ const asDatabase = (run: Engine['run']): Database => ({
   sql: run,
   transaction: work => work(run),
   snapshot: () => Promise.reject(new Error('No snapshot is needed to create tables.')),
-  exclusively: () => Promise.reject(new Error('No lock is needed to create tables.')),
+  withLease: () => Promise.reject(new Error('No lock is needed to create tables.')),
   close: () => Promise.resolve(),
 })
 

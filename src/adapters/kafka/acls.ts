@@ -47,7 +47,7 @@ const ifEnforced = async (work: () => Promise<unknown>): Promise<boolean> => {
   }
 }
 
-/** Idempotent. Throws FactBusRefused if this service may not change ACLs, or Unavailable. */
+/** Idempotent. Throws BrokerAccessDenied if this service may not change ACLs, or Unavailable. */
 export const grantReading = (
   options: FactBusOptions,
   principal: string,

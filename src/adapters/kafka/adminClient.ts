@@ -1,6 +1,6 @@
 import type { Admin } from 'kafkajs'
-import { Unavailable } from '../../ports.ts'
-import { type FactBusOptions, FactBusRefused, openClient, refusalOf } from './client.ts'
+import { BrokerAccessDenied, Unavailable } from '../../ports.ts'
+import { type FactBusOptions, openClient, refusalOf } from './client.ts'
 
 /** Admin connections to Kafka, one for each piece of work. */
 
@@ -13,7 +13,7 @@ export class TopicMismatch extends Error {
 }
 
 /**
- * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws FactBusRefused if the
+ * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws BrokerAccessDenied if the
  * broker does not permit the work, and Unavailable for every other error.
  */
 export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin) => Promise<T>): Promise<T> => {
@@ -25,7 +25,7 @@ export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin)
   } catch (error) {
     if (error instanceof TopicMismatch) throw error
     const refusal = refusalOf(error, options)
-    if (refusal !== undefined) throw new FactBusRefused(refusal, error)
+    if (refusal !== undefined) throw new BrokerAccessDenied(refusal, error)
     throw new Unavailable('fact bus', 'unknown', error)
   } finally {
     client.drop()

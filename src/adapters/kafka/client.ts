@@ -37,14 +37,6 @@ export type FactBusOptions = {
   readonly publishDeadlineMs?: number
 }
 
-/** The broker refused the login or the operation: retrying cannot help, an operator must change a setting. */
-export class FactBusRefused extends Error {
-  constructor(sentence: string, cause: unknown) {
-    super(sentence, { cause })
-    this.name = 'FactBusRefused'
-  }
-}
-
 export type KafkaClient = {
   producer(): Producer
   admin(): Admin

@@ -1,14 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CompressionTypes, type Message } from 'kafkajs'
-import { type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../../ports.ts'
-import {
-  ACK_TIMEOUT_MS,
-  type FactBusOptions,
-  FactBusRefused,
-  openClient,
-  protocolErrorOf,
-  refusalOf,
-} from './client.ts'
+import { BrokerAccessDenied, type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../../ports.ts'
+import { ACK_TIMEOUT_MS, type FactBusOptions, openClient, protocolErrorOf, refusalOf } from './client.ts'
 import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topics.ts'
 
@@ -144,7 +137,7 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
         if (isTooLarge(error)) return split(chunk, delivery, error)
         drop()
         const refusal = refusalOf(error, options)
-        if (refusal !== undefined) throw new FactBusRefused(refusal, error)
+        if (refusal !== undefined) throw new BrokerAccessDenied(refusal, error)
         await pauseOrGiveUp(tries, delivery, error)
       }
     }
@@ -165,7 +158,7 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
  * is lost and sent again. Calls that wait behind a failing one therefore fail too (effect `none`): they would overtake
  * the messages that their caller is about to send again.
  *
- * Connects on first use. Throws Unavailable if the broker does not answer, FactTooLarge, FactBusRefused for wrong
+ * Connects on first use. Throws Unavailable if the broker does not answer, FactTooLarge, BrokerAccessDenied for wrong
  * credentials or permissions, and TopicMismatch from ensureTopics.
  *
  * Long because it has every method of the port.

@@ -133,7 +133,7 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
 
 /**
  * Creates missing topics, waits until each partition has a leader, and lengthens retentions that are too short. Throws
- * TopicMismatch with the found and wanted values, FactBusRefused, or Unavailable.
+ * TopicMismatch with the found and wanted values, BrokerAccessDenied, or Unavailable.
  */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
   if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))
@@ -149,7 +149,7 @@ const remove = async (admin: Admin, topic: string): Promise<void> => {
 
 /**
  * Deletes one topic per request, since the error of one would hide the results of the others. Missing topics are
- * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws FactBusRefused or Unavailable.
+ * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws BrokerAccessDenied or Unavailable.
  */
 export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
   withAdmin(options, async admin => {

@@ -180,13 +180,13 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
  * Opens a database. Connects with the first statement. int8 is returned as bigint, numeric as string, timestamptz as an
  * RFC 3339 string in UTC with milliseconds, json parsed; json arrays must be given as text.
  *
- * Throws Unavailable: `none` if there was no connection, if Postgres reported that it did nothing (statement timeout,
- * deadlock, no resources), or before the commit of a transaction; `unknown` if the response to a write or a commit was
- * lost. Other errors are Postgres's own (`DatabaseError` with its SQLSTATE).
+ * Throws Unavailable with the effect `none` if there was no connection, if Postgres reported that it did nothing (statement
+ * timeout, deadlock, no resources), or before the commit of a transaction; with the effect `unknown` if the response to a
+ * write or a commit was lost. Other errors are Postgres's own (`DatabaseError` with its SQLSTATE).
  *
- * The work of `exclusively` must fence each of its transactions with the epoch: the feeds do so by their checkpoints
- * (src/feeds/checkpoints.ts), and `fence` does so for work without one. `exclusively` resolves when the work ends, also
- * after the lock was lost: call it again to wait for the next lease.
+ * The work of `withLease` must fence each of its transactions with the epoch: the feeds do so by their checkpoints
+ * (src/feeds/checkpoints.ts), and work without a checkpoint by `fence`. `withLease` resolves when the work ends, also when
+ * the lease was lost: call it again to wait for the lease.
  */
 export const openDatabase = (options: DatabaseOptions): Database => {
   const config = clientConfig(options)
@@ -211,7 +211,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
       )
     },
     snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
-    exclusively: async (name, stop, work, waiting = () => undefined) =>
+    withLease: async (name, stop, work, waiting = () => undefined) =>
       await holdExclusively(config, lease, { name, stop, work, waiting }),
     close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),
   }

@@ -29,7 +29,7 @@ export type LeaseOptions = {
 export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, idleMs: 8_000 }
 
 type Held = { readonly client: Client; readonly epoch: bigint }
-type Work = Parameters<Database['exclusively']>[2]
+type Work = Parameters<Database['withLease']>[2]
 type Wanted = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
 
 const RETRY_MAX_MS = 2_000
@@ -141,7 +141,7 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
 }
 
 /**
- * Runs `work` as the only holder of `name`; see `Database.exclusively`. Resolves without running it if stopped first.
+ * Runs `work` as the only holder of `name`; see `Database.withLease`. Resolves without running it if stopped first.
  */
 export const holdExclusively = async (
   config: ClientConfig,

@@ -28,7 +28,7 @@ const SERVE_RETRY_MS = 1_000
 const BEGINNING = -1n
 
 export type OpenDelivery = {
-  /** Delivers the next facts, up to and with this position. Throws Unavailable, Replaced or FactBusRefused. */
+  /** Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
   readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
   /** Resolves when no request is under way any more. */
   readonly close: () => Promise<void>

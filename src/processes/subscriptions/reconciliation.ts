@@ -13,7 +13,7 @@ import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 export type Deliveries = {
   /** Must be called just before the rows of a round are read. */
   readonly beforeRowsAreRead: () => void
-  /** Does what the row requires. Resolves to whether there may be more at once. Throws Unavailable, Replaced or FactBusRefused. */
+  /** Does what the row requires. Resolves to whether there may be more at once. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
   readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
   /** Closes the delivery. The topics are ensured again before it is reopened. */
   readonly closeAfterFailure: (id: string) => Promise<void>

@@ -1,5 +1,5 @@
 import { partsOf } from '../../../streams/aggregate.ts'
-import { moveCheckpoint, positionOf, Replaced, acquireCheckpoint } from '../../feeds/checkpoints.ts'
+import { moveCheckpoint, positionOf, EpochSuperseded, acquireCheckpoint } from '../../feeds/checkpoints.ts'
 import { firstParkedPositions } from '../../feeds/parkedEvents.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
@@ -65,7 +65,7 @@ const isBrokerDown = (error: unknown): boolean => error instanceof Unavailable &
 
 /** Whether the failure concerns one subscription: an unavailable database and a newer epoch concern all of them. */
 const concernsOne = (error: unknown): boolean =>
-  !(error instanceof Replaced) && !(error instanceof Unavailable && error.dependency === 'database')
+  !(error instanceof EpochSuperseded) && !(error instanceof Unavailable && error.dependency === 'database')
 
 /** Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at once. */
 const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, deliveries: Deliveries) => {
