@@ -74,7 +74,7 @@ export type ParkingOptions = RequestHandlers & {
   readonly name: string
   readonly database: Database
   readonly world: Pick<World, 'now'>
-  /** Shared with the batches of the feed: an event that is replayed and a later one of its key must not cross. */
+  /** Shared with the batches of the feed, so that a replayed event is not overtaken by a later one of its key. */
   readonly queue: SerialQueue
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
@@ -89,8 +89,8 @@ export type Parking = {
   readonly firstPosition: (key: string) => bigint | undefined
   /** Rows for events. With `failure` they are of one key, and the first of them has failed; without it all of them wait. */
   readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => ParkedEvent[]
-  /** Counts the keys of the rows as parked from now on. */
-  readonly countAsParked: (rows: readonly ParkedEvent[]) => void
+  /** Marks the keys of the rows as parked. */
+  readonly markParked: (rows: readonly ParkedEvent[]) => void
   /** Runs `work`, and inserts the rows that it returns, in one transaction. */
   readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
   /** Moves the checkpoint, and inserts the rows in the same transaction where there are any. */
@@ -137,8 +137,8 @@ type ParkedKeys = Map<string, bigint>
 const transactionsOf = (
   { database, fence }: ParkingOptions,
   parkedKeys: ParkedKeys,
-): Pick<Parking, 'countAsParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
-  const countAsParked: Parking['countAsParked'] = rows => {
+): Pick<Parking, 'markParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
+  const markParked: Parking['markParked'] = rows => {
     for (const { key, position } of rows)
       if (position < (parkedKeys.get(key) ?? position + 1n)) parkedKeys.set(key, position)
   }
@@ -148,10 +148,10 @@ const transactionsOf = (
       rows = await work(sql)
       await insertParked(sql, rows)
     })
-    countAsParked(rows)
+    markParked(rows)
   }
   return {
-    countAsParked,
+    markParked,
     parkInTransaction,
     parkAndMove: (rows, move) =>
       rows.length === 0

@@ -92,7 +92,7 @@ const receiveOne = (
     return []
   } catch (error) {
     const rows = parking.rowsOf([reference], { reason: reasonOf(error), attempts: 1 })
-    parking.countAsParked(rows)
+    parking.markParked(rows)
     return rows
   }
 }

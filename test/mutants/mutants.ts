@@ -46,7 +46,7 @@ export const mutants: readonly Mutant[] = [
     name: 'an unreadable event stops its process manager',
     issue: 'A5',
     file: 'src/processes/eventIntake.ts',
-    find: `    parking.countAsParked(rows)
+    find: `    parking.markParked(rows)
     return rows`,
     replace: `    throw error`,
   },
@@ -288,7 +288,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a fact overtakes a parked fact of its key',
     file: 'src/feeds/parking.ts',
-    find: `    countAsParked(rows)
+    find: `    markParked(rows)
   }`,
     replace: `  }`,
   },
