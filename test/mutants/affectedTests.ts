@@ -49,7 +49,9 @@ export const startsProcesses = ({ loads }: TestFile): boolean => loads.has(START
 /** Tests mirror the tree: `test/feeds/parking.test.ts` and `src/feeds/checkpoints.ts` are both of the layer `feeds`. */
 const layerOf = (path: string): string | undefined => path.replace(/^(?:test|src)\//, '').split('/')[0]
 
-export const isOfLayer = (test: TestFile, file: string): boolean => layerOf(test.path) === layerOf(file)
+/** Whether the test is for the layer of the file, or imports the file itself. */
+export const isFor = (test: TestFile, file: string): boolean =>
+  layerOf(test.path) === layerOf(file) || test.loads.get(file) === 1
 
 /** The tests that load the file, with the shortest import path first. */
 export const testsAffectedBy = (file: string, tests: readonly TestFile[]): readonly string[] =>

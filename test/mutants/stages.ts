@@ -2,7 +2,7 @@ import { globSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { found } from '../simulation/found.ts'
-import { testsAffectedBy, createDistances, isOfLayer, startsProcesses, type TestFile } from './affectedTests.ts'
+import { testsAffectedBy, createDistances, isFor, startsProcesses, type TestFile } from './affectedTests.ts'
 import { failedTestIn } from './mochaReport.ts'
 import type { Mutant } from './mutants.ts'
 
@@ -142,11 +142,11 @@ export const createStages = (folders: Folders, seeds: number): readonly Stage[] 
       file,
       units.filter(test => !startsProcesses(test)),
     )
-  // These take longer than all others together, so they are run only for bugs in their own layer.
+  // These take longer than all others together, so they are run only for bugs in their layer or in files that they import.
   const slow: TestFilesFor = file =>
     testsAffectedBy(
       file,
-      units.filter(test => startsProcesses(test) && isOfLayer(test, file)),
+      units.filter(test => startsProcesses(test) && isFor(test, file)),
     )
   const overHttp: TestFilesFor = file => (VISIBLE_OVER_HTTP.test(file) ? HTTP_SUITES : [])
   return [
