@@ -6,19 +6,10 @@ import type { Recorded } from '../streams/envelope.ts'
 
 /**
  * The Postgres types of read models. `bigint` arrives as a bigint, `timestamptz` as RFC 3339 in UTC. `date`, an RFC
- * 3339 full-date, exists in views only: in the tables it is text.
+ * 3339 full-date, exists in exports only: in the tables it is text.
  */
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'date' | 'json'
 export type Columns = Readonly<Record<string, ColumnType>>
-
-/** The column type of each member of a view that is written as a table: an amount stays a number, a list is JSON. */
-export type ColumnsOf<View> = {
-  readonly [K in keyof View]-?: NonNullable<View[K]> extends string
-    ? 'text' | 'timestamptz' | 'date'
-    : NonNullable<View[K]> extends number
-      ? 'bigint' | 'integer'
-      : 'json'
-}
 
 /** The first columns of every resource. `revision` is the stream's: the ETag, and the expected revision. */
 export type ResourceRow = {
@@ -31,7 +22,7 @@ export type ResourceRow = {
   readonly created_by: string
 }
 
-/** The first members of every view of a resource, and their column types. */
+/** The first members of every view of a resource. */
 export type ResourceView = {
   readonly version: number
   readonly tenant_id: string
@@ -40,15 +31,6 @@ export type ResourceView = {
   readonly created_by: string
   readonly metadata: Annotations
 }
-
-export const VIEW_COLUMNS = {
-  version: 'integer',
-  tenant_id: 'text',
-  created_at: 'timestamptz',
-  updated_at: 'timestamptz',
-  created_by: 'text',
-  metadata: 'json',
-} as const satisfies ColumnsOf<ResourceView>
 
 export const resourceView = (row: ResourceRow & { readonly metadata: Annotations }): ResourceView => ({
   version: Number(row.revision),

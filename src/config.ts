@@ -4,7 +4,6 @@ import {
   addressBlock,
   approvalAmounts,
   count,
-  DAY_MS,
   duration,
   flag,
   HOUR_MS,
@@ -13,6 +12,7 @@ import {
   publicUrl,
   rateLimitsOver,
 } from './configValues.ts'
+import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
@@ -101,7 +101,7 @@ const environment = z.object({
   PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
-  IDEMPOTENCY_RETENTION: duration.default(30 * DAY_MS),
+  IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
   RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
   API_KEY_PEPPER: pepper.optional(),

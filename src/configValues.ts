@@ -6,7 +6,7 @@ import { RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
 /** The formats of the values of settings. */
 
 export const HOUR_MS = 60 * 60 * 1000
-export const DAY_MS = 24 * HOUR_MS
+const DAY_MS = 24 * HOUR_MS
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
 
 export const duration = z

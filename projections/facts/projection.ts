@@ -3,7 +3,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { type CloudEvent, cloudEventOf, type FactMap, factOf } from '../../streams/facts.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
-import { PUBLISHED_CATEGORIES } from '../topicSettings.ts'
+import { PUBLISHED_CATEGORIES } from '../factTopics.ts'
 
 /** The read model of published facts. */
 

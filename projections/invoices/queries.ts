@@ -1,7 +1,7 @@
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
-import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
+import { type ResourceView, resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
 /** The queries and the view of invoices. */
@@ -42,20 +42,3 @@ export const invoiceView = (row: InvoiceRow): InvoiceView => ({
   approved_at: row.approved_at,
   paid_at: row.paid_at,
 })
-
-export const invoiceColumns: ColumnsOf<InvoiceView> = {
-  id: 'text',
-  state: 'text',
-  ...VIEW_COLUMNS,
-  order_id: 'text',
-  currency: 'text',
-  exponent: 'integer',
-  amount_due: 'bigint',
-  amount_paid: 'bigint',
-  amount_pending: 'bigint',
-  amount_refunded: 'bigint',
-  due_date: 'date',
-  approved_by: 'text',
-  approved_at: 'timestamptz',
-  paid_at: 'timestamptz',
-}

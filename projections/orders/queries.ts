@@ -1,7 +1,7 @@
 import type { OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
-import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
+import { type ResourceView, resourceView } from '../projection.ts'
 import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
 /** The queries and the view of orders. */
@@ -32,15 +32,3 @@ export const orderView = (row: OrderRow): OrderView => ({
   lines: [...row.lines],
   total_amount: Number(row.total_amount),
 })
-
-export const orderColumns: ColumnsOf<OrderView> = {
-  id: 'text',
-  state: 'text',
-  ...VIEW_COLUMNS,
-  customer_reference: 'text',
-  description: 'text',
-  currency: 'text',
-  exponent: 'integer',
-  lines: 'json',
-  total_amount: 'bigint',
-}

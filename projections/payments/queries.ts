@@ -1,7 +1,7 @@
 import type { InvoiceId, OrderId, PaymentId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
 import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
-import { type ColumnsOf, type ResourceView, resourceView, VIEW_COLUMNS } from '../projection.ts'
+import { type ResourceView, resourceView } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
 /** The queries and the view of payments. */
@@ -38,18 +38,3 @@ export const paymentView = (row: PaymentRow): PaymentView => ({
   failure: row.failure_code === null ? null : { code: row.failure_code },
   refunded_amount: Number(row.refunded_amount),
 })
-
-export const paymentColumns: ColumnsOf<PaymentView> = {
-  id: 'text',
-  state: 'text',
-  ...VIEW_COLUMNS,
-  invoice_id: 'text',
-  order_id: 'text',
-  amount: 'bigint',
-  currency: 'text',
-  exponent: 'integer',
-  reference: 'text',
-  settlement: 'text',
-  failure: 'json',
-  refunded_amount: 'bigint',
-}

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { MANIFEST_TOPICS } from '../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { StartupError } from '../../src/startupError.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { MANIFEST_TOPICS } from '../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'

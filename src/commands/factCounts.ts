@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FactId, factIds, missingFacts, type MissingRow } from '../../projections/facts/queries.ts'
-import { prefixOfTopic, topicOfSubject } from '../../projections/topicSettings.ts'
+import { prefixOfTopic, topicOfSubject } from '../../projections/factTopics.ts'
 import { type Sql, Unavailable } from '../ports.ts'
 
 /**

@@ -6,11 +6,12 @@ import { withPrefix } from '../../streams/ids.ts'
 import { keyBindingEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { differingPointers } from './identifiers.ts'
+import { isExpired } from './idempotencyRetention.ts'
 
 /**
  * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key stored: in the
- * event of its command (the member `claim`), or in a key binding, which is a stream of its own. A key is remembered for
- * the setting IDEMPOTENCY_RETENTION (src/config.ts); the record names the time at which it expires.
+ * event of its command (the member `claim`), or in a key binding, which is a stream of its own. How long a key
+ * is remembered: idempotencyRetention.ts.
  */
 
 /** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */
@@ -38,7 +39,7 @@ export const keyConflict = (
   if (first === undefined || first.fingerprint !== record.fingerprint)
     return { kind: 'key_reused', pointers: differingPointers(first?.request ?? {}, record.request) }
   noteEffect()
-  return Date.parse(first.expires_at) <= world.now() ? { kind: 'key_expired', id } : undefined
+  return isExpired(first, world) ? { kind: 'key_expired', id } : undefined
 }
 
 /** A key to bind. `resourceId`: the resource that the response names if the key has expired. */

@@ -12,6 +12,7 @@ import {
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { idempotencyRecordIn } from './idempotencyKeyConflicts.ts'
+import { isExpired } from './idempotencyRetention.ts'
 import {
   apiKeyEntity,
   invoiceEntity,
@@ -24,11 +25,11 @@ import {
 } from './entities.ts'
 import type { Ledger } from './commandHandler.ts'
 import { idOfKey, type ScopedKey } from './identifiers.ts'
-import { replayIdOf, subscriptionIdOf } from './subscriptions.ts'
+import { replayIdOf, subscriptionIdOf } from './subscriptionIds.ts'
 
 /**
- * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. The setting
- * IDEMPOTENCY_RETENTION (src/config.ts) says how long a key is remembered.
+ * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. How long
+ * a key is remembered: idempotencyRetention.ts.
  */
 
 /** The operations that take a key. A route with a key does not compile unless its operation is listed here. */
@@ -62,8 +63,7 @@ export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, ke
   const { history, href, verdict } = await find[operation](ledger, key)
   const record = idempotencyRecordIn(history)
   if (record === undefined) return { status: 'never_seen' }
-  const expired = Date.parse(record.expires_at) <= ledger.world.now()
-  return { status: expired ? 'expired' : verdict, href, expiresAt: record.expires_at }
+  return { status: isExpired(record, ledger.world) ? 'expired' : verdict, href, expiresAt: record.expires_at }
 }
 
 const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {

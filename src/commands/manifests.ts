@@ -1,4 +1,4 @@
-import { topicOf } from '../../projections/topicSettings.ts'
+import { topicOf } from '../../projections/factTopics.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { ManifestId } from '../../streams/ids.ts'

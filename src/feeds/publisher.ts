@@ -1,5 +1,5 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
-import { TOPIC_PARTITIONS, TOPIC_RETENTION_MS, topicOf } from '../../projections/topicSettings.ts'
+import { TOPIC_PARTITIONS, topicOf } from '../../projections/factTopics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
@@ -11,6 +11,7 @@ import type { Outgoing } from './retriesBeforeParking.ts'
 import { referenceOf } from './parkedEvents.ts'
 import { storedEventOf } from './parking.ts'
 import type { Feed } from './subscriptionLoop.ts'
+import { TOPIC_RETENTION_MS } from '../topicRetention.ts'
 
 /** Publishes facts from the log on the topics of Kafka, one topic per category. */
 

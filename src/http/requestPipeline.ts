@@ -8,7 +8,7 @@ import { type Authenticate, createAccessControl } from './access/accessControl.t
 import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
-import { withAudit } from './access/auditing.ts'
+import { withDenialRecording } from './access/denialRecording.ts'
 import { deadlineOf, withDeadline, unavailableAsProblem, unavailableAs503 } from './response/deadlines.ts'
 import type { AnyRoute, Reply, Services } from './route.ts'
 
@@ -31,13 +31,15 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     const recheck = () => accessControl.recheck(req, declared)
     let resource = declared.audited === 'path' ? pathId(req) : null
     // Used for the checks and for the handler separately, because the deadline covers the handler only.
-    const auditing = <T>(work: () => Promise<T>): Promise<T> => {
+    const recordingDenials = <T>(work: () => Promise<T>): Promise<T> => {
       if (context === undefined || !declared.audited) return work()
       const attempted = { operation: declared.operationId, resource: () => resource, context }
       // When the audit record of a denial cannot be appended, the caller gets 503 in its place. A denied request did nothing.
-      return unavailableAs503(() => withAudit(services, attempted, () => unavailableAsProblem(declared, work)))
+      return unavailableAs503(() =>
+        withDenialRecording(services, attempted, () => unavailableAsProblem(declared, work)),
+      )
     }
-    const { call, admitted, leftMs } = await auditing(async () => {
+    const { call, admitted, leftMs } = await recordingDenials(async () => {
       const admitted = principal && (await accessControl.countAndCheck(principal, declared, res))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
@@ -46,7 +48,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     resource ??= resourceInBody(declared, call.body)
     const handled = (effects: Ledger) =>
       declared.handler({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
-    return withDeadline(ledger.world, declared, leftMs, () => auditing(() => asOneCommand(ledger, handled)))
+    return withDeadline(ledger.world, declared, leftMs, () => recordingDenials(() => asOneCommand(ledger, handled)))
   }
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }

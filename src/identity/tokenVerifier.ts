@@ -3,9 +3,9 @@ import jwt from 'jsonwebtoken'
 import { LRUCache } from 'lru-cache'
 import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
 import { readCompactToken, type TokenHeader } from './compactToken.ts'
-import { type FetchJwks, jwksOverHttp } from './jwksOverHttp.ts'
+import { type FetchJwks, fetchJwksFrom } from './fetchJwks.ts'
 import { flawOf } from './keySetFlaws.ts'
-import { openKeySet, type VerificationKey } from './keySet.ts'
+import { openKeySet, type VerificationKey } from './keySetCache.ts'
 import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './credentialRefusals.ts'
 import type { Revocations } from './revocations.ts'
@@ -89,7 +89,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
   requireSetting('OIDC_AUDIENCE', options.audience)
   requireIssuerUrl(options.issuer)
   const { now = Date.now, monotonicNow = () => performance.now(), onKeysUnreachable = () => {} } = options
-  const readJwks = options.fetchJwks ?? jwksOverHttp(options.issuer)
+  const readJwks = options.fetchJwks ?? fetchJwksFrom(options.issuer)
   let flaw: string | undefined
   const fetchJwks: FetchJwks = async () => {
     const published = await readJwks()

@@ -1,5 +1,5 @@
 import { firstFact } from '../../projections/facts/queries.ts'
-import { MANIFEST_TOPICS } from '../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
 import { moveCheckpoint, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'

@@ -22,6 +22,10 @@ const TELEMETRY_API = '@opentelemetry/api'
 const STARTUP_ERROR = 'src/startupError\\.ts'
 /** A rule whose amounts are a setting. */
 const APPROVAL_POLICY = 'src/identity/approvalPolicy\\.ts'
+/** The setting for which the configuration has a default. */
+const IDEMPOTENCY_RETENTION = 'src/commands/idempotencyRetention\\.ts'
+/** A promise about the topics, kept by the publisher and the subscriptions and stated in asyncapi.json. */
+const TOPIC_RETENTION = 'src/topicRetention\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
@@ -56,8 +60,9 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'the configuration',
     files: /^src\/config\.ts$/,
-    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', APPROVAL_POLICY, NODE],
+    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', APPROVAL_POLICY, IDEMPOTENCY_RETENTION, NODE],
   },
+  { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
@@ -80,12 +85,22 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'feeds',
     files: /^src\/feeds\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, SCHEMA, 'src/feeds/.+', STORED_EVENTS, 'node:fs/promises', TELEMETRY_API],
+    may: [
+      ...STREAMS,
+      ...PROJECTIONS,
+      PORTS,
+      SCHEMA,
+      'src/feeds/.+',
+      STORED_EVENTS,
+      TOPIC_RETENTION,
+      'node:fs/promises',
+      TELEMETRY_API,
+    ],
   },
   {
     layer: 'processes',
     files: /^src\/processes\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, 'src/(processes|commands|feeds)/.+', TELEMETRY_API],
+    may: [...STREAMS, ...PROJECTIONS, PORTS, TOPIC_RETENTION, 'src/(processes|commands|feeds)/.+', TELEMETRY_API],
   },
   {
     layer: 'http',
@@ -96,6 +111,7 @@ const importRules: readonly ImportRule[] = [
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
+      TOPIC_RETENTION,
       NODE,
       TELEMETRY_API,
     ],

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import { MANIFEST_TOPICS } from '../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { countFacts } from '../../src/commands/factCounts.ts'
 import type { Row, Sql } from '../../src/ports.ts'
 import { rejectionOf } from '../support/rejection.ts'

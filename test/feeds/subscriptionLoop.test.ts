@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
-import { topicOf } from '../../projections/topicSettings.ts'
+import { topicOf } from '../../projections/factTopics.ts'
 import { messageOf, publisherOf } from '../../src/feeds/publisher.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../../src/feeds/subscriptionLoop.ts'

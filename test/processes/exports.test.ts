@@ -7,7 +7,7 @@ import { handle } from '../../src/commands/commandHandler.ts'
 import { moveCheckpoint, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
 import type { Database } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
-import { sources } from '../../src/processes/exports/sources.ts'
+import { exportedReadModels } from '../../src/processes/exports/exportedReadModels.ts'
 import { context } from '../commands/fixtures.ts'
 import { until } from '../feeds/fixtures.ts'
 import { id, requestExport } from '../streams/samples.ts'
@@ -20,7 +20,7 @@ const EPOCH = 1n
 
 /** Moves the checkpoint of the read model to the position, so that an export need not wait for earlier events. */
 const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
-  const { name } = sources[requestExport.resource]
+  const { name } = exportedReadModels[requestExport.resource]
   await acquireCheckpoint(sql, name, EPOCH)
   await moveCheckpoint(sql, [name], upTo, EPOCH)
 }

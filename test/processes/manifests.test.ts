@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
-import { MANIFEST_TOPICS, topicOf } from '../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS, topicOf } from '../../projections/factTopics.ts'
 import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/commandHandler.ts'
 import { FACTS, manifestIdOf, sealManifest } from '../../src/commands/manifests.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { topicOfSubject } from '../../../projections/topicSettings.ts'
+import { topicOfSubject } from '../../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 
 /** A fact as a CloudEvent. Attributes that this consumer does not use are stored too. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
 import type { Config } from '../../../src/config.ts'
-import { jwksOverHttp } from '../../../src/identity/jwksOverHttp.ts'
+import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
@@ -117,7 +117,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
 const keysSchema = z.object({ keys: z.array(z.object({ kid: z.string() })).min(1) })
 
 export const checkIssuer = async (issuer: string): Promise<Check> => {
-  const tried = await attempt(async () => keysSchema.parse(await jwksOverHttp(issuer)()).keys.length)
+  const tried = await attempt(async () => keysSchema.parse(await fetchJwksFrom(issuer)()).keys.length)
   if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
   return finding(
     'issuer',

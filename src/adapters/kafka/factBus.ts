@@ -3,7 +3,7 @@ import { CompressionTypes, type Message } from 'kafkajs'
 import { BrokerAccessDenied, type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../../ports.ts'
 import { ACK_TIMEOUT_MS, type FactBusOptions, openClient, protocolErrorOf, refusalOf } from './client.ts'
 import { grantReading, revokeReading } from './acls.ts'
-import { deleteTopics, ensureTopics } from './topics.ts'
+import { deleteTopics, ensureTopics } from './topicAdministration.ts'
 
 /** The fact bus port on Kafka. */
 

@@ -1,6 +1,7 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
 import { bindKey } from '../../commands/idempotencyKeyConflicts.ts'
+import { expiryOf } from '../../commands/idempotencyRetention.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
@@ -47,8 +48,7 @@ export const idempotencyRecordOf = (
   key: ScopedKey,
   { ledger, idempotencyRetentionMs }: Retention,
   request: JsonObject,
-): IdempotencyRecord =>
-  newIdempotencyRecord(key, request, new Date(ledger.world.now() + idempotencyRetentionMs).toISOString())
+): IdempotencyRecord => newIdempotencyRecord(key, request, expiryOf(ledger.world, idempotencyRetentionMs))
 
 /** The idempotency record of this call; null when it has no key. */
 export const idempotencyRecordIfKeyed = (

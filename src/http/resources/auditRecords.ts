@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { AuditRow } from '../../../projections/audit/projection.ts'
 import { auditPage } from '../../../projections/audit/queries.ts'
 import { ACCESS_CHECKS } from '../../../streams/access/index.ts'
-import { ANOTHER_TENANT } from '../access/auditing.ts'
+import { ANOTHER_TENANT } from '../access/denialRecording.ts'
 import { readPage } from './collection.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commonSchemas.ts'
 
-/** The endpoint that lists audit records. Denials are recorded by access/auditing.ts. */
+/** The endpoint that lists audit records. The operations with such records have the member `audited` in their route (route.ts). */
 
 const recordSchema = z
   .object({

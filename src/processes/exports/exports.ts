@@ -8,7 +8,7 @@ import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/subscriptionLoop.ts'
 import { Unavailable } from '../../ports.ts'
 import { type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
-import { sources } from './sources.ts'
+import { exportedReadModels } from './exportedReadModels.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
@@ -67,7 +67,7 @@ const attemptOnce = async (
   signal: AbortSignal,
 ): Promise<boolean> => {
   const { event, id, position, metadata } = request
-  await untilReflected(dependencies, sources[event.data.resource], position, signal)
+  await untilReflected(dependencies, exportedReadModels[event.data.resource], position, signal)
   const run = newRun(dependencies)
   const send = sender(dependencies, request, run)
   const started = await send({ type: 'StartAttempt', run })

@@ -3,7 +3,7 @@ import { type Attempt, fileSink, type Progress, saveProgress } from '../../comma
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
-import { type Source, sources } from './sources.ts'
+import { type ExportedReadModel, exportedReadModels } from './exportedReadModels.ts'
 
 /** Writes the file of one attempt at an export, from a snapshot of its read model. */
 
@@ -28,7 +28,7 @@ const POLL_MS = 50
  */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,
-  { name }: Source,
+  { name }: ExportedReadModel,
   position: bigint,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -59,7 +59,7 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
  * The position up to which the file is complete: the checkpoint of the read model, or the position before its first parked
  * event of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
  */
-const completeUpTo = async (sql: Sql, { name }: Source, tenant: string): Promise<bigint> => {
+const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)
   const [parked] = await sql<{ position: bigint | null }>(
     `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
@@ -80,7 +80,7 @@ export const writeExportFile = async (
 ): Promise<FileSummary> => {
   const { database, formats } = dependencies
   const { terms, tenant } = exportAttempt
-  const source = sources[terms.resource]
+  const source = exportedReadModels[terms.resource]
   const selection = { tenant, filters: terms.filters }
   return database.snapshot(async ({ sql, batches }) => {
     const upTo = await completeUpTo(sql, source, tenant)

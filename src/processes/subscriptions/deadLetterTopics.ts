@@ -1,7 +1,7 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
 import { reasonForTenant } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
-import { topicNamesOf } from '../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
 import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
 import { messageOf } from '../../feeds/publisher.ts'
 import type { FactMessage } from '../../ports.ts'

@@ -1,7 +1,7 @@
 import { type SubscriptionDelivery, acquireDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { type OpenDelivery, openDelivery } from './delivery.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
-import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './subscriptionTopics.ts'
+import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './topicProvisioning.ts'
 import { createTopicWork } from './topicWork.ts'
 import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { routes } from '../../../src/http/index.ts'
-import { AUDITED_PREFIXES } from '../../../src/http/access/auditing.ts'
+import { AUDITED_PREFIXES } from '../../../src/http/access/denialRecording.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { publishedBy } from '../../../projections/facts/projection.ts'
-import { topicOf } from '../../../projections/topicSettings.ts'
+import { topicOf } from '../../../projections/factTopics.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { decode } from '../../../src/feeds/decode.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MANIFEST_TOPICS } from '../../../../projections/topicSettings.ts'
+import { MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
 import { waitMaxMs } from '../../../commands/timeBudgets.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'

@@ -3,7 +3,7 @@ import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { replayIdOf } from '../../../commands/subscriptions.ts'
+import { replayIdOf } from '../../../commands/subscriptionIds.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { Unavailable } from '../../../ports.ts'
 import { etagOf } from '../../request/conditional.ts'

@@ -6,7 +6,7 @@ import type { SubscriptionRow } from '../../../../projections/subscriptions/proj
 import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
 import { FACT_TYPES, type FactType } from '../../../../streams/facts.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { topicNamesOf } from '../../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
 import type { ReadScope } from '../../../identity/principal.ts'
 import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../commonSchemas.ts'
 

@@ -10,7 +10,7 @@ import type { SubscriptionCommand } from '../../../../streams/subscription/index
 import { create } from '../../../commands/idempotentCreation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/subscriptionQuota.ts'
-import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions.ts'
+import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptionIds.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'

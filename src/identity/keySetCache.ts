@@ -3,10 +3,10 @@ import jwksClient, { type SigningKey } from 'jwks-rsa'
 import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
 import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
-import type { FetchJwks } from './jwksOverHttp.ts'
+import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
 
-/** The issuer's published keys, read again while they are in use and when a token names an unknown key. */
+/** The cache of the issuer's published keys: when they are read again (rotation), and how long they are used in an outage. */
 
 const TIMES: RevalidationTimes = {
   refreshAfterMs: 30_000,

@@ -1,5 +1,4 @@
-import { TOPIC_RETENTION_MS } from '../../../projections/topicSettings.ts'
-import { topicNamesOf } from '../../commands/subscriptions.ts'
+import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
 import {
   type DeliveryCheckpoint,
   removeDelivery,
@@ -7,6 +6,7 @@ import {
   noteAcl,
   acquireDelivery,
 } from '../../feeds/subscriptionCheckpoints.ts'
+import { TOPIC_RETENTION_MS } from '../../topicRetention.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** Creates and deletes the topics of a subscription, and grants and revokes the rights to read them. */

@@ -15,8 +15,8 @@ import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 
 /**
- * Auditing: records the denials of the operations that have the member `audited` in their route. Grants are events of
- * the operation itself, or are recorded by it; the audit records are projected from both (projections/audit/projection.ts).
+ * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants are events
+ * of the operation itself, or are recorded by it; the audit records are projected from both (projections/audit/projection.ts).
  */
 
 /** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
@@ -72,7 +72,11 @@ export type Attempted = {
 type Recording = { readonly ledger: Ledger; readonly denials: Denials }
 
 /** Executes the work. A denial by permission or state is recorded before the caller learns of it. */
-export const withAudit = async <T>(services: Recording, attempted: Attempted, work: () => Promise<T>): Promise<T> => {
+export const withDenialRecording = async <T>(
+  services: Recording,
+  attempted: Attempted,
+  work: () => Promise<T>,
+): Promise<T> => {
   try {
     return await work()
   } catch (error) {

@@ -4,12 +4,11 @@ import type { TopicSettings } from '../../ports.ts'
 import { TopicMismatch, withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
-/** Creation, settings and deletion of topics. */
+/** Creates topics, lengthens their retention to that of src/topicRetention.ts, and deletes topics. */
 
 const REPLICAS_MAX = 3
 /** With three replicas, an acknowledged message is on two disks at least, and facts can be sent while one broker is down. */
 const IN_SYNC_OF_THREE = 2
-/** Its value is TOPIC_RETENTION_MS of projections/topicSettings.ts. */
 const RETENTION = 'retention.ms'
 const LEADERS_DEADLINE_MS = 15_000
 const LEADERS_POLL_MS = 50

@@ -1,7 +1,7 @@
 import { aggregates, type Category } from '../streams/index.ts'
 import { manifest } from '../streams/manifest/index.ts'
 
-/** Kafka topics of facts: names, partitions, retention, and which of them manifests count. */
+/** Kafka topics of facts: their names and partitions, the categories that publish, and those that manifests count. */
 
 /** The Kafka topic of an aggregate's facts. */
 export const topicOf = (category: string): string => `ledger.${category}.v1`
@@ -11,7 +11,6 @@ export const topicOf = (category: string): string => `ledger.${category}.v1`
  * order.
  */
 export const TOPIC_PARTITIONS = 12
-export const TOPIC_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 
 /** The categories that publish facts, by their `facts.ts`, in the order of the list of aggregates. */
 export const PUBLISHED_CATEGORIES: readonly Category[] = (Object.keys(aggregates) as Category[]).filter(category =>

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { jwksOverHttp } from '../../src/identity/jwksOverHttp.ts'
+import { fetchJwksFrom } from '../../src/identity/fetchJwks.ts'
 
 type Answer = { readonly status: number; readonly retryAfter?: string }
 
@@ -31,7 +31,7 @@ describe('reading the keys of an issuer', () => {
       { status: 503, retryAfter: '0' },
       { status: 503, retryAfter: '1' },
     ])
-    expect(await jwksOverHttp(overloaded.issuer)()).to.deep.equal({ keys: [{ kid: 'one' }] })
+    expect(await fetchJwksFrom(overloaded.issuer)()).to.deep.equal({ keys: [{ kid: 'one' }] })
   })
 
   for (const [title, answer] of [
@@ -41,7 +41,7 @@ describe('reading the keys of an issuer', () => {
   ] as const)
     it(`does not retry after ${title}`, async () => {
       using failing = await issuerThatAnswers([answer])
-      const failure = await jwksOverHttp(failing.issuer)().catch((error: unknown) => error)
+      const failure = await fetchJwksFrom(failing.issuer)().catch((error: unknown) => error)
       expect(failure).to.be.an('error').with.property('message', `The issuer answered ${answer.status}.`)
     })
 })

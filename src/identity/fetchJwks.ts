@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { fetchWhenAvailable } from '../retryAfter.ts'
 
-/** Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). */
+/**
+ * Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). When it is read, and how
+ * long its keys are used: keySetCache.ts.
+ */
 
 const FETCH_TIMEOUT_MS = 3000
 const MAX_DOCUMENT_BYTES = 262_144
@@ -66,7 +69,7 @@ const discover = async (issuer: string): Promise<string> => {
  * The returned function reads the key set. The address from the metadata is kept until it fails once. A 503 with Retry-After
  * is retried. Rejects with an Error when metadata or keys cannot be read within 3 s each.
  */
-export const jwksOverHttp = (issuer: string): FetchJwks => {
+export const fetchJwksFrom = (issuer: string): FetchJwks => {
   let keysUrl: string | undefined
   return async () => {
     keysUrl ??= await discover(issuer)

@@ -1,0 +1,68 @@
+import type { InvoiceView } from '../../../projections/invoices/queries.ts'
+import type { OrderView } from '../../../projections/orders/queries.ts'
+import type { PaymentView } from '../../../projections/payments/queries.ts'
+import type { ResourceView } from '../../../projections/projection.ts'
+
+/** The columns of exported files, in their order, with their types: one for each member of the view of a resource. */
+
+/** The column type of each member of a view: an amount stays a number, a list is JSON. */
+type ColumnsOf<View> = {
+  readonly [K in keyof View]-?: NonNullable<View[K]> extends string
+    ? 'text' | 'timestamptz' | 'date'
+    : NonNullable<View[K]> extends number
+      ? 'bigint' | 'integer'
+      : 'json'
+}
+
+const VIEW_COLUMNS = {
+  version: 'integer',
+  tenant_id: 'text',
+  created_at: 'timestamptz',
+  updated_at: 'timestamptz',
+  created_by: 'text',
+  metadata: 'json',
+} as const satisfies ColumnsOf<ResourceView>
+
+export const orderColumns: ColumnsOf<OrderView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  customer_reference: 'text',
+  description: 'text',
+  currency: 'text',
+  exponent: 'integer',
+  lines: 'json',
+  total_amount: 'bigint',
+}
+
+export const invoiceColumns: ColumnsOf<InvoiceView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  order_id: 'text',
+  currency: 'text',
+  exponent: 'integer',
+  amount_due: 'bigint',
+  amount_paid: 'bigint',
+  amount_pending: 'bigint',
+  amount_refunded: 'bigint',
+  due_date: 'date',
+  approved_by: 'text',
+  approved_at: 'timestamptz',
+  paid_at: 'timestamptz',
+}
+
+export const paymentColumns: ColumnsOf<PaymentView> = {
+  id: 'text',
+  state: 'text',
+  ...VIEW_COLUMNS,
+  invoice_id: 'text',
+  order_id: 'text',
+  amount: 'bigint',
+  currency: 'text',
+  exponent: 'integer',
+  reference: 'text',
+  settlement: 'text',
+  failure: 'json',
+  refunded_amount: 'bigint',
+}
