@@ -19,10 +19,10 @@ export const countMember = (description: string) => described(z.int().min(0).max
 
 /** The exponent stands beside every amount, so that a consumer needs no table of currencies. */
 export const moneyMembers = {
-  currency: described(z.string().regex(/^[A-Z]{3}$/), 'ISO 4217 code. Others than today’s may come.'),
+  currency: described(z.string().regex(/^[A-Z]{3}$/), 'ISO 4217 code. Other currencies may be added.'),
   exponent: described(
     z.int().min(0).max(4),
-    'Digits of the minor unit: an amount of 1099 is 10.99 at exponent 2, 1099 at 0.',
+    'Number of digits after the decimal point: an amount of 1099 is 10.99 with exponent 2, and 1099 with 0.',
   ),
 }
 
@@ -30,7 +30,10 @@ export const timeMember = (description: string) => described(z.iso.datetime(), `
 export const dateMember = (description: string) => described(z.iso.date(), `${description} RFC 3339 full-date.`)
 export const textMember = (description: string) => described(z.string(), description)
 export const positionMember = (description: string) =>
-  described(z.string().regex(/^\d{1,20}$/), `${description} A position of the log, as text: it may outgrow a double.`)
+  described(
+    z.string().regex(/^\d{1,20}$/),
+    `${description} A position of the log, as text, since it may exceed what a double represents.`,
+  )
 
 /** Always present; null says that there is none. */
 export const orNull = <S extends z.ZodType>(schema: S, description: string) =>

@@ -102,32 +102,32 @@ const traceparentSchema = z.string().regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{1
 
 /** The schema of the envelope. Consumers skip types that they do not know. */
 export const cloudEventSchema = z.object({
-  specversion: z.literal('1.0'),
-  id: z.uuid().meta({ description: 'The same wherever and however often the fact is seen.' }),
-  source: textMember('The ledger. Together with the id it is unique.'),
-  type: textMember('What happened. Pass over a type that you do not know: others may come.').meta({
+  specversion: z.literal('1.0').meta({ description: 'The version of CloudEvents.' }),
+  id: z.uuid().meta({ description: 'The id of the fact, the same at every delivery.' }),
+  source: textMember('The ledger. Source and id together are unique.'),
+  type: textMember('The type of the fact. Ignore unknown types: others may be added.').meta({
     examples: [...FACT_TYPES],
   }),
-  subject: textMember('The id of the resource that it happened to.'),
-  time: timeMember('When it was decided.'),
+  subject: textMember('The id of the resource that the fact is about.'),
+  time: timeMember('The time of the event.'),
   datacontenttype: z.literal('application/json'),
   dataschema: z
     .url()
-    .meta({ description: 'The JSON Schema of the data, from this service, as an absolute URI: type and version.' }),
-  partitionkey: textMember('The subject again: facts of one subject come in order.'),
+    .meta({ description: 'The absolute URI of the JSON Schema of the data, which names type and version.' }),
+  partitionkey: textMember('Equal to the subject. Facts of one subject are delivered in order.'),
   sequence: z
     .string()
     .regex(/^\d{20}$/)
     .meta({
       description:
-        'Grows with every fact of the subject, and sorts as text. Numbers between are of events that are no facts.',
+        'Increases with every fact of the subject, and sorts as text. Events that are not published leave gaps.',
     }),
-  position: positionMember('Of its event.'),
-  correlationid: textMember('Of the request that brought it about.'),
-  causationid: textMember('Of the command, or the event, that brought it about.'),
-  tenantid: textMember('Whose fact it is.'),
-  traceparent: traceparentSchema.meta({ description: 'W3C Trace Context of the request, if it had one.' }).optional(),
-  data: z.record(z.string(), z.unknown()).meta({ description: 'As dataschema says.' }),
+  position: positionMember('The position of the event.'),
+  correlationid: textMember('The correlation id of the request that caused the fact.'),
+  causationid: textMember('The id of the command or event that caused the fact.'),
+  tenantid: textMember('The tenant of the fact.'),
+  traceparent: traceparentSchema.meta({ description: 'W3C Trace Context of the request, if any.' }).optional(),
+  data: z.record(z.string(), z.unknown()).meta({ description: 'The data, described by dataschema.' }),
 } satisfies Record<keyof CloudEvent, z.ZodType>)
 
 /** The fact as it is published by a service at `base`: CloudEvents 1.0 requires an absolute URI as `dataschema`. */

@@ -35,7 +35,7 @@ export const exponentOf = (currency: string): number => {
 
 export const currencySchema = z.enum(CURRENCIES as [string, ...string[]]).meta({
   id: 'Currency',
-  description: 'ISO 4217 code, upper case, of a currency that has a minor unit.',
+  description: 'An ISO 4217 code, upper case, of a currency with a known exponent.',
 })
 
 /** The largest amount of one order, invoice or payment, in minor units. */

@@ -18,9 +18,9 @@ const subjectOf = (id: string, { order_id, currency, amount_due }: Subject) => (
 /** Members of every fact of an invoice. */
 const subject = {
   invoice_id: idMember('inv', 'The invoice.'),
-  order_id: idMember('ord', 'The order that it was raised from.'),
+  order_id: idMember('ord', 'The order of the invoice.'),
   ...moneyMembers,
-  amount_due: amountMember('What the invoice asks for; what was paid of it is not taken off.'),
+  amount_due: amountMember('The total amount of the invoice; payments are not deducted.'),
 }
 const example = {
   invoice_id: 'inv_01JB3NA3KX8M5PQRS0TV2WYZ4C',
@@ -35,12 +35,13 @@ export const invoiceFacts: FactMap<InvoiceEvent> = {
     type: 'invoice.approved',
     version: 1,
     title: 'An invoice was approved',
-    description: 'From here on it may be paid. The first fact of an invoice, unless it was voided before.',
+    description:
+      'The invoice may be paid from now on. This is the first fact of an invoice, unless it is voided before.',
     schema: z.object({
       ...subject,
-      due_date: dateMember('By when it is to be paid.'),
-      approved_by: textMember('The subject of the credential that approved it.'),
-      approved_at: timeMember('When it was approved.'),
+      due_date: dateMember('The date by which the invoice is due.'),
+      approved_by: textMember('The subject of the credential that approved the invoice.'),
+      approved_at: timeMember('The time of the approval.'),
     }),
     example: { ...example, due_date: '2026-12-11', approved_by: 'dana', approved_at: '2026-11-11T09:30:00.123Z' },
     data: ({ id, event: { data }, metadata }) => ({
@@ -54,12 +55,12 @@ export const invoiceFacts: FactMap<InvoiceEvent> = {
     type: 'invoice.paid',
     version: 1,
     title: 'An invoice is paid',
-    description: 'Nothing of it is due any more. Once per invoice; a later refund does not take it back.',
+    description: 'The invoice is paid in full. Published once per invoice; a later refund does not revoke it.',
     schema: z.object({
       ...subject,
-      amount_paid: amountMember('The sum of its payments: all that was due.'),
-      payment_id: idMember('pay', 'The payment that completed it.'),
-      paid_at: timeMember('When that payment counted.'),
+      amount_paid: amountMember('The sum of the payments, which is the amount due.'),
+      payment_id: idMember('pay', 'The payment that completed the amount.'),
+      paid_at: timeMember('The time of that payment.'),
     }),
     example: {
       ...example,
@@ -78,8 +79,8 @@ export const invoiceFacts: FactMap<InvoiceEvent> = {
     type: 'invoice.voided',
     version: 1,
     title: 'An invoice was voided',
-    description: 'The last fact of an invoice: nothing was paid of it, and nothing will be.',
-    schema: z.object({ ...subject, reason: orNull(z.string(), 'Why, in the words of who voided it.') }),
+    description: 'The last fact of an invoice. Nothing was paid, and nothing can be paid.',
+    schema: z.object({ ...subject, reason: orNull(z.string(), 'The reason, as given with the voiding.') }),
     example: { ...example, reason: 'Wrong address' },
     data: ({ id, event: { data } }) => ({ ...subjectOf(id, data), reason: data.reason }),
   }),

@@ -9,28 +9,32 @@ export const manifestFacts: FactMap<ManifestEvent> = {
   ManifestSealed: announces({
     type: 'ledger.manifest',
     version: 1,
-    title: 'What a topic holds was counted',
+    title: 'The facts of a topic were counted',
     description:
-      'Who has as many facts of the topic between the two positions, with the same hash, has them all. Those that are ' +
-      'missing are left out of both.',
+      'A consumer with the same count and hash of facts between the two positions has all of them. Missing facts are ' +
+      'left out of both.',
     schema: z.object({
       topic: textMember('The topic that was counted.'),
-      from_position: positionMember('The first that was counted.'),
+      from_position: positionMember('The first position that was counted.'),
       to_position: positionMember(
-        'The last that was counted. Nothing more will ever come between the two, but for those that are missing.',
+        'The last position that was counted. No further facts will appear in this range, except the missing ones.',
       ),
-      count: countMember('The facts between the two, of all tenants.'),
+      count: countMember('The number of facts in this range, of all tenants.'),
       sha256: z
         .string()
         .regex(/^[0-9a-f]{64}$/)
         .meta({
-          description: 'Over the ids of the facts in the order of their positions, each followed by a line feed.',
+          description:
+            'SHA-256 over the ids of the facts in the order of their positions, each followed by a line feed.',
         }),
       missing: z
         .array(
-          z.object({ id: textMember('The id that the fact will have.'), position: positionMember('Of its event.') }),
+          z.object({
+            id: textMember('The id that the fact will have.'),
+            position: positionMember('The position of the event.'),
+          }),
         )
-        .meta({ description: 'Events that were held back when it was counted. Absent when there were none.' })
+        .meta({ description: 'Events that were held back at the time of the count. Absent without any.' })
         .optional(),
     }),
     example: {

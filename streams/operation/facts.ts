@@ -10,23 +10,24 @@ export const operationFacts: FactMap<OperationEvent> = {
     type: 'export.completed',
     version: 1,
     title: 'An export is complete',
-    description: 'Its file can be fetched at /exports/{operation_id}/content until it expires. Once per export.',
+    description:
+      'The file is available at /exports/{operation_id}/content until it expires. Published once per export.',
     schema: z.object({
-      operation_id: idMember('op', 'The operation that made it.'),
-      resource: textMember('What is in it: orders, invoices, payments. Others may come.'),
-      format: textMember('Of the file: csv, jsonl, parquet. Others may come.'),
+      operation_id: idMember('op', 'The operation of the export.'),
+      resource: textMember('The exported resource: orders, invoices, payments. Other values may be added.'),
+      format: textMember('The format of the file: csv, jsonl, parquet. Other values may be added.'),
       filters: z
         .record(z.string(), z.string())
-        .meta({ description: 'The filters of the list of the resource, by their names; none when it is empty.' }),
-      row_count: countMember('Rows in the file.'),
-      byte_count: countMember('Bytes of the file.'),
+        .meta({ description: 'The filters of the resource’s list, by name; empty without filters.' }),
+      row_count: countMember('The number of rows in the file.'),
+      byte_count: countMember('The number of bytes of the file.'),
       sha256: z
         .string()
         .regex(/^[0-9a-f]{64}$/)
-        .meta({ description: 'Of the file, hexadecimal.' }),
-      from_position: positionMember('Where the log begins that it was made of.'),
-      to_position: positionMember('Everything up to here is in it, and nothing behind it.'),
-      expires_at: timeMember('From then on the file is no longer kept.'),
+        .meta({ description: 'SHA-256 of the file, in hexadecimal.' }),
+      from_position: positionMember('The first position of the log that the file is made from.'),
+      to_position: positionMember('The last position of the log that the file is made from.'),
+      expires_at: timeMember('The time at which the file expires.'),
     }),
     example: {
       operation_id: 'op_01JB3NEX2R5S8T0VWYZ3A6BCDF',

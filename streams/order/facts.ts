@@ -7,7 +7,7 @@ import type { OrderEvent } from './events.ts'
 /** The facts of orders. */
 
 const order_id = idMember('ord', 'The order.')
-const total_amount = amountMember('The sum of its lines.')
+const total_amount = amountMember('The sum of the lines.')
 const example = { order_id: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK', currency: 'EUR', exponent: 2, total_amount: 4_990 }
 
 export const orderFacts: FactMap<OrderEvent> = {
@@ -15,10 +15,10 @@ export const orderFacts: FactMap<OrderEvent> = {
     type: 'order.created',
     version: 1,
     title: 'An order was created',
-    description: 'The first fact of an order. It is open: its lines, and so its total, may still change.',
+    description: 'The first fact of an order. The order is open: its lines and its total may still change.',
     schema: z.object({
       order_id,
-      customer_reference: orNull(z.string(), 'What the customer calls it.'),
+      customer_reference: orNull(z.string(), 'The customer’s own reference.'),
       ...moneyMembers,
       total_amount,
     }),
@@ -35,10 +35,10 @@ export const orderFacts: FactMap<OrderEvent> = {
     type: 'order.cancelled',
     version: 1,
     title: 'An order was cancelled',
-    description: 'The last fact of an order that was never paid: no invoice of it is due.',
+    description: 'The last fact of an order that was never paid; none of its invoices is due.',
     schema: z.object({
       order_id,
-      reason: orNull(z.string(), 'Why, in the words of who cancelled it.'),
+      reason: orNull(z.string(), 'The reason, as given with the cancellation.'),
       ...moneyMembers,
       total_amount,
     }),

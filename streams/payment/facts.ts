@@ -21,13 +21,13 @@ const termsOf = (id: string, terms: PaymentTerms) => ({
 /** Members of every fact of a payment. */
 const terms = {
   payment_id: idMember('pay', 'The payment.'),
-  invoice_id: idMember('inv', 'The invoice that it is for.'),
+  invoice_id: idMember('inv', 'The invoice that the payment is for.'),
   order_id: idMember('ord', 'The order of that invoice.'),
-  amount: amountMember('What was to be paid.'),
+  amount: amountMember('The amount of the payment.'),
   ...moneyMembers,
-  reference: orNull(z.string(), 'The payer’s own reference, unique in the tenant.'),
+  reference: orNull(z.string(), 'The payer’s own reference, unique within the tenant.'),
   settlement: z.enum(['immediate', 'deferred']).meta({
-    description: 'Whether it counted at once, or waited for the word of who settles payments.',
+    description: 'Whether the payment counted immediately, or after a separate settlement.',
   }),
 }
 const example = {
@@ -46,7 +46,7 @@ export const paymentFacts: FactMap<PaymentEvent> = {
     type: 'payment.succeeded',
     version: 1,
     title: 'A payment succeeded',
-    description: 'Its amount counts as paid. Once per payment, and never together with payment.failed.',
+    description: 'The amount counts as paid. Published once per payment, and never together with payment.failed.',
     schema: z.object(terms),
     example,
     data: ({ id, event: { data } }) => termsOf(id, data),
@@ -55,12 +55,16 @@ export const paymentFacts: FactMap<PaymentEvent> = {
     type: 'payment.failed',
     version: 1,
     title: 'A payment failed',
-    description: 'Nothing was paid, and this payment never will be. Once per payment.',
+    description: 'Nothing was paid, and this payment is final. Published once per payment.',
     schema: z.object({
       ...terms,
       failure: z
-        .object({ code: textMember('A code of this contract, or the settler’s own word. Others may come.') })
-        .meta({ description: 'Why it failed.' }),
+        .object({
+          code: textMember(
+            'An error code of the contract, or a code of the system that settles payments. Other values may be added.',
+          ),
+        })
+        .meta({ description: 'The reason of the failure.' }),
     }),
     example: { ...example, settlement: 'deferred', failure: { code: 'insufficient_funds' } },
     data: ({ id, event: { data } }) => ({ ...termsOf(id, data), failure: { code: data.code } }),
@@ -69,12 +73,13 @@ export const paymentFacts: FactMap<PaymentEvent> = {
     type: 'payment.refunded',
     version: 1,
     title: 'A payment was refunded',
-    description: 'A part of it, or all of it, went back to the payer. Once per refund, so several times per payment.',
+    description:
+      'A part of the payment or all of it was refunded. Published once per refund, so possibly several times per payment.',
     schema: z.object({
       ...terms,
-      refund_amount: amountMember('What went back this time.'),
-      refunded_amount: amountMember('The sum of all refunds of this payment, this one included.'),
-      reason: textMember('Why, in the words of who gave it back.'),
+      refund_amount: amountMember('The amount of this refund.'),
+      refunded_amount: amountMember('The sum of all refunds of the payment, including this one.'),
+      reason: textMember('The reason, as given with the refund.'),
     }),
     example: { ...example, refund_amount: 1_000, refunded_amount: 1_500, reason: 'Arrived broken' },
     data: ({ id, event: { data } }) => ({

@@ -16,21 +16,21 @@ import { VERSIONS } from '../versions/index.ts'
  * so that a new fact of an aggregate is in it, with its topic, at once.
  */
 
-const DESCRIPTION = `Facts of the ledger, for books, warehouses and partners.
+const DESCRIPTION = `The published facts of the ledger, for accounting systems, data warehouses and partners.
 
-- **At least once.** A fact may come again, byte for byte the same: pass over an id (with its source) that you have.
+- **At least once.** A fact may be delivered again, byte for byte the same. Ignore an id (with its source) that was processed.
 - **In order per key.** The key is the id of the resource, so its facts are in one partition, in the order of \`sequence\`.
-  Facts of different resources have no order in Kafka; at GET /events they come in the order of \`position\`.
-- **Complete.** Every fact is of an event in the log, and every such event is published. Where a fact cannot be delivered, it
-  and every later one of its key wait, while the other keys flow, until an operator sends them on.
-- **The same everywhere.** The ids and the data at GET /events are those in Kafka, for the whole history of the ledger; topics
-  keep 7 days.
+  Facts of different resources have no order in Kafka; at GET /events they have the order of \`position\`.
+- **Complete.** Every fact belongs to an event in the log, and every such event is published. A fact that cannot be delivered
+  waits together with every later one of its key until an operator releases them; the other keys are not delayed.
+- **Equal everywhere.** GET /events returns the same ids and data as Kafka, for the whole history of the ledger; topics keep
+  7 days.
 - **Amounts** are integers in minor units, as of the event, with the exponent of the currency beside them.
 
-**How facts change.** Within a version there are only additions: new members, new types, new words where the schema says that
-others may come. Pass over what you do not know. Whatever could break a reader is a new version, published beside the old one
-on topics of its own (\`ledger.invoice.v2\`) for at least 12 months, announced at least 90 days before the old one ends, in
-CHANGELOG.md and here. The policy is in CONTRIBUTING.md, "How a fact evolves".`
+**How facts change.** Within a version there are only additions: new members, new types, new values where the schema says that
+other values may be added. Consumers ignore unknown members and types. A change that may break a consumer is a new version,
+published beside the old one on topics of its own (\`ledger.invoice.v2\`) for at least 12 months. Its end is announced at least
+90 days before, in CHANGELOG.md and here. The policy is in CONTRIBUTING.md, "How a fact evolves".`
 
 type Channel = {
   readonly address: string
@@ -49,7 +49,7 @@ const analystsTopic = (category: Category): Channel => {
     address: topic,
     server: 'kafka',
     title: `Facts of each ${category}`,
-    description: 'Of all tenants, for analysts inside the house.',
+    description: 'The facts of all tenants, for analysts of the operator.',
     kinds: kindsIn(aggregates[category].facts),
     more: {
       bindings: {
@@ -82,15 +82,16 @@ const channels: Readonly<Record<string, Channel>> = {
     address: 'ledger.subscription.{id}',
     server: 'kafka',
     title: 'Facts of one subscription',
-    description: 'Of the subscriber’s own tenant, of the types that it asked for, while it may read them.',
+    description:
+      'The facts of the subscriber’s own tenant and subscribed types, while its creator is permitted to read them.',
     kinds: subscribable,
     more: subscriptionId,
   },
   subscription_dead_letters: {
     address: 'ledger.subscription.{id}.dlq',
     server: 'kafka',
-    title: 'What could not be delivered to a subscription',
-    description: 'Which facts wait for an operator, and why.',
+    title: 'Dead letters of one subscription',
+    description: 'The facts that could not be delivered, with the reasons.',
     kinds: [],
     others: [DEAD_LETTER],
     more: subscriptionId,
@@ -100,8 +101,8 @@ const channels: Readonly<Record<string, Channel>> = {
     server: 'http',
     title: 'Facts as server-sent events',
     description:
-      'GET /events with Accept: text/event-stream. id: an opaque position that Last-Event-ID resumes behind; event: the type; ' +
-      'data: the CloudEvent as JSON. Of the caller’s own tenant. As pages with Accept: application/json, see openapi.json.',
+      'GET /events with Accept: text/event-stream. id: an opaque position, after which Last-Event-ID resumes; event: the type; ' +
+      'data: the CloudEvent as JSON. The facts are those of the caller’s own tenant. openapi.json describes the same endpoint with pages.',
     kinds: factKinds,
   },
 }
@@ -133,21 +134,21 @@ const bearer = {
   type: 'http',
   scheme: 'bearer',
   bearerFormat: 'JWT',
-  description: 'An access token with the scope events:read; /.well-known/oauth-protected-resource says from whom.',
+  description: 'An access token with the scope events:read; /.well-known/oauth-protected-resource names its issuers.',
 }
 
 const servers: Named = {
   kafka: {
     host: '{bootstrap}',
     protocol: 'kafka',
-    description: 'The brokers of the installation (KAFKA_BROKERS), with the login that they ask for.',
-    variables: { bootstrap: { default: 'localhost:9092', description: 'A broker to begin with.' } },
+    description: 'The brokers of the installation (KAFKA_BROKERS), with the authentication that they require.',
+    variables: { bootstrap: { default: 'localhost:9092', description: 'A bootstrap broker.' } },
   },
   http: {
     host: '{host}',
     protocol: 'http',
     description: 'This service, which serves this document.',
-    variables: { host: { default: 'localhost:8080', description: 'Where you read this.' } },
+    variables: { host: { default: 'localhost:8080', description: 'The host that serves this document.' } },
     security: [reference('components', 'securitySchemes', 'bearer')],
   },
 }
@@ -177,7 +178,7 @@ const readAsyncApi = route({
   method: 'GET',
   path: '/asyncapi.json',
   operationId: 'read_asyncapi',
-  summary: 'The contract of the published facts: topics, messages, guarantees',
+  summary: 'Read the contract of the published facts (AsyncAPI): topics, messages, guarantees',
   tag: 'Contract',
   scope: 'none',
   rateClass: 'default',

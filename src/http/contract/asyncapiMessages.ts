@@ -57,7 +57,7 @@ const inKafka = (kind: FactKind): JsonObject => ({
     kafka: {
       key: {
         type: 'string',
-        description: 'The id of the resource that the fact is about: ce_subject, ce_partitionkey.',
+        description: 'The id of the resource that the fact is about, which is ce_subject and ce_partitionkey.',
       },
       bindingVersion: '0.5.0',
     },
@@ -88,8 +88,7 @@ export const DEAD_LETTER = 'dead-letter'
 const deadLetter: JsonObject = {
   name: DEAD_LETTER,
   title: 'A fact could not be delivered',
-  summary:
-    'Announced once or more, when it is parked. The fact itself comes on the topic when an operator sends it on.',
+  summary: 'Published at least once, when a fact is parked. The fact itself is delivered when an operator releases it.',
   contentType: 'application/json',
   headers: {
     allOf: [
@@ -97,8 +96,8 @@ const deadLetter: JsonObject = {
       {
         type: 'object',
         properties: {
-          dead_letter_reason: textHeader('Why it could not be delivered.'),
-          dead_letter_attempts: textHeader('How often it was tried. 0: it waits behind another one of its key.'),
+          dead_letter_reason: textHeader('The reason for which the fact could not be delivered.'),
+          dead_letter_attempts: textHeader('The number of attempts. 0: the fact waits behind another one of its key.'),
         },
         required: ['dead_letter_reason', 'dead_letter_attempts'],
       },
@@ -107,11 +106,11 @@ const deadLetter: JsonObject = {
   payload: {
     type: 'object',
     properties: {
-      position: textHeader('Of its event in the log.'),
-      key: textHeader('The id of the resource that it is about. Later facts of it wait, too.'),
-      event_id: textHeader('The id of the fact: ce_id.'),
-      type: textHeader('Of the fact: ce_type.'),
-      reason: textHeader('Why it could not be delivered.'),
+      position: textHeader('The position of the event in the log.'),
+      key: textHeader('The id of the resource. Later facts of the same resource wait, too.'),
+      event_id: textHeader('The id of the fact, which is ce_id.'),
+      type: textHeader('The type of the fact, which is ce_type.'),
+      reason: textHeader('The reason for which the fact could not be delivered.'),
       attempts: { type: 'integer', minimum: 0 },
       first_failed_at: { type: 'string', format: 'date-time' },
     },

@@ -80,7 +80,7 @@ const readSchema = route({
   ...common,
   path: '/schemas/{name}',
   operationId: 'read_schema',
-  summary: 'The schema of the data of a fact, at the address that its dataschema says',
+  summary: 'Read the schema of a fact’s data, which its dataschema links to',
   offers: OFFERS,
   params: z.object({ name: z.string().refine(isName).meta({ examples: names }) }),
   responses: {
@@ -106,8 +106,8 @@ const listSchemas = route({
   ...common,
   path: '/schemas',
   operationId: 'list_schemas',
-  summary: 'Which schemas there are',
-  responses: { 200: { description: 'All of them.', schema: indexSchema } },
+  summary: 'List the schemas of the published facts',
+  responses: { 200: { description: 'All schemas.', schema: indexSchema } },
   errors: [],
   handler: async () => ({
     status: 200,

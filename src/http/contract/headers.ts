@@ -27,57 +27,62 @@ type RequestHeader = {
 
 const KEY = {
   name: 'Idempotency-Key',
-  description: 'Yours, one per intent, quoted or bare: the same key with the same request has its effect once.',
+  description:
+    'A key that the caller chooses, one per intent, with or without quotes. The same key with the same request has one effect.',
   schema: text(KEY_HEADER),
   example: '5f0c6a52-9d1e-4a57-8f4e-0d6a1b2c3d4e',
 }
 
 const REQUEST_HEADERS = {
   'X-Correlation-ID': {
-    description: 'Yours, to find the request by in logs and facts. One of another form is replaced.',
+    description:
+      'An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.',
     schema: text(CORRELATION_ID),
   },
   'API-Version': {
-    description: 'The dated contract to answer by; the oldest that is served if absent.',
+    description: 'The dated contract of the request and its response; by default the oldest one that is served.',
     schema: { type: 'string', enum: VERSIONS },
   },
-  traceparent: { description: 'W3C Trace Context. One of another form is ignored.', schema: text(TRACEPARENT) },
+  traceparent: { description: 'W3C Trace Context. A malformed one is ignored.', schema: text(TRACEPARENT) },
   'If-Match': {
-    description: 'The ETag that you read: the command is done only if the resource is still at that version.',
+    description: 'The ETag that the caller read. The command is executed only if the resource still has that version.',
     schema: text(ENTITY_TAGS),
     required: true,
   },
-  'If-None-Match': { description: 'The ETag that you have: 304 if it is still the same.', schema: text(ENTITY_TAGS) },
+  'If-None-Match': {
+    description: 'The ETag of the caller’s copy: 304 if the resource still has that version.',
+    schema: text(ENTITY_TAGS),
+  },
   'If-Min-Position': {
-    description: 'A Ledger-Position: the list must know of everything up to here, else 503 projection_behind.',
+    description: 'A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.',
     schema: text(POSITION),
   },
   Prefer: {
-    description: 'RFC 7240. `wait=n`: wait up to n seconds. Preferences of another form are ignored.',
+    description: 'RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.',
     schema: text(),
     example: 'wait=5',
   },
   'Prefer.respond-async': {
     name: 'Prefer',
     description:
-      'RFC 7240. `respond-async`: 202 and an operation in place of the outcome; `wait=n`: wait up to n seconds for it. ' +
-      'Preferences of another form are ignored.',
+      'RFC 7240. `respond-async`: respond 202 with an operation in place of the outcome; `wait=n`: wait up to n seconds for it. ' +
+      'Other preferences are ignored.',
     schema: text(),
     example: 'respond-async',
   },
   'Idempotency-Key': KEY,
   'Idempotency-Key.required': { ...KEY, required: true },
   'Last-Event-ID': {
-    description: 'Of the last event that you have from the stream: it goes on behind that one.',
+    description: 'The id of the last event that the caller received; the stream continues after it.',
     schema: text(),
   },
   Range: {
-    description: 'One range of bytes (RFC 9110 §14). Other units, several ranges and other forms are ignored.',
+    description: 'One range of bytes (RFC 9110 §14). Other units, several ranges and malformed ones are ignored.',
     schema: text(),
     example: 'bytes=1048576-',
   },
   'If-Range': {
-    description: 'The ETag of the part that you have: of another version you get the whole.',
+    description: 'The ETag of the caller’s part: of another version the whole file is returned.',
     schema: text(ENTITY_TAG),
   },
 } as const satisfies Readonly<Record<string, RequestHeader>>
@@ -109,31 +114,36 @@ export const requestHeadersOf = (declared: AnyRoute): Reference[] =>
 type ResponseHeader = { readonly description: string; readonly schema?: Schema }
 
 const RESPONSE_HEADERS = {
-  'X-Correlation-ID': { description: 'Yours if you sent one, else a new one. It is in the facts and in the logs.' },
-  'API-Version': { description: 'The contract that answered.', schema: { type: 'string', enum: VERSIONS } },
+  'X-Correlation-ID': { description: 'The id of the request or else a new one; it is in the facts and in the logs.' },
+  'API-Version': { description: 'The dated contract of the response.', schema: { type: 'string', enum: VERSIONS } },
   'Cache-Control': {
-    description: 'Resources may be kept if they are asked for again before use; nothing else is kept.',
+    description: 'Resources may be cached if they are revalidated before each use; other responses may not be cached.',
   },
   'X-Content-Type-Options': { description: 'nosniff', schema: { type: 'string', enum: ['nosniff'] } },
   ETag: { description: 'Strong entity tag of this version of the resource.', schema: text(ENTITY_TAG) },
-  Location: { description: 'Where the resource is.' },
-  Link: { description: 'The next page (rel="next").' },
-  'Ledger-Position': { description: 'The position of the log after this command.', schema: text(POSITION) },
+  Location: { description: 'The address of the resource.' },
+  Link: { description: 'The address of the next page (rel="next").' },
+  'Ledger-Position': { description: 'The position of the log after the command.', schema: text(POSITION) },
   'Idempotent-Replayed': {
-    description: 'true when this is the recorded answer of an earlier request with the same key.',
+    description: 'true for the recorded response to an earlier request with the same key.',
     schema: { type: 'string', enum: ['true'] },
   },
-  'Preference-Applied': { description: 'The preference that was followed (RFC 7240).' },
+  'Preference-Applied': { description: 'The preference that was applied (RFC 7240).' },
   'Content-Disposition': { description: 'The name of the file.' },
-  'Content-Length': { description: 'The bytes of this answer.', schema: { type: 'integer', minimum: 0 } },
-  'Content-Range': { description: 'The first and the last byte of this answer, and how many the file has.' },
-  'Accept-Ranges': { description: 'Range is taken.', schema: { type: 'string', enum: ['bytes'] } },
+  'Content-Length': { description: 'The number of bytes of the response.', schema: { type: 'integer', minimum: 0 } },
+  'Content-Range': { description: 'The first and the last byte of the response, and the number of bytes of the file.' },
+  'Accept-Ranges': { description: 'The header Range is supported.', schema: { type: 'string', enum: ['bytes'] } },
   'Repr-Digest': { description: 'SHA-256 of the file (RFC 9530).' },
-  'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
-  'RateLimit-Policy': { description: 'The limits that the request counts for: name, requests (q), seconds (w).' },
-  RateLimit: { description: 'How they stand: what is left (r), seconds until the window ends (t).' },
-  'Accept-Post': { description: 'The media type that is taken here.' },
-  'Accept-Patch': { description: 'The media type that is taken here.' },
+  'Retry-After': {
+    description: 'The number of seconds to wait before the next attempt.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  'RateLimit-Policy': {
+    description: 'The limits that apply to the request: name, number of requests (q), seconds (w).',
+  },
+  RateLimit: { description: 'The state of these limits: remaining requests (r), seconds until the window ends (t).' },
+  'Accept-Post': { description: 'The media type that the endpoint accepts.' },
+  'Accept-Patch': { description: 'The media type that the endpoint accepts.' },
   'WWW-Authenticate': {
     description:
       'Bearer, where a token is had from (resource_metadata), and the error if a credential was sent (RFC 6750).',

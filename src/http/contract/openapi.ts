@@ -106,7 +106,7 @@ export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
     method: 'GET',
     path: '/openapi.json',
     operationId: 'read_contract',
-    summary: 'This contract',
+    summary: 'Read this contract (OpenAPI)',
     tag: 'Contract',
     scope: 'none',
     rateClass: 'default',

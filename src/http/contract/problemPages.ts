@@ -41,13 +41,13 @@ const readProblem = route({
   method: 'GET',
   path: '/problems/{code}',
   operationId: 'read_problem',
-  summary: 'What an error code means, and what to do about it',
+  summary: 'Read the page of an error code: its meaning and its recovery',
   tag: 'Contract',
   scope: 'none',
   rateClass: 'default',
   offers: ['text/html'],
   params: z.object({ code: z.string().refine(isErrorCode) }),
-  responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
+  responses: { 200: { description: 'The page as HTML.', schema: z.string(), contentType: 'text/html' } },
   errors: [],
   handler: async ({ params: { code } }) => {
     if (!isErrorCode(code)) throw new Problem('resource_not_found')

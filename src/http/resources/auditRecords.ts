@@ -15,19 +15,23 @@ const recordSchema = z
     created_at: timeSchema,
     tenant_id: z.string(),
     decision: z.enum(['granted', 'denied']),
-    operation: z.string().meta({ description: 'The operation id, as in this document.' }),
-    check: z.enum(ACCESS_CHECKS).meta({ description: 'What refused, or the last that had to be passed.' }),
-    code: z.string().nullable().meta({ description: 'What the caller was told; null for a grant.' }),
+    operation: z.string().meta({ description: 'The operationId of this document.' }),
+    check: z.enum(ACCESS_CHECKS).meta({ description: 'The check that refused, or the last one that was passed.' }),
+    code: z.string().nullable().meta({ description: 'The error code that the caller got; null for a grant.' }),
     resource: z.string().nullable(),
-    subject: z.string().meta({ description: `Of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
+    subject: z
+      .string()
+      .meta({ description: `The subject of the credential; "${ANOTHER_TENANT}" for a caller of another tenant.` }),
     client: z.string(),
-    authority: z.string().meta({ description: 'The scope that was needed, or the process that finished it.' }),
+    authority: z
+      .string()
+      .meta({ description: 'The required scope, or the internal process that completed the operation.' }),
     correlation_id: z.string(),
-    position: z.string().meta({ description: 'Of the event in the log.' }),
+    position: z.string().meta({ description: 'The position of the event in the log.' }),
     count: z
       .int()
       .min(1)
-      .meta({ description: 'How many decisions the record stands for: refusals that say the same are counted.' }),
+      .meta({ description: 'The number of decisions of the record; equal refusals are counted in one record.' }),
   })
   .meta({ id: 'AuditRecord' })
 

@@ -7,10 +7,10 @@ export const amountSchema = z
   .int()
   .min(1)
   .max(Number(AMOUNT_MAX))
-  .meta({ description: 'Minor units of the currency: 1099 USD is 10.99 dollars.' })
+  .meta({ description: 'An amount in minor units of the currency: 1099 in USD is 10.99 dollars.' })
 
 /** A sum of amounts; zero is permitted. */
-export const sumSchema = z.int().min(0).meta({ description: 'Minor units of the currency.' })
+export const sumSchema = z.int().min(0).meta({ description: 'An amount in minor units of the currency.' })
 
 export { currencySchema }
 
@@ -18,7 +18,7 @@ export const exponentSchema = z
   .int()
   .min(0)
   .max(4)
-  .meta({ description: 'Digits of the minor unit: 2 for USD, 0 for JPY.' })
+  .meta({ description: 'Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.' })
 
 const hasYear = (text: string): boolean => !text.startsWith('0000')
 const NO_YEAR = { message: 'There is no year 0.' }
@@ -29,7 +29,10 @@ export const timeSchema = z.iso
   .datetime()
   .max(TIME_CHARS_MAX, 'At most nine digits of a second.')
   .refine(hasYear, NO_YEAR)
-  .meta({ id: 'Timestamp', description: 'RFC 3339, UTC, from the year 1 to 9999, to the nanosecond.' })
+  .meta({
+    id: 'Timestamp',
+    description: 'A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.',
+  })
 
 export const dateSchema = z.iso.date().refine(hasYear, NO_YEAR)
 
@@ -45,14 +48,17 @@ export const metadataSchema = z
   .refine(metadata => Object.keys(metadata).length <= METADATA_KEYS_MAX, {
     message: `At most ${METADATA_KEYS_MAX} keys.`,
   })
-  .meta({ description: 'Yours: text by text, kept and returned as it is.', maxProperties: METADATA_KEYS_MAX })
+  .meta({
+    description: 'Key-value pairs of the caller, stored and returned unchanged.',
+    maxProperties: METADATA_KEYS_MAX,
+  })
 
 /**
  * Metadata in a merge patch: null removes a key. The length of keys and their number are checked in the patched metadata: null
  * for a key that is too long to exist must be accepted and change nothing (RFC 7396).
  */
 export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
-  description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may be there afterwards.`,
+  description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may remain after the change.`,
   override: { propertyNames: { type: 'string', minLength: 1, maxLength: METADATA_KEY_CHARS_MAX } },
 })
 
@@ -76,7 +82,7 @@ export const positionSchema = z
 
 /** The members of every resource. */
 export const resourceShape = {
-  version: z.int().min(0).meta({ description: 'Grows with every change.' }),
+  version: z.int().min(0).meta({ description: 'A number that increases with every change.' }),
   tenant_id: z.string(),
   created_at: timeSchema,
   updated_at: timeSchema,
@@ -104,7 +110,9 @@ const integerOf = (schema: object, integer: Readonly<Record<string, number>>): v
 
 /** The query of every GET by id: the state at an earlier time. */
 export const asOfQuery = z.object({
-  as_of: timeSchema.optional().meta({ description: 'The resource as it was at this time; 404 before it was created.' }),
+  as_of: timeSchema
+    .optional()
+    .meta({ description: 'Returns the resource as it was at this time; 404 before its creation.' }),
 })
 
 /** The query parameters of every list. */
@@ -121,7 +129,7 @@ export const pageSchema = <T extends z.ZodType>(item: T) =>
     page: z.object({
       next_cursor: z.string().nullable(),
       has_more: z.boolean(),
-      as_of_position: z.string().meta({ description: 'The position of the log that this page knows of.' }),
+      as_of_position: z.string().meta({ description: 'The position of the log up to which the list is complete.' }),
     }),
   })
 
@@ -130,12 +138,12 @@ export const listOf = <T extends z.ZodType>(item: T) =>
   ({
     isList: true,
     responses: {
-      200: { description: 'A page.', schema: pageSchema(item), headers: ['Link', 'Preference-Applied'] },
+      200: { description: 'A page of the list.', schema: pageSchema(item), headers: ['Link', 'Preference-Applied'] },
     },
     errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
   }) as const
 
-export const NOT_MODIFIED = { description: 'You have it already.', headers: ['ETag'] } as const
+export const NOT_MODIFIED = { description: 'The caller’s copy is current.', headers: ['ETag'] } as const
 
 /** The declared responses and errors of every GET by id. */
 export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>

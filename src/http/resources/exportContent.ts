@@ -83,14 +83,14 @@ export const readContent = route({
   offers,
   responses: {
     200: {
-      description: 'The file, in the format of the export.',
-      schema: z.string().meta({ description: 'Bytes.' }),
+      description: 'The file in the format of the export.',
+      schema: z.string().meta({ description: 'The bytes of the file.' }),
       contentType: offers,
       headers: ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
     },
     206: {
-      description: 'The range of the file.',
-      schema: z.string().meta({ description: 'Bytes.' }),
+      description: 'The requested range of the file.',
+      schema: z.string().meta({ description: 'The bytes of the file.' }),
       contentType: offers,
       headers: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition', 'Content-Length', 'Repr-Digest'],
     },

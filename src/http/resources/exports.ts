@@ -31,7 +31,7 @@ const newExportOf = <R extends string, F extends z.ZodRawShape>(resource: R, fil
   z.strictObject({
     resource: z.literal(resource),
     format: formatSchema,
-    filters: z.strictObject(filters).optional().meta({ description: 'The filters of the list of the resource.' }),
+    filters: z.strictObject(filters).optional().meta({ description: 'The filters of the resource’s list.' }),
     metadata: metadataSchema.default({}),
   })
 
@@ -52,13 +52,13 @@ const createExport = route({
   path: '/exports',
   operationId: 'create_export',
   audited: 'created',
-  summary: 'Ask for a file of orders, invoices or payments',
+  summary: 'Export orders, invoices or payments to a file',
   scope: 'exports:write',
   body: newExport,
   idempotencyKey: 'honoured',
   responses: {
     202: {
-      description: 'It will be made, whatever happens to this connection: look at the operation.',
+      description: 'The export is accepted and continues without this connection. The operation shows its progress.',
       schema: operationSchema,
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
@@ -103,7 +103,7 @@ const manifestSchema = z
     sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
-      .meta({ description: 'Of the bytes of the file.' }),
+      .meta({ description: 'SHA-256 of the bytes of the file, in hexadecimal.' }),
     from_position: z.string(),
     to_position: z.string().meta({
       description:
@@ -134,7 +134,7 @@ const readManifest = route({
   path: '/exports/{id}/manifest',
   operationId: 'read_export_manifest',
   audited: 'path',
-  summary: 'What the file holds, and how to check it',
+  summary: 'Read the manifest of an export: its contents and checksum',
   scope: 'exports:read',
   params: z.object({ id: idSchema('op') }),
   responses: {

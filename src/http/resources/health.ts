@@ -7,12 +7,12 @@ const live = route({
   method: 'GET',
   path: '/livez',
   operationId: 'live',
-  summary: 'Whether this process runs',
+  summary: 'Check that this process runs',
   tag: 'Health',
   scope: 'none',
   rateClass: 'default',
   underAnyLoad: true,
-  responses: { 200: { description: 'It does.', schema: z.object({ status: z.literal('ok') }) } },
+  responses: { 200: { description: 'The process runs.', schema: z.object({ status: z.literal('ok') }) } },
   errors: [],
   handler: async () => ({ status: 200, body: { status: 'ok' } }),
 })
@@ -21,8 +21,8 @@ const readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
   checks: z.record(z.string(), z.string().regex(/^[a-z_]{1,20}$/)).meta({
     description:
-      'Of each part: ok or unavailable. Of each feed: waiting, catching_up, live, retrying, stalled (nothing taken in for ' +
-      '30 s) or stopped. The reasons are in the log, and told by ledger doctor.',
+      'The state of each dependency: ok or unavailable; and of each feed: waiting, catching_up, live, retrying, stalled ' +
+      '(no progress for 30 s) or stopped. The log and `ledger doctor` give the reasons.',
   }),
 })
 
@@ -30,14 +30,14 @@ const ready = route({
   method: 'GET',
   path: '/readyz',
   operationId: 'ready',
-  summary: 'Whether this process can serve, and what is wrong if not',
+  summary: 'Check that this process can serve requests',
   tag: 'Health',
   scope: 'none',
   rateClass: 'default',
   underAnyLoad: true,
   responses: {
-    200: { description: 'It can.', schema: readiness },
-    503: { description: 'It cannot: see the checks.', schema: readiness },
+    200: { description: 'The process can serve requests.', schema: readiness },
+    503: { description: 'The process cannot serve requests; the checks name the cause.', schema: readiness },
   },
   errors: [],
   handler: async ({ health }) => {

@@ -19,7 +19,9 @@ const entrySchema = z
     at: timeSchema,
     subject: z.string(),
     client: z.string(),
-    authority: z.string().meta({ description: 'The scope that permitted it, or the process that did it.' }),
+    authority: z
+      .string()
+      .meta({ description: 'The scope that permitted the change, or the internal process that made it.' }),
     correlation_id: z.string(),
     causation_id: z.string(),
     data: z.record(z.string(), z.unknown()),
@@ -65,7 +67,7 @@ const historyOf = <K extends Kind>(
     rateClass: 'default',
     params: z.object({ id: idSchema(prefix) }),
     query: z.object(pageQuery),
-    responses: { 200: { description: 'A page.', schema: pageSchema(entrySchema), headers: ['Link'] } },
+    responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
     errors: ['cursor_invalid', 'cursor_expired'],
     handler: async call => {
       const { ledger, params, query, principal, cursors, path } = call

@@ -22,7 +22,7 @@ const readKey = route({
   method: 'GET',
   path: '/idempotency-keys/{key}',
   operationId: 'read_idempotency_key',
-  summary: 'What became of a key that you sent; only you can ask',
+  summary: 'Read the outcome of the caller’s own Idempotency-Key',
   tag: 'Payments',
   scope: 'payments:read',
   rateClass: 'default',
@@ -31,10 +31,10 @@ const readKey = route({
       .string()
       .min(1)
       .max(WRITTEN_KEY_CHARS_MAX)
-      .meta({ description: 'The key, percent-encoded, quoted or bare.' }),
+      .meta({ description: 'The key, percent-encoded, with or without quotes.' }),
   }),
   query: z.object({ operation: z.enum(KEYED_OPERATIONS).default('create_payment') }),
-  responses: { 200: { description: 'Its outcome.', schema: outcomeSchema } },
+  responses: { 200: { description: 'The outcome of the key.', schema: outcomeSchema } },
   errors: ['idempotency_key_invalid'],
   handler: async ({ params, query: { operation }, principal, ledger }) => {
     const { tenant, subject, client } = principal

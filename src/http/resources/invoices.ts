@@ -38,7 +38,9 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const newInvoice = z
   .strictObject({
     order_id: idSchema('ord'),
-    due_date: dateSchema.optional().meta({ description: `RFC 3339 full-date; ${TERM_DAYS} days from now if absent.` }),
+    due_date: dateSchema.optional().meta({
+      description: `The date by which the invoice is due (RFC 3339 full-date); ${TERM_DAYS} days from now by default.`,
+    }),
     metadata: metadataSchema.default({}),
   })
   .meta({ id: 'NewInvoice' })
@@ -164,7 +166,7 @@ const voidInvoice = route({
   path: `${PATH}/{id}:void`,
   operationId: 'void_invoice',
   audited: 'path',
-  summary: 'Void an invoice that nobody has paid',
+  summary: 'Void an invoice that has no payments',
   scope: 'invoices:write',
   params: byId,
   body: z.strictObject({ reason: textSchema }),

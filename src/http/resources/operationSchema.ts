@@ -6,9 +6,9 @@ import { resourceShape, timeSchema } from './commonSchemas.ts'
 
 const progressSchema = z.object({
   done: z.int().min(0),
-  total: z.int().min(0).nullable().meta({ description: 'Null while it is not known.' }),
+  total: z.int().min(0).nullable().meta({ description: 'Null while the total is unknown.' }),
   unit: z.enum(['rows', 'payments', 'positions']),
-  rate: z.int().min(0).nullable().meta({ description: 'Units per second, on average.' }),
+  rate: z.int().min(0).nullable().meta({ description: 'Average units per second.' }),
   eta_seconds: z.int().min(0).nullable(),
 })
 
@@ -21,7 +21,9 @@ export const operationSchema = z
     progress: progressSchema,
     result: z.object({ href: z.string() }).nullable(),
     error: z.looseObject({ code: z.string() }).nullable(),
-    expires_at: timeSchema.nullable().meta({ description: 'What it made is kept until then; null for ever.' }),
+    expires_at: timeSchema
+      .nullable()
+      .meta({ description: 'The time until which the result is kept; null if it does not expire.' }),
   })
   .meta({ id: 'Operation' })
 export type OperationView = z.input<typeof operationSchema>

@@ -95,7 +95,7 @@ const readOperation = route({
   method: 'GET',
   path: `${PATH}/{id}`,
   operationId: 'read_operation',
-  summary: 'Read work that was accepted: an export, a payment that was not decided at once, or a replay',
+  summary: 'Read an operation: an export, a payment that was not decided at once, or a replay',
   scope: 'exports:read',
   // A caller who waits for a payment or a replay has its scope, and does not need the others.
   orScopes: ['payments:read', 'events:subscribe'],
@@ -138,7 +138,7 @@ const listOperations = route({
   method: 'GET',
   path: PATH,
   operationId: 'list_operations',
-  summary: 'List exports, newest first; the operation of a payment is found by its id',
+  summary: 'List the operations of exports, newest first',
   scope: 'exports:read',
   query: z.object({
     ...pageQuery,
@@ -163,7 +163,7 @@ const cancelOperation = route({
   method: 'POST',
   path: `${PATH}/{id}:cancel`,
   operationId: 'cancel_operation',
-  summary: 'Cancel an export; one that has ended stays as it ended, and is shown',
+  summary: 'Cancel an export; one that has ended is returned unchanged',
   scope: 'exports:write',
   params: byId,
   body: z.strictObject({}).default({}),

@@ -166,7 +166,7 @@ const changeOrder = route({
   method: 'PATCH',
   path: `${PATH}/{id}`,
   operationId: 'change_order',
-  summary: 'Change named members of an order',
+  summary: 'Change members of an order',
   scope: 'orders:write',
   params: byId,
   body: orderPatch,
@@ -215,11 +215,11 @@ const deleteOrder = route({
   method: 'DELETE',
   path: `${PATH}/{id}`,
   operationId: 'delete_order',
-  summary: 'Delete an order; its history stays for auditors',
+  summary: 'Delete an order; its history remains readable',
   scope: 'orders:write',
   params: byId,
   ifMatch: 'required',
-  responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
+  responses: { 204: { description: 'The resource is deleted.', headers: ['Ledger-Position'] } },
   errors: ['order_has_invoices'],
   handler: async call => {
     const request = {

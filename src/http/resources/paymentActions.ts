@@ -23,7 +23,7 @@ const settlePayment = route({
   ...common,
   path: '/payments/{id}:settle',
   operationId: 'settle_payment',
-  summary: 'Say that a deferred payment has settled; again is the same',
+  summary: 'Settle a deferred payment; a repetition has no further effect',
   scope: 'payments:settle',
   kinds: ['workload'],
   body: z.strictObject({}).default({}),
@@ -43,12 +43,16 @@ const failPayment = route({
   ...common,
   path: '/payments/{id}:fail',
   operationId: 'fail_payment',
-  summary: 'Say that a deferred payment has failed; the invoice lets its amount go',
+  summary: 'Fail a deferred payment; its amount is due on the invoice again',
   scope: 'payments:settle',
   kinds: ['workload'],
   body: z
     .strictObject({
-      code: z.string().regex(FAILURE_CODE).default('declined').meta({ description: "The settler's word for it." }),
+      code: z
+        .string()
+        .regex(FAILURE_CODE)
+        .default('declined')
+        .meta({ description: 'The reason of the failure, as a code of the system that settles payments.' }),
     })
     .default({ code: 'declined' }),
   responses: { 200: changed },
@@ -64,10 +68,12 @@ const refundPayment = route({
   path: '/payments/{id}:refund',
   operationId: 'refund_payment',
   audited: 'path',
-  summary: 'Give back a part of a payment, or all that is left, once per key',
+  summary: 'Refund a payment in part or in full, exactly once per Idempotency-Key',
   scope: 'payments:refund',
   body: z.strictObject({
-    amount: amountSchema.optional().meta({ description: 'All that is left, if absent.' }),
+    amount: amountSchema
+      .optional()
+      .meta({ description: 'The amount to refund; by default the whole amount that is not yet refunded.' }),
     reason: textSchema,
   }),
   idempotencyKey: 'required',

@@ -39,7 +39,7 @@ const newPayment = z
     reference: textSchema
       .nullable()
       .default(null)
-      .meta({ description: 'Your own name for the payment, unique in the tenant for ever.' }),
+      .meta({ description: 'The caller’s own reference for the payment, permanently unique within the tenant.' }),
     settlement: settlementSchema.default('immediate'),
     metadata: metadataSchema.default({}),
   })
@@ -84,7 +84,7 @@ const createPayment = route({
   path: PATH,
   operationId: 'create_payment',
   audited: { bodyMember: 'invoice_id' },
-  summary: 'Pay an invoice, once per key',
+  summary: 'Pay an invoice, exactly once per Idempotency-Key',
   scope: 'payments:write',
   rateClass: 'payments',
   deadlineMs: PAYMENT_DEADLINE_MS,
@@ -92,12 +92,12 @@ const createPayment = route({
   idempotencyKey: 'required',
   responses: {
     201: {
-      description: 'The payment. A replay answers with the same bytes.',
+      description: 'The payment. A replay returns the same bytes.',
       schema: paymentSchema,
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
     202: {
-      description: 'The payment is durable and not yet decided: look at the operation.',
+      description: 'The payment is stored durably and not yet decided. The operation shows its progress.',
       schema: operationSchema,
       headers: ['Location', 'Ledger-Position', 'Preference-Applied'],
     },

@@ -17,10 +17,12 @@ const eventsPageSchema = z.object({
   items: z.array(eventSchema),
   page: z.object({
     next_cursor: z.string().meta({
-      description: 'Always there. A reader that follows it misses no fact; at the tail it waits for those to come.',
+      description:
+        'Always present. A reader that follows it misses no fact; at the end of the log it waits for new ones.',
     }),
     has_more: z.boolean().meta({
-      description: 'Also true of a page without items, where many facts did not fit the filters: go on at the cursor.',
+      description:
+        'May be true of a page without items, when the filters excluded many facts: continue with the cursor.',
     }),
     as_of_position: z.string(),
   }),
@@ -46,7 +48,7 @@ const listEvents = route({
   method: 'GET',
   path: '/events',
   operationId: 'list_events',
-  summary: 'Read the published facts: a page, or a stream of server-sent events',
+  summary: 'Read the published facts, as a page or as a stream of server-sent events',
   tag: 'Events',
   scope: 'events:read',
   rateClass: 'default',
@@ -54,7 +56,7 @@ const listEvents = route({
   offers: ['application/json', SSE],
   responses: {
     200: {
-      description: 'The facts, oldest first; one that was held back stands where it came.',
+      description: 'The facts, oldest first; a fact that was held back appears at the place of its release.',
       schema: eventsPageSchema,
     },
   },

@@ -15,10 +15,10 @@ import { positionSchema, timeSchema } from '../commonSchemas.ts'
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
 const query = z.object({
-  topic: topicSchema.optional().meta({ description: 'All topics, an item for each, when absent.' }),
-  from: positionSchema.optional().meta({ description: 'The first position of the range; 0 when absent.' }),
+  topic: topicSchema.optional().meta({ description: 'The topic; by default all topics, with an item for each.' }),
+  from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
-    description: 'The last position of the range, inclusive; when absent, the last one whose facts are known.',
+    description: 'The last position of the range, inclusive; by default the last one whose facts are known.',
   }),
 })
 type ManifestCall = Call<undefined, z.output<typeof query>, undefined>
@@ -33,7 +33,8 @@ const manifestSchema = z
       .string()
       .regex(/^[0-9a-f]{64}$/)
       .meta({
-        description: 'Over the ids of the facts, in the order of their positions, each followed by a line feed.',
+        description:
+          'SHA-256 over the ids of the facts, in the order of their positions, each followed by a line feed.',
       }),
     missing: z.array(z.object({ id: z.string(), position: z.string() })).meta({
       description:
@@ -109,7 +110,7 @@ const readEventsManifest = route({
   method: 'GET',
   path: '/events/manifest',
   operationId: 'read_events_manifest',
-  summary: 'Count and hash the published facts of a range of positions, to prove that you have them all',
+  summary: 'Count and hash the published facts of a range of positions, to prove a copy complete',
   tag: 'Events',
   scope: 'events:read',
   rateClass: 'default',
@@ -117,7 +118,7 @@ const readEventsManifest = route({
   isList: true,
   responses: {
     200: {
-      description: 'An item for each topic.',
+      description: 'One item for each topic.',
       schema: z.object({ items: z.array(manifestSchema) }),
       headers: ['Preference-Applied'],
     },

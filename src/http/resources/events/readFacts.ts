@@ -12,9 +12,9 @@ export const query = z.object({
   ...pageQuery,
   type: z.enum(FACT_TYPES).optional(),
   subject: textSchema.optional(),
-  from_position: positionSchema
-    .optional()
-    .meta({ description: 'Begin at this position of the log; facts of earlier ones that came late are told too.' }),
+  from_position: positionSchema.optional().meta({
+    description: 'Start at this position of the log; facts of earlier positions that are released later are included.',
+  }),
   from_time: timeSchema.optional(),
 })
 export type EventsCall = Call<undefined, z.output<typeof query>, undefined>

@@ -26,17 +26,17 @@ const quotaSchema = z
     window_seconds: z.int().min(1).max(QUOTA_WINDOW_SECONDS_MAX),
   })
   .meta({
-    description: 'How often the key may be used: so many requests in so many seconds, beside every other limit.',
+    description: 'The quota of the key: a number of requests in a number of seconds, in addition to all other limits.',
   })
 
 export const newApiKey = z
   .strictObject({
-    name: textSchema.max(NAME_CHARS_MAX).meta({ description: 'What it is for, in your words.' }),
+    name: textSchema.max(NAME_CHARS_MAX).meta({ description: 'The purpose of the key, in the caller’s words.' }),
     scopes: z
       .array(scopeSchema)
       .min(1)
       .refine(scopes => new Set(scopes).size === scopes.length, { message: 'Each scope once.' })
-      .meta({ description: 'What it may read. You can give what you hold yourself.', uniqueItems: true }),
+      .meta({ description: 'The read scopes of the key; the caller must hold each of them.', uniqueItems: true }),
     expires_in_days: z.int().min(1).max(LIFETIME_DAYS_MAX).default(LIFETIME_DAYS_MAX),
     quota: quotaSchema.nullable().default(null),
     metadata: metadataSchema.default({}),
@@ -49,19 +49,23 @@ export const apiKeySchema = z
     state: z.enum(API_KEY_STATES),
     ...resourceShape,
     name: z.string(),
-    prefix: z.string().meta({ description: 'What the key begins with, to recognise it by.' }),
+    prefix: z.string().meta({ description: 'The beginning of the key, to recognise it by.' }),
     scopes: z.array(scopeSchema),
     quota: quotaSchema.nullable(),
-    expires_at: timeSchema.meta({ description: 'Of the newest secret. A rotation begins another such time.' }),
+    expires_at: timeSchema.meta({
+      description: 'The time at which the newest secret expires. A rotation starts a new period.',
+    }),
     rotated_at: timeSchema.nullable(),
-    previous_secret_until: timeSchema.nullable().meta({ description: 'Until when the secret before it goes on, too.' }),
+    previous_secret_until: timeSchema
+      .nullable()
+      .meta({ description: 'The time until which the previous secret works as well.' }),
     revoked_at: timeSchema.nullable(),
   })
   .meta({ id: 'ApiKey' })
 
 export const withSecretSchema = apiKeySchema
   .extend({
-    secret: z.string().meta({ description: 'The whole key, for X-API-Key. It is shown here and nowhere else.' }),
+    secret: z.string().meta({ description: 'The whole key, for the header X-API-Key. No other response shows it.' }),
   })
   .meta({ id: 'ApiKeyWithSecret' })
 

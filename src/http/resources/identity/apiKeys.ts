@@ -58,7 +58,7 @@ const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
 const byId = z.object({ id: idSchema('key') })
 const PATH = '/api-keys'
 const common = { tag: 'API keys', rateClass: 'default', scope: 'keys:manage' } as const
-const shown = { description: 'The key, with its secret.', schema: withSecretSchema } as const
+const shown = { description: 'The API key with its secret.', schema: withSecretSchema } as const
 
 const issueApiKey = route({
   ...common,
@@ -66,7 +66,7 @@ const issueApiKey = route({
   path: PATH,
   operationId: 'issue_api_key',
   audited: 'created',
-  summary: 'Issue a key that reads; its secret is shown once, here',
+  summary: 'Issue an API key; the response is the only one that shows its secret',
   body: newApiKey,
   idempotencyKey: 'honoured',
   responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
@@ -111,9 +111,9 @@ const readApiKey = route({
   method: 'GET',
   path: `${PATH}/{id}`,
   operationId: 'read_api_key',
-  summary: 'Read a key, without its secret',
+  summary: 'Read an API key, without its secret',
   params: byId,
-  ...resourceById(apiKeySchema, 'The key.'),
+  ...resourceById(apiKeySchema, 'The API key.'),
   handler: async call => {
     const secrets = secretsOf(call)
     const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
@@ -130,7 +130,7 @@ const listApiKeys = route({
   method: 'GET',
   path: PATH,
   operationId: 'list_api_keys',
-  summary: 'List the keys of the tenant, newest first, without their secrets',
+  summary: 'List the API keys of the tenant, newest first, without their secrets',
   query: z.object({ ...pageQuery, ...createdQuery, state: apiKeySchema.shape.state.optional() }),
   ...listOf(apiKeySchema),
   handler: async call => {
@@ -146,7 +146,7 @@ const rotateApiKey = route({
   path: `${PATH}/{id}:rotate`,
   operationId: 'rotate_api_key',
   audited: 'path',
-  summary: 'Give the key a new secret; the one before it goes on for a while, any older one ends',
+  summary: 'Rotate an API key: it gets a new secret, and the previous one works for a limited time',
   params: byId,
   body: rotation,
   idempotencyKey: 'honoured',
@@ -209,9 +209,9 @@ const revokeApiKey = route({
   path: `${PATH}/{id}`,
   operationId: 'revoke_api_key',
   audited: 'path',
-  summary: 'Revoke a key: within seconds nobody gets in with it',
+  summary: 'Revoke an API key; it stops working within seconds',
   params: byId,
-  responses: { 204: { description: 'Revoked.', headers: ['Ledger-Position'] } },
+  responses: { 204: { description: 'The API key is revoked.', headers: ['Ledger-Position'] } },
   errors: [],
   handler: async call => {
     const { ledger, context, params } = call

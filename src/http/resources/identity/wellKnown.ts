@@ -15,8 +15,8 @@ const issuerMetadata = (path: string, operationId: string): AnyRoute =>
     ...common,
     path,
     operationId,
-    summary: 'The embedded issuer; an outside one publishes its own',
-    responses: { 200: { description: 'Authorization server metadata.', schema: document } },
+    summary: 'Read the metadata of the embedded issuer; an external issuer publishes its own',
+    responses: { 200: { description: 'Authorization server metadata (RFC 8414).', schema: document } },
     errors: ['resource_not_found'],
     handler: async ({ issuer }) => {
       if (issuer.metadata === undefined) throw new Problem('resource_not_found', { detail: `See ${issuer.url}.` })
@@ -28,8 +28,8 @@ const protectedResource = route({
   ...common,
   path: PROTECTED_RESOURCE_PATH,
   operationId: 'read_protected_resource',
-  summary: 'Which issuer this service believes, and the scopes there are',
-  responses: { 200: { description: 'Protected resource metadata.', schema: document } },
+  summary: 'Read the metadata of the protected resource: its issuers and scopes',
+  responses: { 200: { description: 'Protected resource metadata (RFC 9728).', schema: document } },
   errors: [],
   handler: async ({ issuer, publicUrl }) => ({
     status: 200,

@@ -20,10 +20,10 @@ const listDeadLetters = route({
   method: 'GET',
   path: '/subscriptions/{id}/dead-letters',
   operationId: 'list_dead_letters',
-  summary: 'What could not be delivered, and every later fact of the same keys, in the order of delivery',
+  summary: 'List the facts that could not be delivered, and the later ones of the same keys, in the order of delivery',
   params: z.object({ id: idSchema('sub') }),
   query: z.object(pageQuery),
-  responses: { 200: { description: 'A page.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
+  responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
     const { ledger, params, query, principal, cursors, path, database } = call

@@ -42,13 +42,14 @@ const replaySubscription = route({
   path: '/subscriptions/{id}:replay',
   operationId: 'replay_subscription',
   audited: 'path',
-  summary: 'Deliver the facts again from an earlier place, byte for byte the same; a replay that is under way ends',
+  summary: 'Deliver the facts again from an earlier position, byte for byte the same; it replaces a replay in progress',
   params: z.object({ id: idSchema('sub') }),
   body: newReplay,
   idempotencyKey: 'honoured',
   responses: {
     202: {
-      description: 'It will be delivered again, while it is active: look at the operation.',
+      description:
+        'The replay is accepted and runs while the subscription is active. The operation shows its progress.',
       schema: operationSchema,
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },

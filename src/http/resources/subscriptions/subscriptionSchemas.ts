@@ -37,8 +37,12 @@ export const scopesFor = (types: readonly string[]) => [
 
 const typeSchema = z.enum(SUBSCRIBABLE_TYPES as [SubscribableType, ...SubscribableType[]])
 
-const fromPosition = z.strictObject({ position: positionSchema }).meta({ description: 'Facts at it and behind it.' })
-const fromTime = z.strictObject({ time: timeSchema }).meta({ description: 'Facts that were decided then or later.' })
+const fromPosition = z
+  .strictObject({ position: positionSchema })
+  .meta({ description: 'Start with the facts at this position and later ones.' })
+const fromTime = z
+  .strictObject({ time: timeSchema })
+  .meta({ description: 'Start with the facts of this time and later ones.' })
 
 /** The name of a Kafka user; excludes the wildcard principal. */
 const PRINCIPAL = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
@@ -49,14 +53,14 @@ export const newSubscription = z
       .array(typeSchema)
       .min(1)
       .refine(types => new Set(types).size === types.length, { message: 'Each type once.' })
-      .meta({ description: 'Each needs the read scope of its resource.', uniqueItems: true }),
+      .meta({ description: 'The types of fact; each requires the read scope of its resource.', uniqueItems: true }),
     start: z.union([z.enum(['beginning', 'now']), fromPosition, fromTime]),
     principal: z
       .string()
       .regex(PRINCIPAL)
       .nullable()
       .default(null)
-      .meta({ description: 'The Kafka user who reads the topic, where the broker asks who reads.' }),
+      .meta({ description: 'The Kafka user that is granted access to the topic, if the broker has an authorizer.' }),
     metadata: metadataSchema.default({}),
   })
   .meta({ id: 'NewSubscription' })
@@ -73,27 +77,31 @@ export const subscriptionSchema = z
     state: z.enum(['active', 'paused', 'stopped']),
     ...resourceShape,
     types: z.array(typeSchema),
-    topic: z.string().meta({ description: 'In Kafka: your facts, as in the topics of analysts, byte by byte.' }),
-    dead_letter_topic: z.string().meta({ description: 'In Kafka: what could not be delivered, and why.' }),
+    topic: z.string().meta({ description: 'The Kafka topic of the facts, byte for byte those of the public topics.' }),
+    dead_letter_topic: z
+      .string()
+      .meta({ description: 'The Kafka topic of the facts that could not be delivered, with the reasons.' }),
     principal: z.string().nullable(),
     acl: z.enum(['pending', 'granted', 'not_enforced', 'none']).meta({
       description:
-        'granted: its principal, and no one else, reads the topic, in groups that begin with its name; not_enforced: the ' +
-        'broker does not ask who reads; none: it has no principal; pending: there is no topic yet, or the right was taken away.',
+        'granted: only the principal reads the topic, in consumer groups whose names begin with that of the topic; ' +
+        'not_enforced: the broker has no authorizer; none: there is no principal; pending: there is no topic yet, or access was withdrawn.',
     }),
-    position: z.string().meta({ description: 'Everything up to this position of the log is delivered, or parked.' }),
+    position: z.string().meta({ description: 'Every fact up to this position of the log is delivered or parked.' }),
     lag: z
       .int()
       .min(0)
       .max(LAG_MAX)
       .nullable()
-      .meta({ description: `Facts that wait; ${LAG_MAX} stands for that many or more. Null when not counted.` }),
-    parked: z.int().min(0).meta({ description: 'Facts that wait for an operator: its dead letters.' }),
+      .meta({
+        description: `The number of facts that are not yet delivered; ${LAG_MAX} means that many or more. Null if not counted.`,
+      }),
+    parked: z.int().min(0).meta({ description: 'The number of parked facts, which wait for an operator.' }),
     stop_reason: z
       .string()
       .nullable()
       .meta({
-        description: 'Why it was stopped: tenant_suspended, scope_revoked. Others may come.',
+        description: 'The reason of the stop: tenant_suspended, scope_revoked. Other values may be added.',
         examples: ['scope_revoked'],
       }),
   })
@@ -128,12 +136,15 @@ export const tickOf = (view: object): number =>
 
 export const deadLetterSchema = z
   .object({
-    id: z.uuid().meta({ description: 'Of the fact.' }),
+    id: z.uuid().meta({ description: 'The id of the fact.' }),
     type: z.string(),
-    subject: z.string().meta({ description: 'Its key: later facts of it wait, too.' }),
+    subject: z.string().meta({ description: 'The key of the fact; later facts of the same key wait, too.' }),
     position: z.string(),
     reason: z.string(),
-    attempts: z.int().min(0).meta({ description: 'Zero for a fact that only waits behind another one of its key.' }),
+    attempts: z
+      .int()
+      .min(0)
+      .meta({ description: 'The number of attempts; zero for a fact that only waits behind another one of its key.' }),
     first_failed_at: timeSchema,
   })
   .meta({ id: 'DeadLetter' })

@@ -70,12 +70,12 @@ const createSubscription = route({
   path: PATH,
   operationId: 'create_subscription',
   audited: 'created',
-  summary: 'Have facts delivered to a Kafka topic of your own',
+  summary: 'Create a subscription, which delivers facts to a Kafka topic of its own',
   body: newSubscription,
   idempotencyKey: 'honoured',
   responses: {
     201: {
-      description: 'It is being delivered.',
+      description: 'The subscription; its delivery has begun.',
       schema: subscriptionSchema,
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
@@ -118,7 +118,7 @@ const readSubscription = route({
   method: 'GET',
   path: `${PATH}/{id}`,
   operationId: 'read_subscription',
-  summary: 'Read a subscription, and how far its delivery has come',
+  summary: 'Read a subscription and the progress of its delivery',
   params: byId,
   ...resourceById(subscriptionSchema, 'The subscription.'),
   handler: async call => {
@@ -151,9 +151,9 @@ const deleteSubscription = route({
   path: `${PATH}/{id}`,
   operationId: 'delete_subscription',
   audited: 'path',
-  summary: 'End a subscription: its topics go, and with them the right to read them',
+  summary: 'Delete a subscription together with its topics',
   params: byId,
-  responses: { 204: { description: 'Deleted.', headers: ['Ledger-Position'] } },
+  responses: { 204: { description: 'The resource is deleted.', headers: ['Ledger-Position'] } },
   errors: [],
   handler: async call => {
     const { position } = await executeCommand(call, { type: 'DeleteSubscription' })
@@ -185,12 +185,12 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
 const pauseSubscription = switchRoute(
   'pause',
   { type: 'PauseSubscription' },
-  'Pause the delivery; one that is stopped already stays so, and is shown',
+  'Pause the delivery; a stopped subscription is returned unchanged',
 )
 const resumeSubscription = switchRoute(
   'resume',
   { type: 'ResumeSubscription' },
-  'Go on where the delivery was paused, or stopped once its creator may have the facts again',
+  'Resume the delivery where it was paused, or where it was stopped once its creator is permitted again',
 )
 
 export const subscriptionRoutes: readonly AnyRoute[] = [
