@@ -7,6 +7,7 @@ import express from 'express'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
+import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { openTokenVerifier } from '../../src/identity/tokenVerifier.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { generateTestKey, signToken, TEST_AUDIENCE } from '../support/tokens.ts'
@@ -203,6 +204,23 @@ describe('identity: the embedded issuer', () => {
       Object.assign(console, { warn, info, error, log })
     }
     expect(printed).to.deep.equal([])
+  })
+
+  it('publishes a key that another process has rotated to at once, so that no token of that key is refused', async () => {
+    const place = { dataDir, issuer: running.url, audience: TEST_AUDIENCE }
+    const grant = { tenant: 'globex', subject: 'me', scopes: ['orders:read'], user: false }
+    const inProcess = await openTokenVerifier({
+      issuer: running.url,
+      audience: TEST_AUDIENCE,
+      fetchJwks: running.embedded.jwks,
+    })
+    // The issuer has looked at its files a moment ago.
+    await running.embedded.mintToken(grant)
+    await rotateSigningKey(dataDir, { now: false })
+    const token = await mintDevToken({ ...place, ...grant })
+    for (const verifier of [inProcess, running.verifier])
+      expect(await verifier.verify(token)).to.include({ tenant: 'globex', subject: 'me' })
+    inProcess.close()
   })
 
   it('mints tokens of workloads and users, itself and from its files alone', async () => {

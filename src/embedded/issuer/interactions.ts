@@ -8,7 +8,8 @@ import { errorPage } from './pages/error.ts'
 import { loginPage, type LoginView } from './pages/login.ts'
 import { type Page, sendPage } from './pages/page.ts'
 import { isPassword } from './passwords.ts'
-import { INTERACTION_ROUTE, resourceSpellings } from './provider.ts'
+import { INTERACTION_ROUTE } from './endpoints.ts'
+import { resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
 /** The login and consent pages, step by step. */

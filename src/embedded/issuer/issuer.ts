@@ -1,22 +1,17 @@
-import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Provider } from 'oidc-provider'
+import { importJWK } from 'jose'
 import { createRevocations, type Revocations } from '../../identity/revocations.ts'
 import type { Database } from '../../ports.ts'
-import { createAdapters } from './oidcAdapters.ts'
 import { openClients } from './clients.ts'
 import { loadCookieKey } from './cookieKey.ts'
 import { openDatabaseLoginThrottle } from './databaseLoginThrottle.ts'
 import { openDatabaseRecords } from './databaseRecords.ts'
 import { type DevGrant, signDevToken } from './devToken.ts'
-import { answerFailures } from './errorResponses.ts'
-import { serveInteraction } from './interactions.ts'
 import { createMemoryLoginThrottle } from './loginThrottle.ts'
 import { createMemoryRecords } from './memoryRecords.ts'
+import { ROUTES } from './endpoints.ts'
 import { describeIssuer, type IssuerMetadata } from './metadata.ts'
-import { createProvider, ROUTES } from './provider.ts'
-import { openKeyRing, type PublicKey, publishedKeys, type SigningKey } from './signingKey.ts'
-import { revokeAccessTokens } from './tokenRevocation.ts'
+import { openKeyRing, type PublicKey, publishedKeys } from './signingKey.ts'
 import { openUsers } from './users.ts'
 
 /** The embedded issuer: keys, clients, users, the provider and its pages as one request handler. */
@@ -66,8 +61,6 @@ export type Issuer = {
   readonly mintToken: (grant: DevGrant) => Promise<string>
 }
 
-type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
-
 const RESUME = /^\/auth\/[A-Za-z0-9_-]{1,64}$/
 
 /** The methods of the enabled paths; undefined for others. The provider has more routes than the contract. */
@@ -109,22 +102,20 @@ const assertCanonicalIssuer = (issuer: string): void => {
     throw new TypeError('The issuer must be a URL without a slash at its end.')
 }
 
-/** The provider for the present signing key. It has no state of its own, so it can be replaced at any time. */
-const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Provider) => {
-  let current: { readonly kid: string; readonly provider: Provider; readonly serve: Serve } | undefined
-  return async () => {
-    const signing = await key()
-    if (current?.kid !== signing.kid) {
-      const provider = open(signing)
-      current = { kid: signing.kid, provider, serve: provider.callback() }
-    }
-    return current
-  }
+/** Runs `open` at the first call; a failed one is repeated by the next call. */
+const whenUsed = <T>(open: () => Promise<T>): (() => Promise<T>) => {
+  let opened: Promise<T> | undefined
+  return () =>
+    (opened ??= open().catch((error: unknown) => {
+      opened = undefined
+      throw error
+    }))
 }
 
 /**
  * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
- * they change. Throws a StartupError if they are invalid. Long because it wires every part of the issuer once.
+ * they change. Throws a StartupError if they are invalid. oidc-provider is loaded by the first request that it serves, since
+ * it is large, and tokens of the command line need none of it. Long because it wires every part of the issuer once.
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options
@@ -139,29 +130,26 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
     database ? openDatabaseRecords(database) : createMemoryRecords(),
     database ? openDatabaseLoginThrottle(database) : createMemoryLoginThrottle(),
   ])
-  const adapter = createAdapters({ records, clients: clients.current, revoke })
-  const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring.current())
-  const current = followKey(
-    async () => (await ring.current()).signing,
-    key => {
-      const provider = createProvider({ issuer, audience, resource, key, adapter, users: users.current, cookieKey })
-      answerFailures(provider, onError)
-      // The library's types lack this event of Koa. With a listener, Koa does not print the error itself.
-      const koa: EventEmitter = provider
-      koa.on('error', onError)
-      revokeAccessTokens(provider, { issuer, keys, revoke })
-      return provider
-    },
-  )
+  /** The latest ones, because another process may have signed with a key that it has just read. */
+  const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring.latest())
   // An invalid key is reported at startup instead of by the first request.
-  await current()
-  const pages = { issuer, resource, users: users.current, formKey: cookieKey, throttle, addressOf, onError }
+  await importJWK((await ring.current()).signing)
+  const adapters = { records, clients: clients.current, revoke }
+  const known = { issuer, audience, resource, users: users.current, cookieKey, throttle, addressOf, onError }
+  const server = whenUsed(async () => {
+    const { createAuthorizationServer } = await import('./authorizationServer.ts')
+    return createAuthorizationServer({
+      ...known,
+      adapters,
+      keys,
+      signingKey: async () => (await ring.current()).signing,
+    })
+  })
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
-    const { provider, serve } = await current()
     const path = pathOf(request)
     const methods = methodsOf(path)
-    if (methods === undefined) return await serveInteraction(request, response, { ...pages, provider })
+    if (methods === undefined) return (await server()).serveInteraction(request, response)
     if (!methods.includes(request.method ?? '')) throw new MethodNotAllowed(methods)
     if (path === ROUTES.jwks) {
       sendKeys(response, { keys: await keys() })
@@ -169,7 +157,7 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
     }
     response.setHeader('cache-control', 'no-store')
     response.setHeader('x-content-type-options', 'nosniff')
-    void serve(request, response)
+    await (await server()).serve(request, response)
     return true
   }
 

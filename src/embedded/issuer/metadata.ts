@@ -1,5 +1,5 @@
 import { SCOPES } from '../../identity/principal.ts'
-import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, ROUTES } from './provider.ts'
+import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, ROUTES } from './endpoints.ts'
 
 /** RFC 8414 metadata, served at `/.well-known/oauth-authorization-server`, also with the issuer's path appended. */
 export type IssuerMetadata = Readonly<Record<string, string | boolean | readonly string[]>>

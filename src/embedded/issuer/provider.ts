@@ -11,6 +11,7 @@ import {
   type ResourceServer,
 } from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
+import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, INTERACTION_ROUTE, ROUTES } from './endpoints.ts'
 import { grantName } from './oidcAdapters.ts'
 import {
   CODE_LIFETIME_SECONDS,
@@ -27,13 +28,6 @@ import type { DevUser } from './users.ts'
 /** The configuration of oidc-provider. */
 
 const CLOCK_TOLERANCE_SECONDS = 5
-
-export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
-export const CLIENT_ASSERTION_ALGORITHMS = ['ES256', 'RS256'] as const
-
-/** The provider's routes, below the issuer's path. */
-export const ROUTES = { authorization: '/auth', token: '/token', jwks: '/jwks', revocation: '/revoke' } as const
-export const INTERACTION_ROUTE = '/interaction'
 
 export type ProviderOptions = {
   readonly issuer: string

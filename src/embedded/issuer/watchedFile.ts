@@ -6,7 +6,11 @@ import { stat } from 'node:fs/promises'
 const CHECK_EVERY_MS = 1_000
 
 /** The present content of a file that operators may change while the issuer runs. */
-export type WatchedFile<T> = { readonly current: () => Promise<T> }
+export type WatchedFile<T> = {
+  readonly current: () => Promise<T>
+  /** The content as of this call, without the delay: for a reader who must know the latest change of another process. */
+  readonly latest: () => Promise<T>
+}
 
 /** Identifies the content: another file under the name, another content, or none. */
 const stampOf = async (path: string): Promise<string> => {
@@ -17,7 +21,7 @@ const stampOf = async (path: string): Promise<string> => {
 /**
  * Reads the file with `read`, which may create it, and again after each change. A failed reading is reported once, and
  * the last valid content stays in effect, so that a typing error does not end every session. Rejects with the error of
- * `read` if the first reading fails.
+ * `read` if the first reading fails. Long because its functions share the state of one file.
  */
 export const openWatchedFile = async <T>(
   path: string,
@@ -42,14 +46,21 @@ export const openWatchedFile = async <T>(
     }
   }
 
+  const begin = (): Promise<void> =>
+    (checking ??= check().finally(() => {
+      checking = undefined
+    }))
+
   return {
     current: async () => {
-      if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
-        checking ??= check().finally(() => {
-          checking = undefined
-        })
-      }
+      if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) begin()
       await checking
+      return value
+    },
+    latest: async () => {
+      // The check under way may have begun before the change; calls that wait for it share the next one.
+      await checking
+      await begin()
       return value
     },
   }

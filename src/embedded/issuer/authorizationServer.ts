@@ -1,0 +1,66 @@
+import type { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import { answerFailures } from './errorResponses.ts'
+import { type InteractionDependencies, serveInteraction } from './interactions.ts'
+import { type AdapterDependencies, createAdapters } from './oidcAdapters.ts'
+import { createProvider } from './provider.ts'
+import type { PublicKey, SigningKey } from './signingKey.ts'
+import { revokeAccessTokens } from './tokenRevocation.ts'
+
+/** The authorization server of the embedded issuer: oidc-provider and the pages of a login. */
+
+export type AuthorizationServerOptions = Omit<InteractionDependencies, 'provider' | 'formKey'> & {
+  readonly audience: string
+  readonly adapters: AdapterDependencies
+  readonly keys: () => Promise<readonly PublicKey[]>
+  readonly signingKey: () => Promise<SigningKey>
+  /** The key that signs cookies and forms. */
+  readonly cookieKey: string
+}
+
+export type AuthorizationServer = {
+  /** Serves the paths of oidc-provider. Resolves when the request was passed on, before its response. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** Resolves to false for a path that no page has. */
+  readonly serveInteraction: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>
+}
+
+type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
+
+/** The provider for the present signing key. It has no state of its own, so it can be replaced at any time. */
+const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Provider) => {
+  let current: { readonly kid: string; readonly provider: Provider; readonly serve: Serve } | undefined
+  return async () => {
+    const signing = await key()
+    if (current?.kid !== signing.kid) {
+      const provider = open(signing)
+      current = { kid: signing.kid, provider, serve: provider.callback() }
+    }
+    return current
+  }
+}
+
+export const createAuthorizationServer = (options: AuthorizationServerOptions): AuthorizationServer => {
+  const { issuer, audience, resource, adapters, keys, signingKey, users, cookieKey, onError } = options
+  const adapter = createAdapters(adapters)
+  const current = followKey(signingKey, key => {
+    const provider = createProvider({ issuer, audience, resource, key, adapter, users, cookieKey })
+    answerFailures(provider, onError)
+    // The library's types lack this event of Koa. With a listener, Koa does not print the error itself.
+    const koa: EventEmitter = provider
+    koa.on('error', onError)
+    revokeAccessTokens(provider, { issuer, keys, revoke: adapters.revoke })
+    return provider
+  })
+  return {
+    serve: async (request, response) => {
+      const { serve } = await current()
+      void serve(request, response)
+    },
+    serveInteraction: async (request, response) => {
+      const { provider } = await current()
+      return serveInteraction(request, response, { ...options, formKey: cookieKey, provider })
+    },
+  }
+}
