@@ -1,5 +1,7 @@
 import type { FeedItem, Json, JsonObject, StoredEvent } from '../../ports.ts'
+import { textIn, uint64In } from '../../grpc/nestedFields.ts'
 import { ProtobufReader, WIRE, tagOf } from '../../grpc/protobufReader.ts'
+import { readUuid } from '../../grpc/uuid.ts'
 
 /**
  * Decodes `ReadResp` messages of the store's Read method into the types of the port. An event is decoded in one pass
@@ -30,7 +32,6 @@ const RECORDED = {
   metadata: tagOf(7, WIRE.bytes),
   data: tagOf(8, WIRE.bytes),
 }
-const UUID = { string: tagOf(2, WIRE.bytes) }
 const STREAM_IDENTIFIER = { name: tagOf(3, WIRE.bytes) }
 const MAP_ENTRY = { key: tagOf(1, WIRE.bytes), value: tagOf(2, WIRE.bytes) }
 const CHECKPOINT = { commitPosition: tagOf(1, WIRE.varint) }
@@ -47,7 +48,8 @@ export const answerOf = (bytes: Buffer): Answer => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === ANSWER.event) answer = readEvent(from)
-    else if (tag === ANSWER.checkpoint) answer = { kind: 'checkpoint', position: readCheckpoint(from) }
+    else if (tag === ANSWER.checkpoint)
+      answer = { kind: 'checkpoint', position: uint64In(from, CHECKPOINT.commitPosition) }
     else {
       from.skipField(tag)
       if (tag === ANSWER.caughtUp) answer = { kind: 'caught_up' }
@@ -81,7 +83,7 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
   const systemMetadata = { type: '', created: '0' }
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === RECORDED.id) id = textIn(from, UUID.string)
+    if (tag === RECORDED.id) id = readUuid(from)
     else if (tag === RECORDED.stream) stream = textIn(from, STREAM_IDENTIFIER.name)
     else if (tag === RECORDED.revision) revision = from.uint64()
     else if (tag === RECORDED.commitPosition) position = from.uint64()
@@ -104,19 +106,6 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
   }
 }
 
-/** One field of a message; empty if it is absent. */
-const textIn = (from: ProtobufReader, wanted: number): string => {
-  const outer = from.open()
-  let text = ''
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === wanted) text = from.text()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return text
-}
-
 /** Reads one entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
 const readSystemEntry = (systemMetadata: { type: string; created: string }, from: ProtobufReader): void => {
   const outer = from.open()
@@ -131,18 +120,6 @@ const readSystemEntry = (systemMetadata: { type: string; created: string }, from
   from.close(outer)
   if (key === 'type') systemMetadata.type = value
   else if (key === 'created') systemMetadata.created = value
-}
-
-const readCheckpoint = (from: ProtobufReader): bigint => {
-  const outer = from.open()
-  let position = 0n
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === CHECKPOINT.commitPosition) position = from.uint64()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return position
 }
 
 /** Data that is not JSON was not written by this service. It is returned as text, which no event schema accepts. */

@@ -2,8 +2,10 @@ import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendT
 import code from '@eventstore/db-client/generated/code_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { BatchAppendResp } from '@eventstore/db-client/generated/streams_pb.js'
+import { uint64In } from '../../grpc/nestedFields.ts'
 import { ProtobufReader, WIRE, tagOf } from '../../grpc/protobufReader.ts'
 import type { MessageWriter } from '../../grpc/protobufWriter.ts'
+import { readUuid, writeUuid } from '../../grpc/uuid.ts'
 import type { Appended, ExpectedRevision, NewEvent } from '../../ports.ts'
 import { UnknownResponse } from './errors.ts'
 
@@ -32,22 +34,12 @@ const JSON_CONTENT = 'application/json'
 const REQUEST = { correlationId: 1, options: 2, proposed: 3, isFinal: 4 }
 const OPTIONS = { stream: 1, position: 2, noStream: 3 }
 const PROPOSED = { id: 1, metadata: 2, customMetadata: 3, data: 4 }
-const UUID = { structured: 1, string: 2 }
 const STREAM_NAME = 3
 const TRUE = 1n
 
 const ANSWER = { correlationId: tagOf(1, WIRE.bytes), error: tagOf(2, WIRE.bytes), success: tagOf(3, WIRE.bytes) }
 const SUCCESS = { revision: tagOf(1, WIRE.varint), position: tagOf(3, WIRE.bytes) }
 const POSITION = { commit: tagOf(1, WIRE.varint) }
-const UUID_TEXT = tagOf(UUID.string, WIRE.bytes)
-const UUID_STRUCTURED = tagOf(UUID.structured, WIRE.bytes)
-const STRUCTURED = { high: tagOf(1, WIRE.varint), low: tagOf(2, WIRE.varint) }
-
-const writeUuid = (writer: MessageWriter, field: number, id: string): void => {
-  const uuid = writer.size()
-  writer.text(UUID.string, id)
-  writer.nested(field, uuid)
-}
 
 /** Returns the size of the event's data. */
 const writeProposed = (writer: MessageWriter, { id, type, data, metadata }: NewEvent): number => {
@@ -116,52 +108,11 @@ const readSuccess = (from: ProtobufReader): Appended => {
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === SUCCESS.revision) revision = from.uint64()
-    else if (tag === SUCCESS.position) position = readPosition(from)
+    else if (tag === SUCCESS.position) position = uint64In(from, POSITION.commit)
     else from.skipField(tag)
   }
   from.close(outer)
   return { ok: true, revision, position }
-}
-
-const readPosition = (from: ProtobufReader): bigint => {
-  const outer = from.open()
-  let position = 0n
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === POSITION.commit) position = from.uint64()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return position
-}
-
-/** The canonical text of an id in either of its two forms; empty if it is absent. */
-const readUuid = (from: ProtobufReader): string => {
-  const outer = from.open()
-  let id = ''
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === UUID_TEXT) id = from.text()
-    else if (tag === UUID_STRUCTURED) id = readStructured(from)
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return id
-}
-
-const readStructured = (from: ProtobufReader): string => {
-  const outer = from.open()
-  let high = 0n
-  let low = 0n
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === STRUCTURED.high) high = from.uint64()
-    else if (tag === STRUCTURED.low) low = from.uint64()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  const hex = ((high << 64n) | low).toString(16).padStart(32, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
 /** The client's error for the reason in the response. It is rare, so that the generated decoder reads it. */

@@ -17,7 +17,7 @@ import { NAME } from './permissionMonitor.ts'
  *   reconciliation.ts      reconciles a subscription with its row: topics, rights, delivery
  *   delivery.ts            sends the facts of one subscription, batch by batch
  *   permissionMonitor.ts   stops subscriptions whose owner lost the permission
- *   topicProvisioning.ts  creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop
+ *   topicProvisioning.ts   creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop
  *   deadLetterTopics.ts    announces parked facts on the dead letter topics
  *
  * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their read

@@ -1,7 +1,9 @@
+import { textIn } from '../../../grpc/nestedFields.ts'
 import { ProtobufReader, WIRE, tagOf } from '../../../grpc/protobufReader.ts'
+import { readUuid } from '../../../grpc/uuid.ts'
 import type { Expected } from '../record.ts'
 import type { Target } from './appendValidation.ts'
-import { JSON_CONTENT, type Proposed, uuidOfHalves } from './messages.ts'
+import { JSON_CONTENT, type Proposed } from './messages.ts'
 
 /** Decoding of the BatchAppend method's messages in one pass, in their older and their newer form. */
 
@@ -38,8 +40,6 @@ const PROPOSED = {
   customMetadata: tagOf(3, WIRE.bytes),
   data: tagOf(4, WIRE.bytes),
 }
-const UUID = { structured: tagOf(1, WIRE.bytes), string: tagOf(2, WIRE.bytes) }
-const STRUCTURED = { high: tagOf(1, WIRE.varint), low: tagOf(2, WIRE.varint) }
 const ENTRY = { key: tagOf(1, WIRE.bytes), value: tagOf(2, WIRE.bytes) }
 
 const MS_PER_SECOND = 1000
@@ -79,7 +79,7 @@ const readOptions = (from: ProtobufReader): Target => {
   let timeoutMs: number | undefined
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === OPTIONS.stream) stream = readName(from)
+    if (tag === OPTIONS.stream) stream = textIn(from, STREAM_NAME)
     else if (tag === OPTIONS.position) expected = from.uint64()
     else if (tag === OPTIONS.deadline) deadlineMs = readTime(from)
     else if (tag === OPTIONS.timeout) timeoutMs = readTime(from)
@@ -91,18 +91,6 @@ const readOptions = (from: ProtobufReader): Target => {
   from.close(outer)
   if (timeoutMs !== undefined) deadlineMs ??= Date.now() + timeoutMs
   return { stream, expected, deadlineMs: deadlineMs ?? Number.POSITIVE_INFINITY }
-}
-
-const readName = (from: ProtobufReader): string => {
-  const outer = from.open()
-  let name = ''
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === STREAM_NAME) name = from.text()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return name
 }
 
 /** A timestamp or a duration in milliseconds. */
@@ -163,32 +151,4 @@ const readEntry = (described: Described, from: ProtobufReader): void => {
   from.close(outer)
   if (key === 'type') described.type = value
   else if (key === 'content-type') described.contentType = value
-}
-
-/** The canonical text of an id in either of its two forms. */
-const readUuid = (from: ProtobufReader): string => {
-  const outer = from.open()
-  let id = ''
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === UUID.string) id = from.text().toLowerCase()
-    else if (tag === UUID.structured) id = readStructured(from)
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return id
-}
-
-const readStructured = (from: ProtobufReader): string => {
-  const outer = from.open()
-  let high = 0n
-  let low = 0n
-  while (from.hasMore()) {
-    const tag = from.tag()
-    if (tag === STRUCTURED.high) high = from.uint64()
-    else if (tag === STRUCTURED.low) low = from.uint64()
-    else from.skipField(tag)
-  }
-  from.close(outer)
-  return uuidOfHalves(high, low)
 }

@@ -5,14 +5,12 @@ import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { AppendReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
 import { MessageWriter } from '../../../grpc/protobufWriter.ts'
+import { halvesOf, type UuidForm, uuidOfHalves, writeUuid } from '../../../grpc/uuid.ts'
 
 /** Encoding of stored events, and decoding of proposed ones. */
 
-export type UuidForm = 'string' | 'structured'
-
 export const JSON_CONTENT = 'application/json'
 const BINARY_CONTENT = 'application/octet-stream'
-const HALF_BITS = 64
 
 export const streamName = (identifier: StreamIdentifier | undefined): string =>
   Buffer.from(identifier?.getStreamName_asU8() ?? []).toString('utf8')
@@ -30,15 +28,6 @@ export const uuidText = (uuid: UUID | undefined): string | undefined => {
   return uuidOfHalves(BigInt(structured.getMostSignificantBits()), BigInt(structured.getLeastSignificantBits()))
 }
 
-/** The text of an id of two halves of 64 bits, signed or not. */
-export const uuidOfHalves = (high: bigint, low: bigint): string => {
-  const bits = (BigInt.asUintN(HALF_BITS, high) << BigInt(HALF_BITS)) | BigInt.asUintN(HALF_BITS, low)
-  return bits
-    .toString(16)
-    .padStart(32, '0')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-}
-
 export const uuidMessage = (id: string, form: UuidForm): UUID => {
   const uuid = new shared.UUID()
   if (form === 'string') return uuid.setString(id)
@@ -49,28 +38,10 @@ export const uuidMessage = (id: string, form: UuidForm): UUID => {
   return uuid.setStructured(structured)
 }
 
-const halvesOf = (id: string): { high: bigint; low: bigint } => {
-  const binary = Buffer.from(id.replaceAll('-', ''), 'hex')
-  return { high: binary.readBigInt64BE(0), low: binary.readBigInt64BE(8) }
-}
-
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
 /** Messages are encoded one after the other, so one writer is enough. */
 const writer = new MessageWriter()
-
-const writeUuid = (field: number, id: string, form: UuidForm): void => {
-  const uuid = writer.size()
-  if (form === 'string') writer.text(2, id)
-  else {
-    const { high, low } = halvesOf(id)
-    const structured = writer.size()
-    writer.integer(2, low)
-    writer.integer(1, high)
-    writer.nested(1, structured)
-  }
-  writer.nested(field, uuid)
-}
 
 /** `ReadEvent` ⊃ `RecordedEvent`, from the last field to the first; field numbers from streams.proto. */
 const writeRecorded = (field: number, record: StoredRecord, form: UuidForm): void => {
@@ -86,7 +57,7 @@ const writeRecorded = (field: number, record: StoredRecord, form: UuidForm): voi
   const identifier = writer.size()
   writer.text(3, record.stream)
   writer.nested(2, identifier)
-  writeUuid(1, record.id, form)
+  writeUuid(writer, 1, record.id, form)
   writer.nested(field, recorded)
 }
 

@@ -7,7 +7,8 @@ import { isLink, targetOf } from '../links.ts'
 import type { Log } from '../read.ts'
 import type { StoredRecord } from '../record.ts'
 import type { Direction } from '../storage.ts'
-import { type UuidForm, eventMessage, linkMessage } from './messages.ts'
+import type { UuidForm } from '../../../grpc/uuid.ts'
+import { eventMessage, linkMessage } from './messages.ts'
 
 export type Options = ReadReq.Options
 

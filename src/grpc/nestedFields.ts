@@ -1,0 +1,29 @@
+import type { ProtobufReader } from './protobufReader.ts'
+
+/** Reads one field of a nested message and skips its others. `wanted` is the tag of the field. */
+
+/** Empty if the field is absent. */
+export const textIn = (from: ProtobufReader, wanted: number): string => {
+  const outer = from.open()
+  let text = ''
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === wanted) text = from.text()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  return text
+}
+
+/** Zero if the field is absent. */
+export const uint64In = (from: ProtobufReader, wanted: number): bigint => {
+  const outer = from.open()
+  let value = 0n
+  while (from.hasMore()) {
+    const tag = from.tag()
+    if (tag === wanted) value = from.uint64()
+    else from.skipField(tag)
+  }
+  from.close(outer)
+  return value
+}
