@@ -17,6 +17,8 @@ export type ChildOptions = {
   /** File URL or path of a module that calls runAsChild. */
   readonly module: string | URL
   readonly args: readonly string[]
+  /** Options of Node, in front of the module. */
+  readonly nodeOptions?: readonly string[]
   /** Called with each line on stderr, and with each line on stdout after the child is ready. */
   readonly log?: (line: string) => void
   /** Called once, when the child ended too often within a minute and is not restarted any more. */
@@ -49,8 +51,11 @@ const modulePath = (module: string | URL): string =>
   module instanceof URL || module.startsWith('file:') ? fileURLToPath(module) : module
 
 /** `detached`: Ctrl-C at the terminal reaches the service only, which then stops its children in order. */
-const spawnModule = (module: string | URL, args: readonly string[]): SpawnedProcess =>
-  spawn(process.execPath, [modulePath(module), ...args, '--with-parent'], { detached: true, stdio: 'pipe' })
+const spawnModule = ({ module, nodeOptions = [] }: ChildOptions, args: readonly string[]): SpawnedProcess =>
+  spawn(process.execPath, [...nodeOptions, modulePath(module), ...args, '--with-parent'], {
+    detached: true,
+    stdio: 'pipe',
+  })
 
 const hasExited = (child: SpawnedProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
@@ -109,7 +114,7 @@ const startProcess = async (
   starting: (child: SpawnedProcess) => void,
 ) => {
   const startMaxMs = options.startMaxMs ?? START_MAX_MS
-  const child = spawnModule(options.module, args)
+  const child = spawnModule(options, args)
   // A child that has ended does not read its stdin; its end is reported by its exit.
   child.stdin.on('error', () => undefined)
   starting(child)

@@ -29,6 +29,12 @@ const modules = {
 }
 
 /**
+ * The young generation of V8's heap: by default it grows to 128 MiB and stays there, which is more than everything that the
+ * event store keeps.
+ */
+const EVENT_STORE_OPTIONS = ['--max-semi-space-size=16'] as const
+
+/**
  * Another database of the same server, without the password, because every user can read the arguments of a process.
  */
 const siblingOf = (address: string, name: string): string => {
@@ -48,7 +54,8 @@ export const startEmbeddedServices = async (wanted: RequestedServices): Promise<
     for (const child of running.toReversed()) await child.stop()
   }
   const start = async (name: keyof typeof modules, args: readonly string[]): Promise<Child> => {
-    const child = await startChild({ name, module: modules[name], args, log, onExit })
+    const nodeOptions = name === 'eventstore' ? EVENT_STORE_OPTIONS : []
+    const child = await startChild({ name, module: modules[name], args, nodeOptions, log, onExit })
     running.push(child)
     return child
   }

@@ -8,6 +8,7 @@ import {
   endOf,
   isMetastream,
   metastreamOf,
+  noEncodings,
   originalOf,
   ticksOf,
 } from './record.ts'
@@ -119,7 +120,7 @@ const decideBatch = (end: bigint, requests: readonly WriteRequest[], context: Co
     return draft
   }
   const add = (stream: string, revision: bigint, event: ProposedEvent): StoredRecord => {
-    const record = { ...event, position, stream, revision, createdTicks, messages: new Map<string, Buffer>() }
+    const record = { ...event, position, stream, revision, createdTicks, encodings: noEncodings() }
     position = endOf(record)
     const draft = draftOf(stream)
     draft.head = revision

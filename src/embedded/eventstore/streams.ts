@@ -1,17 +1,17 @@
 import { LRUCache } from 'lru-cache'
 import { openEventIdCache } from './eventIdCache.ts'
-import { NO_REVISION, isMetastream, originalOf, sizeOf } from './record.ts'
+import { NO_REVISION, isMetastream, memoryOf, originalOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
 
 /** The cache of stream heads, metadata and recent events. */
 
-const STREAMS_MAX = 50_000
-const CACHED_BYTES_MAX = 64 * 1024 * 1024
+const STREAMS_MAX = 40_000
+const CACHED_BYTES_MAX = 24 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32
 const RECENT_BYTES_MAX = 256 * 1024
-/** A rough estimate of an entry's size without its events, so that many empty entries count too. */
-const ENTRY_BYTES = 512
+/** The memory that an entry takes without its events: measured, and rounded up. */
+const ENTRY_BYTES = 600
 
 /** The cached state of one stream. */
 export type StreamEntry = {
@@ -65,7 +65,7 @@ const sizeOfEntry = ({ recentBytes }: StreamEntry): number => recentBytes + ENTR
 
 /** Replaces the recent events, or drops them beyond RECENT_BYTES_MAX. */
 const keepRecent = (entry: StreamEntry, recent: StoredRecord[]): void => {
-  const bytes = recent.reduce((sum, record) => sum + sizeOf(record), 0)
+  const bytes = recent.reduce((sum, record) => sum + memoryOf(record), 0)
   const isKept = bytes <= RECENT_BYTES_MAX
   entry.recent = isKept ? recent : []
   entry.recentBytes = isKept ? bytes : 0

@@ -1,11 +1,10 @@
 import { LOG_BEGINS } from './initialEvents.ts'
 import type { StoredRecord } from './record.ts'
-import { endOf, sizeOf } from './record.ts'
+import { endOf, memoryWithEncoding } from './record.ts'
 
 /** The newest part of the log in memory, for live subscriptions. */
 
-const TAIL_EVENTS_MAX = 20_000
-const TAIL_BYTES_MAX = 32 * 1024 * 1024
+const TAIL_BYTES_MAX = 24 * 1024 * 1024
 
 /** The newest events in memory, which live subscribers read. Slower subscribers read pages from Postgres. */
 export type Tail = {
@@ -34,6 +33,14 @@ const firstAfter = (records: readonly StoredRecord[], position: bigint): number 
   return low
 }
 
+/** An event that has left the tail may still be cached as a recent one of its stream, where few readers ask for it. */
+const forgetEncodings = ({ encodings }: StoredRecord): void => {
+  if (encodings === undefined) return
+  encodings.areKept = false
+  encodings.string = undefined
+  encodings.structured = undefined
+}
+
 /** Long because all methods of the tail share its events, its size and its waiting subscribers. */
 export const openTail = (): Tail => {
   let records: StoredRecord[] = []
@@ -51,11 +58,13 @@ export const openTail = (): Tail => {
   }
   // Half of the events are removed at once, so that the array is not moved for every event.
   const trim = (): void => {
-    if (records.length <= TAIL_EVENTS_MAX && bytes <= TAIL_BYTES_MAX) return
-    const dropped = Math.ceil(records.length / 2)
-    floor = records[dropped - 1]?.position ?? floor
-    records = records.slice(dropped)
-    bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
+    if (bytes <= TAIL_BYTES_MAX) return
+    const dropped = records.splice(0, Math.ceil(records.length / 2))
+    floor = dropped.at(-1)?.position ?? floor
+    for (const record of dropped) {
+      bytes -= memoryWithEncoding(record)
+      forgetEncodings(record)
+    }
   }
 
   return {
@@ -64,7 +73,7 @@ export const openTail = (): Tail => {
     append: added => {
       for (const record of added) {
         records.push(record)
-        bytes += sizeOf(record)
+        bytes += memoryWithEncoding(record)
       }
       const newest = records.at(-1)
       if (newest !== undefined) {
@@ -75,6 +84,7 @@ export const openTail = (): Tail => {
       wake()
     },
     reset: newest => {
+      for (const record of records) forgetEncodings(record)
       records = []
       bytes = 0
       head = newest?.position ?? 0n

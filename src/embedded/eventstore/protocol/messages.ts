@@ -74,12 +74,13 @@ const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
   return writer.message()
 }
 
-/** An encoded `ReadResp` with one event. A cached event keeps its encoding for other readers. */
+/** An encoded `ReadResp` with one event. An event in the tail of the log keeps its encoding for other readers. */
 export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
-  const known = record.messages?.get(form)
+  const { encodings } = record
+  const known = encodings?.[form]
   if (known !== undefined) return known
   const message = encodeEvent(record, form)
-  record.messages?.set(form, message)
+  if (encodings?.areKept === true) encodings[form] = message
   return message
 }
 
