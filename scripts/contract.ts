@@ -1,12 +1,14 @@
 import { openApiOf } from '../src/http/contract/openapi.ts'
-import { routes } from '../src/http/index.ts'
+import { routes, VERSIONS } from '../src/http/index.ts'
 
 /**
- * `node scripts/contract.ts` prints openapi.json without starting the service, for diffs, generators and CI. Exit code
- * 1, with one sentence per violation, if a reference in it cannot be resolved.
+ * `node scripts/contract.ts [version]` prints openapi.json of a version (the oldest by default) without starting the service,
+ * for diffs, generators and CI. Exit code 1, with one sentence per violation, if a reference in it cannot be resolved.
  */
 
-const document: unknown = openApiOf(routes)
+const version = VERSIONS.find(one => one === (process.argv[2] ?? VERSIONS[0]))
+if (version === undefined) throw new Error(`The versions are ${VERSIONS.join(', ')}.`)
+const document: unknown = openApiOf(routes, version)
 
 const referencesIn = (node: unknown): string[] => {
   if (node === null || typeof node !== 'object') return []

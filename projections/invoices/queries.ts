@@ -4,12 +4,12 @@ import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
-/** The queries and the view of invoices. */
+/** The queries and the views of invoices. */
 
 export const invoiceById = (id: string): Query<InvoiceRow> => byId(invoices, id)
 export const invoicePage = (request: PageRequest): Query<InvoiceRow> => pageOf(invoices, request)
 
-/** The view of an invoice, over HTTP and in exports. */
+/** The row of an invoice in a file of an export. Files do not follow API-Version: their columns stay. */
 export type InvoiceView = ResourceView & {
   readonly id: InvoiceId
   readonly state: InvoiceRow['state']
@@ -36,6 +36,31 @@ export const invoiceView = (row: InvoiceRow): InvoiceView => ({
   amount_due: Number(row.amount_due),
   amount_paid: Number(row.amount_paid),
   amount_pending: Number(row.amount_pending),
+  amount_refunded: Number(row.amount_refunded),
+  due_date: row.due_date,
+  approved_by: row.approved_by,
+  approved_at: row.approved_at,
+  paid_at: row.paid_at,
+})
+
+/** An invoice over HTTP, in the newest version of the contract. */
+export type InvoiceResource = Omit<InvoiceView, 'amount_due'> & {
+  readonly total_amount: number
+  /** The most that a new payment may have. */
+  readonly amount_outstanding: number
+}
+
+export const invoiceResource = (row: InvoiceRow): InvoiceResource => ({
+  id: row.id as InvoiceId,
+  state: row.state,
+  ...resourceView(row),
+  order_id: row.order_id as OrderId,
+  currency: row.currency,
+  exponent: exponentOf(row.currency),
+  total_amount: Number(row.amount_due),
+  amount_paid: Number(row.amount_paid),
+  amount_pending: Number(row.amount_pending),
+  amount_outstanding: row.state === 'voided' ? 0 : Number(row.amount_due - row.amount_paid - row.amount_pending),
   amount_refunded: Number(row.amount_refunded),
   due_date: row.due_date,
   approved_by: row.approved_by,

@@ -10,6 +10,7 @@ const COMMON: readonly ErrorCode[] = [
   'headers_too_large',
   'multiple_credentials',
   'unsupported_api_version',
+  'version_retired',
   'unknown_parameter',
   'not_acceptable',
   'internal_error',

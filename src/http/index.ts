@@ -49,6 +49,7 @@ const resources: readonly AnyRoute[] = [
   ...asyncApiRoutes,
 ]
 
+/** Every route, in the shape of the newest version. */
 export const routes: readonly AnyRoute[] = [...resources, openApiRoute(resources)]
 
 export { type AddressOf, createAddressOf } from './server/clientAddress.ts'
@@ -62,5 +63,6 @@ export { createPace } from './server/pacing.ts'
 export { createConcurrencyLimits } from './access/concurrencyLimits.ts'
 export { createTail } from './resources/events/tail.ts'
 export { listen } from './server/server.ts'
+export { NEWEST_VERSION, OLDEST_VERSION, type Version, VERSIONS } from './versions/index.ts'
 export type { HealthReport, Services } from './route.ts'
 export { healthRoutes } from './resources/health.ts'

@@ -13,6 +13,7 @@ import type { Pace } from './server/pacing.ts'
 import type { ErrorCode } from './response/problemCatalogue.ts'
 import type { ConcurrencyLimits } from './access/concurrencyLimits.ts'
 import type { Tail } from './resources/events/tail.ts'
+import type { Version } from './versions/index.ts'
 import type { KeyedOperation } from '../commands/idempotencyKeyOutcomes.ts'
 
 /** The types of an endpoint's declaration, of the call that its handler gets, and of the reply that it returns. */
@@ -86,7 +87,7 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly body: B
   readonly path: string
   readonly correlationId: string
-  readonly apiVersion: string
+  readonly apiVersion: Version
   /** The test of If-Match that the current ETag must pass; present when the route requires If-Match. */
   readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
   readonly ifNoneMatch: string | undefined

@@ -1,7 +1,9 @@
 import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
 import type { Request } from 'express'
-import { routes } from '../../src/http/index.ts'
+import { OLDEST_VERSION, routes } from '../../src/http/index.ts'
+import type { RequestedVersion } from '../../src/http/versions/requestedVersion.ts'
+import { inVersion } from '../../src/http/versions/translation.ts'
 import { documentOf, Problem, type ProblemDocument } from '../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute, Streamed } from '../../src/http/route.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
@@ -45,7 +47,11 @@ export const principalOf = ({ tenant, subject }: Caller): Principal => ({
   kind: 'workload',
 })
 
-const byOperation: ReadonlyMap<string, AnyRoute> = new Map(routes.map(route => [route.operationId, route]))
+/** The clients send no API-Version. */
+const requestedVersion: RequestedVersion = { version: OLDEST_VERSION }
+const byOperation: ReadonlyMap<string, AnyRoute> = new Map(
+  inVersion(routes, OLDEST_VERSION).map(route => [route.operationId, route]),
+)
 
 export const routeOf = (operation: string): AnyRoute => {
   const found = byOperation.get(operation)
@@ -90,7 +96,7 @@ const answerOf = (status: number, headers: Readonly<Record<string, string>>, bod
 /** Resolves with the answer. Never resolves if the process ends before it has one. */
 export const send = async ({ pipeline }: Instance, sent: Sent): Promise<Answer> => {
   const request = requestOf(sent)
-  const locals: Record<string, unknown> = { correlationId: sent.correlationId }
+  const locals: Record<string, unknown> = { correlationId: sent.correlationId, requestedVersion }
   const response = Object.assign(new EventEmitter(), { locals, req: request, closed: false })
   const close = (): void => {
     response.closed = true

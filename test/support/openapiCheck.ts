@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 import { openApiOf } from '../../src/http/contract/openapi.ts'
-import { routes } from '../../src/http/index.ts'
+import { OLDEST_VERSION, routes, type Version, VERSIONS } from '../../src/http/index.ts'
 import { checkFact, type Fact } from './factSchemaCheck.ts'
 
 /** Checks every response of a test against openapi.json: status, headers and body. */
@@ -10,8 +10,17 @@ const addFormats = addFormatsModule.default
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 addFormats(ajv)
 
-const document = openApiOf(routes)
-ajv.addSchema({ $id: 'contract', ...document })
+const documents = new Map<string, ReturnType<typeof openApiOf>>(
+  VERSIONS.map(version => [version, openApiOf(routes, version)]),
+)
+for (const [version, document] of documents) ajv.addSchema({ $id: `contract-${version}`, ...document })
+
+/** The document of a version, by default that of requests without API-Version. */
+const documentOf = (version: string = OLDEST_VERSION) => {
+  const document = documents.get(version)
+  if (document === undefined) throw new Error(`There is no version ${version}.`)
+  return document
+}
 
 export type Seen = {
   readonly method: string
@@ -23,10 +32,10 @@ export type Seen = {
 }
 
 /** The component of a reference; other values are returned unchanged. */
-export const resolved = <T extends object>(given: T | { readonly $ref: string }): T => {
+export const resolved = <T extends object>(given: T | { readonly $ref: string }, version?: Version): T => {
   if (!('$ref' in given)) return given
   const [, , kind = '', name = ''] = given.$ref.split('/')
-  const found = (document.components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
+  const found = (documentOf(version).components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
   if (found === undefined) throw new Error(`The document has no ${given.$ref}.`)
   return found
 }
@@ -36,7 +45,8 @@ export const seen = new Set<string>()
 
 const matcherOf = (template: string): RegExp =>
   new RegExp(`^${template.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/:]+')}$`)
-const templates = Object.keys(document.paths ?? {}).map(template => ({ template, matches: matcherOf(template) }))
+/** The paths are the same in all versions. */
+const templates = Object.keys(documentOf().paths ?? {}).map(template => ({ template, matches: matcherOf(template) }))
 
 // An action's colon ends an id; other parameters (keys, codes) may contain one.
 const templateOf = (path: string) =>
@@ -48,7 +58,7 @@ const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll(
 const pathOf = (path: string): string => (path.split('?', 1)[0] ?? '').replaceAll(/%3a/gi, ':')
 
 const EVERY = ['x-correlation-id', 'api-version', 'cache-control', 'x-content-type-options']
-const problemSchema = { $ref: 'contract#/components/schemas/Problem' }
+const problemSchema = { $ref: `contract-${OLDEST_VERSION}#/components/schemas/Problem` }
 
 /** Checks the promises that hold for every response. */
 export const checkEvery = ({ method, path, status, headers, body }: Seen): void => {
@@ -101,7 +111,8 @@ export const checkResponse = async (answer: Seen): Promise<void> => {
   const isHead = answer.method === 'HEAD'
   // RFC 9110 §9.3.2: HEAD is GET without the content.
   const method = (isHead ? 'get' : answer.method.toLowerCase()) as 'get' | 'post' | 'patch' | 'delete'
-  const operation = found && document.paths?.[found.template]?.[method]
+  const version = answer.headers.get('api-version') as Version
+  const operation = found && documentOf(version).paths?.[found.template]?.[method]
   if (!found || !operation) {
     const fits = answer.status === 404 || answer.status === 405 || answer.status >= 500 || isBeforeRoute(answer)
     if (!fits) throw new Error(`${answer.method} ${answer.path} answered ${answer.status} and is not in the contract.`)
@@ -112,14 +123,14 @@ export const checkResponse = async (answer: Seen): Promise<void> => {
   const subject = `${answer.method} ${found.template} → ${answer.status}`
   const given = operation.responses?.[`${answer.status}` as '200']
   if (given === undefined) throw new Error(`${subject} is not in the contract: ${JSON.stringify(answer.body)}`)
-  const response: Response = resolved(given)
+  const response: Response = resolved(given, version)
   const { code } = (answer.body ?? {}) as { code?: string }
   const declared = response['x-error-codes']
   if (declared && !isHead && !declared.includes(code ?? ''))
     throw new Error(`${subject} does not declare the code ${code}.`)
   seen.add(`${operation.operationId} ${answer.status} ${declared ? code : ''}`.trim())
   for (const [name, header] of Object.entries(response.headers ?? {}))
-    checkHeader(subject, name, resolved(header), answer)
+    checkHeader(subject, name, resolved(header, version), answer)
   const { content } = response
   const types = Object.keys(content ?? {})
   const contentType = answer.headers.get('content-type')?.split(';')[0]
@@ -130,7 +141,7 @@ export const checkResponse = async (answer: Seen): Promise<void> => {
   if (isHead) return
   const place =
     '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(found.template)}/${method}/responses/${answer.status}`
-  const reference = `contract#/${place}/content/${escaped(type)}/schema`
+  const reference = `contract-${version}#/${place}/content/${escaped(type)}/schema`
   const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
   if (!validate) throw new Error(`No schema at ${reference}.`)
   if (!validate(type.endsWith('json') ? answer.body : answer.text))

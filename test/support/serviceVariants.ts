@@ -18,6 +18,7 @@ import {
   routes,
   type Services,
 } from '../../src/http/index.ts'
+import type { ResolveVersion } from '../../src/http/versions/requestedVersion.ts'
 import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
 import { createCapacity } from '../../src/http/server/capacity.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
@@ -38,6 +39,7 @@ export type Difference = {
   readonly limits?: RateLimitSettings
   readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
+  readonly resolveVersion?: ResolveVersion
   readonly services?: (usual: Services) => Services
   /** The wait at shutdown for requests in flight. */
   readonly drainMs?: number
@@ -124,6 +126,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     publicUrl: addresses.api,
     pace,
     addressOf: createAddressOf(different.trustedProxies ?? []),
+    ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),
     loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...different.loadShedding },
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })

@@ -9,7 +9,7 @@ import { DEAD_LETTER, kindName, messageName, messages, type Named, reference, sc
 import { factKinds } from './factSchemas.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/subscriptionSchemas.ts'
-import { VERSIONS } from '../versions/index.ts'
+import { OLDEST_VERSION, type Version } from '../versions/index.ts'
 
 /**
  * asyncapi.json: the published facts, their channels and their guarantees. Derived from the same maps as the facts themselves,
@@ -153,11 +153,11 @@ const servers: Named = {
   },
 }
 
-export const asyncApiDocument: JsonObject = {
+const document = {
   asyncapi: '3.0.0',
   info: {
     title: 'Facts of the payment ledger',
-    version: VERSIONS.at(-1) ?? '',
+    version: OLDEST_VERSION,
     description: DESCRIPTION,
     license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
   },
@@ -174,6 +174,9 @@ export const asyncApiDocument: JsonObject = {
   },
 }
 
+/** The document under a version of the contract. All versions so far have the same facts. */
+export const asyncApiOf = (version: Version): JsonObject => ({ ...document, info: { ...document.info, version } })
+
 const readAsyncApi = route({
   method: 'GET',
   path: '/asyncapi.json',
@@ -184,10 +187,10 @@ const readAsyncApi = route({
   rateClass: 'default',
   responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.unknown()) } },
   errors: [],
-  handler: async () => ({
+  handler: async ({ apiVersion }) => ({
     status: 200,
-    body: asyncApiDocument,
-    headers: { 'Cache-Control': 'public, max-age=300' },
+    body: asyncApiOf(apiVersion),
+    headers: { 'Cache-Control': 'public, max-age=300', Vary: 'API-Version' },
   }),
 })
 

@@ -4,7 +4,7 @@ import { CORRELATION_ID, TRACEPARENT } from '../request/correlation.ts'
 import { KEY_HEADER } from '../request/idempotencyKey.ts'
 import type { AnyRoute, ResponseSpec } from '../route.ts'
 import { POSITION } from '../resources/commonSchemas.ts'
-import { VERSIONS } from '../versions/index.ts'
+import { OLDEST_VERSION, type Version, VERSIONS } from '../versions/index.ts'
 
 /** The headers of openapi.json: each is declared once as a component, and operations refer to it. */
 
@@ -41,7 +41,7 @@ const REQUEST_HEADERS = {
   },
   'API-Version': {
     description: 'The dated contract of the request and its response; by default the oldest one that is served.',
-    schema: { type: 'string', enum: VERSIONS },
+    schema: text(),
   },
   traceparent: { description: 'W3C Trace Context. A malformed one is ignored.', schema: text(TRACEPARENT) },
   'If-Match': {
@@ -115,7 +115,7 @@ type ResponseHeader = { readonly description: string; readonly schema?: Schema }
 
 const RESPONSE_HEADERS = {
   'X-Correlation-ID': { description: 'The id of the request or else a new one; it is in the facts and in the logs.' },
-  'API-Version': { description: 'The dated contract of the response.', schema: { type: 'string', enum: VERSIONS } },
+  'API-Version': { description: 'The dated contract of the response.' },
   'Cache-Control': {
     description: 'Resources may be cached if they are revalidated before each use; other responses may not be cached.',
   },
@@ -189,18 +189,37 @@ export const failureHeadersOf = (status: number): Record<string, Reference> =>
 
 // --- Components ------------------------------------------------------------------------------------------------------
 
-const parameters: Components['parameters'] = Object.fromEntries(
-  Object.entries<RequestHeader>(REQUEST_HEADERS).map(([id, { name = id, required: must = false, ...rest }]) => [
-    id,
-    { in: 'header', name, required: must, ...rest },
-  ]),
-)
+const parametersOf = (all: Readonly<Record<string, RequestHeader>>): NonNullable<Components['parameters']> =>
+  Object.fromEntries(
+    Object.entries(all).map(([id, { name = id, required: must = false, ...rest }]) => [
+      id,
+      { in: 'header', name, required: must, ...rest },
+    ]),
+  )
 
-const headers: Components['headers'] = Object.fromEntries(
-  Object.entries<ResponseHeader>(RESPONSE_HEADERS).flatMap(([name, { description, schema = text() }]) => [
-    [name, { description, required: true, schema }],
-    [`${name}${OPTIONAL_SUFFIX}`, { description, schema }],
-  ]),
-)
+const headersOf = (all: Readonly<Record<string, ResponseHeader>>): NonNullable<Components['headers']> =>
+  Object.fromEntries(
+    Object.entries(all).flatMap(([name, { description, schema = text() }]) => [
+      [name, { description, required: true, schema }],
+      [`${name}${OPTIONAL_SUFFIX}`, { description, schema }],
+    ]),
+  )
 
-export const headerComponents = { parameters, headers }
+/** API-Version of requests. One without it is of the oldest version, so the documents of the others require it. */
+const choosing = (version: Version): RequestHeader => ({
+  ...REQUEST_HEADERS['API-Version'],
+  schema: { type: 'string', enum: [version] },
+  ...(version === OLDEST_VERSION ? {} : { required: true }),
+})
+
+/** API-Version of responses. A request that was not understood is answered by the oldest version. */
+const answering = (version: Version): ResponseHeader => ({
+  ...RESPONSE_HEADERS['API-Version'],
+  schema: { type: 'string', enum: VERSIONS.slice(0, VERSIONS.indexOf(version) + 1) },
+})
+
+/** The components of all headers, in the document of a version. */
+export const headerComponentsOf = (version: Version) => ({
+  parameters: parametersOf({ ...REQUEST_HEADERS, 'API-Version': choosing(version) }),
+  headers: headersOf({ ...RESPONSE_HEADERS, 'API-Version': answering(version) }),
+})

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiObject, type ZodOpenApiOperationObject } from 'zod-openapi'
 import { SCOPES } from '../../identity/principal.ts'
-import { headerComponents, requestHeadersOf, successHeadersOf } from './headers.ts'
+import { headerComponentsOf, requestHeadersOf, successHeadersOf } from './headers.ts'
 import { failureOf } from './problemResponses.ts'
 import { statusOf } from '../response/problemCatalogue.ts'
 import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
 import { errorsOf, isForApiKeys } from '../errorCodesOfRoute.ts'
-import { VERSIONS } from '../versions/index.ts'
+import type { Version } from '../versions/index.ts'
+import { inVersion } from '../versions/translation.ts'
 
 /** openapi.json, derived from the same route declarations as the router. */
 
@@ -70,25 +71,25 @@ const oauth = {
 const apiKey = { type: 'apiKey', in: 'header', name: 'X-API-Key' } as const
 
 /** The document without shared headers that none of its operations uses. */
-const withoutUnused = <D extends { components?: object }>(document: D): D => {
+const withoutUnused = <D extends { components?: object }>(document: D, version: Version): D => {
   const text = JSON.stringify(document)
   const used = (kind: string, all: object) =>
     Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)))
-  const { parameters, headers } = headerComponents
+  const { parameters, headers } = headerComponentsOf(version)
   const shared = { parameters: used('parameters', parameters), headers: used('headers', headers) }
   return { ...document, components: { ...document.components, ...shared } }
 }
 
-/** The OpenAPI 3.1 document of these routes. */
-export const openApiOf = (routes: readonly AnyRoute[]) => {
+/** The OpenAPI 3.1 document of a version, from the routes in the newest shape and the translators. */
+export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) => {
   const paths: NonNullable<ZodOpenApiObject['paths']> = {}
-  for (const declared of routes)
+  for (const declared of inVersion(newestRoutes, version))
     paths[declared.path] = { ...paths[declared.path], [declared.method.toLowerCase()]: operationOf(declared) }
   const document = createDocument({
     openapi: '3.1.0',
     info: {
       title: 'Payment ledger',
-      version: VERSIONS.at(-1) ?? '',
+      version,
       description: 'Orders, invoices with approval, payments made exactly once per intent, published facts.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -96,12 +97,17 @@ export const openApiOf = (routes: readonly AnyRoute[]) => {
     components: { securitySchemes: { oauth, apiKey } },
     paths,
   })
-  return withoutUnused(document)
+  return withoutUnused(document, version)
 }
 
-/** GET /openapi.json, for these routes and itself. */
+/** GET /openapi.json, for these routes and itself: the document of the version that the request chooses. */
 export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
-  let document: string | undefined
+  const documents = new Map<Version, string>()
+  const documentOf = (version: Version): string => {
+    const document = documents.get(version) ?? JSON.stringify(openApiOf([...routes, declared], version))
+    documents.set(version, document)
+    return document
+  }
   const declared: AnyRoute = route({
     method: 'GET',
     path: '/openapi.json',
@@ -112,10 +118,11 @@ export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
     rateClass: 'default',
     responses: { 200: { description: 'The OpenAPI 3.1 document.', schema: z.record(z.string(), z.unknown()) } },
     errors: [],
-    handler: async () => {
-      document ??= JSON.stringify(openApiOf([...routes, declared]))
-      return { status: 200, body: document, headers: { 'Cache-Control': 'public, max-age=300' } }
-    },
+    handler: async ({ apiVersion }) => ({
+      status: 200,
+      body: documentOf(apiVersion),
+      headers: { 'Cache-Control': 'public, max-age=300', Vary: 'API-Version' },
+    }),
   })
   return declared
 }

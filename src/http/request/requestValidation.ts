@@ -7,7 +7,8 @@ import { deadlineOf } from '../response/deadlines.ts'
 import { Problem, type Violation } from '../response/problemCatalogue.ts'
 import type { AnyRoute, Call, Services } from '../route.ts'
 import { addressAccount, capacityLeaseOf } from '../server/loadShedding.ts'
-import { isVersion, OLDEST_VERSION } from '../versions/index.ts'
+import type { Version } from '../versions/index.ts'
+import { requestedVersionOf } from '../versions/requestedVersion.ts'
 import { readBody, sendContinueTo } from './body.ts'
 import { ifMatch, ifNoneMatch } from './conditional.ts'
 import { scopedKeyOf } from './idempotencyKey.ts'
@@ -30,8 +31,6 @@ export type RequestToCheck = {
 export const checkedCall = async (services: Services, { req, res, declared, principal }: RequestToCheck) => {
   const params = checkedParams(req, declared)
   const accept = acceptedType(req, declared)
-  const requestedVersion = headerOf(req, 'api-version') ?? OLDEST_VERSION
-  if (isVersion(requestedVersion)) res.locals['apiVersion'] = requestedVersion
   const sent = await readBody(req, declared, {
     caller: principal ? callerOf(principal) : addressAccount(res),
     deadlineMs: services.bodyDeadlineMs,
@@ -39,7 +38,7 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
     sendContinue: () => sendContinueTo(req, res),
   })
   // After the body, since 413 and 415 come before any other 400.
-  const apiVersion = checkedVersion(requestedVersion)
+  const apiVersion = checkedVersion(res)
   const body = declared.body && checked(declared.body, sent, '')
   const query = checkedQuery(req, declared)
   const keyHeaders = req.headersDistinct['idempotency-key']
@@ -77,9 +76,10 @@ const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute
   return accepted
 }
 
-const checkedVersion = (requestedVersion: string): string => {
-  if (!isVersion(requestedVersion)) throw new Problem('unsupported_api_version')
-  return requestedVersion
+const checkedVersion = (res: Outgoing): Version => {
+  const { version, refusal } = requestedVersionOf(res)
+  if (refusal) throw new Problem(refusal)
+  return version
 }
 
 const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown => {

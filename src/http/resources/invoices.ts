@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { InvoiceRow } from '../../../projections/invoices/projection.ts'
-import { invoicePage, invoiceView } from '../../../projections/invoices/queries.ts'
+import { invoicePage, invoiceResource } from '../../../projections/invoices/queries.ts'
 import { type InvoiceId, idSchema } from '../../../streams/ids.ts'
 import { invoiceEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
@@ -45,7 +45,7 @@ const newInvoice = z
   })
   .meta({ id: 'NewInvoice' })
 
-const invoiceSchema = z
+export const invoiceSchema = z
   .object({
     id: idSchema('inv'),
     state: z.enum(['draft', 'approved', 'partially_paid', 'paid', 'voided']),
@@ -53,9 +53,13 @@ const invoiceSchema = z
     order_id: idSchema('ord'),
     currency: currencySchema,
     exponent: exponentSchema,
-    amount_due: amountSchema,
+    total_amount: amountSchema,
     amount_paid: sumSchema,
     amount_pending: sumSchema,
+    amount_outstanding: sumSchema.meta({
+      description:
+        'The amount that may still be paid: total_amount minus amount_paid and amount_pending; 0 after it was voided.',
+    }),
     amount_refunded: sumSchema,
     due_date: z.iso.date(),
     approved_by: z.string().nullable(),
@@ -72,7 +76,7 @@ export const invoiceFilters = {
   order_id: idSchema('ord').optional(),
 }
 
-const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceView
+const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceResource
 
 const byId = z.object({ id: idSchema('inv') })
 const PATH = '/invoices'

@@ -63,6 +63,12 @@ const failPayment = route({
   },
 })
 
+/** In place of an amount: all that is left. An absent amount is refused, so that a forgotten one gives nothing back. */
+const REMAINING = 'remaining'
+const refundedAmount = z
+  .union([amountSchema, z.literal(REMAINING)], { error: `Minor units of the currency, or "${REMAINING}".` })
+  .meta({ description: `The amount to refund; "${REMAINING}" for the whole amount that is not yet refunded.` })
+
 const refundPayment = route({
   ...common,
   path: '/payments/{id}:refund',
@@ -71,9 +77,7 @@ const refundPayment = route({
   summary: 'Refund a payment in part or in full, exactly once per Idempotency-Key',
   scope: 'payments:refund',
   body: z.strictObject({
-    amount: amountSchema
-      .optional()
-      .meta({ description: 'The amount to refund; by default the whole amount that is not yet refunded.' }),
+    amount: refundedAmount,
     reason: textSchema,
   }),
   idempotencyKey: 'required',
@@ -81,7 +85,7 @@ const refundPayment = route({
   errors: ['payment_state_conflict'],
   handler: async call => {
     const { body, params, ledger, context, idempotency } = call
-    const amount = body.amount ?? null
+    const amount = body.amount === REMAINING ? null : body.amount
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
     const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, idempotencyRecord }
     const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)

@@ -76,6 +76,6 @@ export const coded = async (
   if (coding === undefined) return { bytes, headers: varied }
   const code = (): Promise<Buffer> => compressors[coding](bytes)
   const isPublic = (headers['Cache-Control'] ?? '').startsWith('public')
-  const smaller = await (isPublic ? codedOnce(`${coding} ${req.url}`, text, code) : code())
+  const smaller = await (isPublic ? codedOnce(`${coding} ${headers['API-Version']} ${req.url}`, text, code) : code())
   return { bytes: smaller, headers: { ...varied, 'Content-Encoding': coding } }
 }

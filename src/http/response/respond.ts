@@ -7,13 +7,14 @@ import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.
 import { rateHeaders, type RateUsage } from '../access/rateLimits.ts'
 import type { Reply, Streamed } from '../route.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
+import type { RequestedVersion } from '../versions/requestedVersion.ts'
 
 /** Writes responses: replies of handlers, streams and problem documents, with the headers of every response. */
 
 /** The results of the checks so far, in the `locals` of the Express response. */
 type Locals = {
   readonly correlationId?: string
-  readonly apiVersion?: string
+  readonly requestedVersion?: RequestedVersion
   /** The service's public address. */
   readonly publicUrl?: string
   readonly rateUsage?: readonly RateUsage[]
@@ -24,7 +25,7 @@ type Response = ServerResponse & { locals: Locals }
 /** The headers of every response. */
 const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'X-Correlation-ID': locals.correlationId ?? '',
-  'API-Version': locals.apiVersion ?? OLDEST_VERSION,
+  'API-Version': locals.requestedVersion?.version ?? OLDEST_VERSION,
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   ...(locals.rateUsage ? rateHeaders(locals.rateUsage) : {}),

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
 import type { Log } from '../../ports.ts'
@@ -15,6 +15,9 @@ import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { normalizeUrl } from '../request/url.ts'
+import { VERSIONS } from '../versions/index.ts'
+import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
+import { routeIn } from '../versions/translation.ts'
 
 /** The request listener: framing checks, load shedding, the router that is made from the routes, and the request log. */
 
@@ -30,12 +33,14 @@ export type AppDependencies = {
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
   /** The service's public address. */
   readonly publicUrl: string
+  /** The version of each request by its header; by default every version is served. */
+  readonly resolveVersion?: ResolveVersion
 }
 
 /** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
 export const createApp = (dependencies: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(dependencies)
-  const { addressOf = createAddressOf([]) } = dependencies
+  const { addressOf = createAddressOf([]), resolveVersion = resolveVersionWithout(new Set()) } = dependencies
   const distrusted = new WeakSet<Socket>()
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
@@ -45,6 +50,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
       address: addressOf(req),
       startedAt: performance.now(),
       publicUrl: dependencies.publicUrl,
+      requestedVersion: resolveVersion(versionHeaderOf(req)),
     }
     const response = Object.assign(res, { locals })
     const fault = framingFault(req)
@@ -54,6 +60,9 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
     return app(req, res)
   }
 }
+
+/** Node joins several headers of this name with commas, which is no version. */
+const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
 const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace }: AppDependencies): Express => {
@@ -72,7 +81,7 @@ const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace 
   }
   if (issuer) app.use(issuer.path, paced('issuer'), waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
-    for (const one of declared) app[methodOf(one)](path, (req, res) => respond(req, res, one, { pipeline, log }))
+    for (const one of declared) app[methodOf(one)](path, respondInVersion(one, { pipeline, log }))
     app.all(path, paced('public'), (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
@@ -115,6 +124,13 @@ const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Proble
 }
 
 const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+
+/** The handler of a route, which answers each request by its version. */
+const respondInVersion = (declared: AnyRoute, dependencies: Pick<AppDependencies, 'pipeline' | 'log'>) => {
+  const byVersion = new Map(VERSIONS.map(version => [version, routeIn(declared, version)]))
+  return (req: Incoming, res: Outgoing): Promise<void> =>
+    respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? declared, dependencies)
+}
 
 const respond = async (
   req: Incoming,

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { routes } from '../../../src/http/index.ts'
+import { OLDEST_VERSION, routes } from '../../../src/http/index.ts'
+import { resolveVersionWithout } from '../../../src/http/versions/requestedVersion.ts'
 import { type ErrorCode, Problem, statusOf } from '../../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { errorsOf } from '../../../src/http/errorCodesOfRoute.ts'
@@ -72,6 +73,7 @@ describe('every error code of every endpoint', function () {
       services: usual => ({ ...usual, apiKeysPerTenantMax: 0 }),
     })
     await start('noSubscriptions', { services: usual => ({ ...usual, subscriptionsPerTenantMax: 0 }) })
+    await start('retired', { resolveVersion: resolveVersionWithout(new Set([OLDEST_VERSION])) })
     await start('suspended', {
       services: usual => ({ ...usual, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
@@ -104,6 +106,7 @@ describe('every error code of every endpoint', function () {
     headers_too_large: ask => ask({ add: [['X-Filler', 'x'.repeat(17_000)]] }),
     multiple_credentials: ask => ask({ add: [['Authorization', 'Bearer another']] }),
     unsupported_api_version: ask => ask({ add: [['API-Version', '1999-01-01']] }),
+    version_retired: ask => ask({ api: api['retired'] ?? '', add: [['API-Version', OLDEST_VERSION]] }),
     unknown_parameter: (ask, { operationId }) => ask({ path: `${pathOfLast(operationId)}?nope=1` }),
     not_acceptable: ask => ask({ add: [['Accept', 'image/png']] }),
     overloaded: ask => ask({ api: api['overloaded'] ?? '' }),

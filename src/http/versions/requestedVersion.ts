@@ -1,0 +1,29 @@
+import type { Response as Outgoing } from 'express'
+import { NEWEST_VERSION, type Version, VERSIONS } from './index.ts'
+
+/** The version that a request chooses with API-Version. */
+
+export type RequestedVersion = {
+  /** The version to answer by. */
+  readonly version: Version
+  /** The error code of a request whose API-Version cannot be served. */
+  readonly refusal?: 'unsupported_api_version' | 'version_retired'
+}
+
+/** The version of the request that this response answers. */
+export const requestedVersionOf = ({ locals }: Pick<Outgoing, 'locals'>): RequestedVersion =>
+  locals['requestedVersion'] as RequestedVersion
+
+/** Resolves the header to a version: the oldest that is served where the header is absent. */
+export type ResolveVersion = (header: string | undefined) => RequestedVersion
+
+/** `retired`: the versions that an operator has switched off. The newest one is always served. */
+export const resolveVersionWithout = (retired: ReadonlySet<Version>): ResolveVersion => {
+  const oldest = VERSIONS.find(version => !retired.has(version)) ?? NEWEST_VERSION
+  const absent: RequestedVersion = { version: oldest }
+  const requested = new Map<string, RequestedVersion>(VERSIONS.map(version => [version, { version }]))
+  for (const version of retired)
+    if (version !== NEWEST_VERSION) requested.set(version, { version: oldest, refusal: 'version_retired' })
+  const unknown: RequestedVersion = { version: oldest, refusal: 'unsupported_api_version' }
+  return header => (header === undefined ? absent : (requested.get(header) ?? unknown))
+}
