@@ -14,6 +14,7 @@ import {
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
+import { DEFAULT_RATE_LIMITS } from './defaultRateLimits.ts'
 import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
@@ -33,15 +34,6 @@ export type KafkaConfig = {
     readonly username: string
     readonly password: string
   }
-}
-
-/** Requests that a caller may make within the seconds of a window. RATE_LIMITS changes them. */
-const DEFAULT_RATE_LIMITS: Readonly<Record<RatePolicy, RateLimit>> = {
-  default: { requests: 6_000, windowSeconds: 60 },
-  payments: { requests: 600, windowSeconds: 60 },
-  exports: { requests: 10, windowSeconds: 3_600 },
-  auth_failures: { requests: 60, windowSeconds: 60 },
-  api_keys: { requests: 12_000, windowSeconds: 60 },
 }
 
 export type Config = {

@@ -179,6 +179,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly offers?: readonly string[]
   /** Eventually consistent: takes If-Min-Position. */
   readonly isList?: true
+  /** The order of the items of a list: names of members, with - before a descending one. */
+  readonly order?: readonly string[]
   readonly responses: Readonly<Record<number, ResponseSpec>>
   /** The error codes of the endpoint itself; those that follow from the declaration are added to them. */
   readonly errors: readonly ErrorCode[]

@@ -26,6 +26,8 @@ const APPROVAL_POLICY = 'src/identity/approvalPolicy\\.ts'
 const IDEMPOTENCY_RETENTION = 'src/commands/idempotencyRetention\\.ts'
 /** A promise about the topics, kept by the publisher and the subscriptions and stated in asyncapi.json. */
 const TOPIC_RETENTION = 'src/topicRetention\\.ts'
+/** The default of a setting, stated in openapi.json. */
+const RATE_LIMITS = 'src/defaultRateLimits\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
@@ -60,8 +62,18 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'the configuration',
     files: /^src\/config\.ts$/,
-    may: ['zod', PORTS, STARTUP_ERROR, 'src/configValues\\.ts', APPROVAL_POLICY, IDEMPOTENCY_RETENTION, NODE],
+    may: [
+      'zod',
+      PORTS,
+      STARTUP_ERROR,
+      'src/configValues\\.ts',
+      APPROVAL_POLICY,
+      IDEMPOTENCY_RETENTION,
+      RATE_LIMITS,
+      NODE,
+    ],
   },
+  { layer: 'the default rate limits', files: /^src\/defaultRateLimits\.ts$/, may: [PORTS] },
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
@@ -112,6 +124,7 @@ const importRules: readonly ImportRule[] = [
       ...PROJECTIONS,
       PORTS,
       TOPIC_RETENTION,
+      RATE_LIMITS,
       NODE,
       TELEMETRY_API,
     ],

@@ -10,10 +10,25 @@ const addFormats = addFormatsModule.default
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 addFormats(ajv)
 
+const isObject = (node: unknown): node is Readonly<Record<string, unknown>> =>
+  typeof node === 'object' && node !== null && !Array.isArray(node)
+
+/** The schemas without undeclared members, which the published ones permit so that members can be added. */
+const closed = (node: unknown): unknown => {
+  if (Array.isArray(node)) return node.map(closed)
+  if (!isObject(node)) return node
+  const inner = Object.fromEntries(
+    Object.entries(node).map(([name, value]) => [name, name.startsWith('example') ? value : closed(value)]),
+  )
+  const isOpen = isObject(node['properties']) && node['type'] === 'object' && !('additionalProperties' in node)
+  return isOpen ? { ...inner, additionalProperties: false } : inner
+}
+
 const documents = new Map<string, ReturnType<typeof openApiOf>>(
   VERSIONS.map(version => [version, openApiOf(routes, version)]),
 )
-for (const [version, document] of documents) ajv.addSchema({ $id: `contract-${version}`, ...document })
+for (const [version, document] of documents)
+  ajv.addSchema({ ...(closed(document) as object), $id: `contract-${version}` })
 
 /** The document of a version, by default that of requests without API-Version. */
 const documentOf = (version: string = OLDEST_VERSION) => {

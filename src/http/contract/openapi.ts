@@ -1,22 +1,38 @@
 import { z } from 'zod'
-import { createDocument, type ZodOpenApiObject, type ZodOpenApiOperationObject } from 'zod-openapi'
-import { SCOPES } from '../../identity/principal.ts'
+import {
+  createDocument,
+  type CreateDocumentOptions,
+  type ZodOpenApiObject,
+  type ZodOpenApiOperationObject,
+} from 'zod-openapi'
 import { headerComponentsOf, requestHeadersOf, successHeadersOf } from './headers.ts'
+import { contractTerms, SCOPE_DESCRIPTIONS, TAGS } from './contractTerms.ts'
+import { createExamples } from './examples.ts'
+import { descriptionOf, securityOf, termsOf } from './operationTerms.ts'
 import { failureOf } from './problemResponses.ts'
 import { statusOf } from '../response/problemCatalogue.ts'
 import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
-import { errorsOf, isForApiKeys } from '../errorCodesOfRoute.ts'
+import { errorsOf } from '../errorCodesOfRoute.ts'
 import type { Version } from '../versions/index.ts'
 import { inVersion } from '../versions/translation.ts'
 
 /** openapi.json, derived from the same route declarations as the router. */
 
+const EVENT_STREAM = 'text/event-stream'
+const eventStream = z.string().meta({
+  description:
+    'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
+})
+
 const responseOf = (spec: ResponseSpec, declared: AnyRoute) => {
   const { description, schema, contentType = 'application/json' } = spec
+  const stream = declared.offers?.includes(EVENT_STREAM) ? { [EVENT_STREAM]: { schema: eventStream } } : {}
   return {
     description,
     headers: successHeadersOf(spec, declared),
-    ...(schema ? { content: Object.fromEntries([contentType].flat().map(type => [type, { schema }])) } : {}),
+    ...(schema
+      ? { content: { ...Object.fromEntries([contentType].flat().map(type => [type, { schema }])), ...stream } }
+      : {}),
   }
 }
 
@@ -30,18 +46,13 @@ const responsesOf = (declared: AnyRoute): ZodOpenApiOperationObject['responses']
   ])
 }
 
-/** The scopes of which one suffices. */
-const scopesOf = ({ scope, orScopes = [] }: AnyRoute) => (scope === 'none' ? [] : [scope, ...orScopes])
-
 const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   operationId: declared.operationId,
   summary: declared.summary,
-  ...(declared.description ? { description: declared.description } : {}),
+  description: descriptionOf(declared),
   tags: [declared.tag],
-  security: [
-    ...scopesOf(declared).map(scope => ({ oauth: [scope] })),
-    ...(isForApiKeys(declared) ? [{ apiKey: [] }] : []),
-  ],
+  security: securityOf(declared),
+  ...termsOf(declared),
   parameters: requestHeadersOf(declared),
   requestParams: {
     ...(declared.params ? { path: declared.params } : {}),
@@ -58,7 +69,7 @@ const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
   responses: responsesOf(declared),
 })
 
-const tokens = { tokenUrl: '/oauth/token', scopes: Object.fromEntries(SCOPES.map(scope => [scope, scope])) } as const
+const tokens = { tokenUrl: '/oauth/token', scopes: SCOPE_DESCRIPTIONS } as const
 
 const oauth = {
   type: 'oauth2',
@@ -80,24 +91,52 @@ const withoutUnused = <D extends { components?: object }>(document: D, version: 
   return { ...document, components: { ...document.components, ...shared } }
 }
 
+/**
+ * Schemas of responses permit additional members, so that a member that is added later does not break a consumer. Handlers never
+ * send undeclared ones: the tests validate against schemas that permit none.
+ */
+const open: CreateDocumentOptions['override'] = ({ jsonSchema, io }) => {
+  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+}
+
+type Contents = Readonly<Record<string, { schema?: object; example?: unknown }>>
+
+/** Adds an example to each JSON body of a request or a successful response; problems have theirs already. */
+const addExamples = (document: ReturnType<typeof createDocument>): void => {
+  const exampleOf = createExamples(document)
+  const operations = Object.values(document.paths ?? {}).flatMap(({ get, post, patch }) => [get, post, patch])
+  const bodies = operations.flatMap(operation => [operation?.requestBody, ...Object.values(operation?.responses ?? {})])
+  for (const body of bodies)
+    for (const [type, content] of Object.entries<Contents[string]>((body as { content?: Contents })?.content ?? {}))
+      if (type.endsWith('json')) content.example = exampleOf(content.schema)
+}
+
 /** The OpenAPI 3.1 document of a version, from the routes in the newest shape and the translators. */
 export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) => {
   const paths: NonNullable<ZodOpenApiObject['paths']> = {}
   for (const declared of inVersion(newestRoutes, version))
     paths[declared.path] = { ...paths[declared.path], [declared.method.toLowerCase()]: operationOf(declared) }
-  const document = createDocument({
-    openapi: '3.1.0',
-    info: {
-      title: 'Payment ledger',
-      version,
-      description: 'Orders, invoices with approval, payments made exactly once per intent, published facts.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+  const document = createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Payment ledger',
+        version,
+        description: 'Orders, invoices with approval, payments made exactly once per intent, published facts.',
+        contact: { name: 'The owner of the contract, named in CONTRIBUTING.md' },
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/', description: 'The service that serves this document.' }],
+      tags: [...TAGS],
+      ...contractTerms,
+      components: { securitySchemes: { oauth, apiKey } },
+      paths,
     },
-    servers: [{ url: '/' }],
-    components: { securitySchemes: { oauth, apiKey } },
-    paths,
-  })
-  return withoutUnused(document, version)
+    { override: open },
+  )
+  const whole = withoutUnused(document, version)
+  addExamples(whole)
+  return whole
 }
 
 /** GET /openapi.json, for these routes and itself: the document of the version that the request chooses. */

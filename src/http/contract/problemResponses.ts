@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ZodOpenApiResponseObject } from 'zod-openapi'
 import { failureHeadersOf } from './headers.ts'
-import { type ErrorCode, PROBLEMS, retryOf, statusOf } from '../response/problemCatalogue.ts'
+import { documentOf, type ErrorCode, Problem, PROBLEMS, retryOf, statusOf } from '../response/problemCatalogue.ts'
 
 /** The error responses of openapi.json: endpoints with the same codes for a status refer to one response. */
 
@@ -33,6 +33,11 @@ const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.fi
 const isOnlyOfStatus = (code: ErrorCode): boolean =>
   codes.filter(other => statusOf(other) === statusOf(code)).length === 1
 
+const CORRELATION_ID = '3f0c6f1e-7f0e-4a35-9d57-9f2a1d8c4b60'
+const exampleOf = (code: ErrorCode) => ({
+  value: documentOf(new Problem(code), { instance: '/payments', correlationId: CORRELATION_ID }),
+})
+
 const responses = new Map<string, ZodOpenApiResponseObject>()
 
 /** The response of this status for exactly these codes; the same object for every endpoint that has them. */
@@ -43,7 +48,12 @@ export const failureOf = (status: number, errors: readonly ErrorCode[]): ZodOpen
     id,
     description: ordered.map(code => `${code}: ${PROBLEMS[code].title}`).join(' '),
     headers: failureHeadersOf(status),
-    content: { 'application/problem+json': { schema: problemSchema } },
+    content: {
+      'application/problem+json': {
+        schema: problemSchema,
+        examples: Object.fromEntries(ordered.map(code => [code, exampleOf(code)])),
+      },
+    },
     'x-error-codes': ordered,
     'x-retry': Object.fromEntries(ordered.map(code => [code, retryOf(code)])),
     'x-status': status,

@@ -6,7 +6,7 @@ import type { AnyRoute } from '../route.ts'
 
 /** Request bodies: their media type, their size, the wait for them, and their JSON. */
 
-const BODY_MAX_BYTES = 64 * 1024
+export const BODY_MAX_BYTES = 64 * 1024
 /** No other request can follow on a connection where the rest of a body may still arrive. */
 const CLOSE = { Connection: 'close' }
 

@@ -4,8 +4,8 @@ import { pointerOf } from './violations.ts'
 /** A strict JSON parser for request bodies: limits, duplicate members, inexact numbers and invalid text. */
 
 /** Limits of a body, which `json_limits_exceeded` reports. */
-const DEPTH_MAX = 16
-const MEMBERS_MAX = 1_000
+export const DEPTH_MAX = 16
+export const MEMBERS_MAX = 1_000
 
 /**
  * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an integer;

@@ -137,6 +137,7 @@ export const pageSchema = <T extends z.ZodType>(item: T) =>
 export const listOf = <T extends z.ZodType>(item: T) =>
   ({
     isList: true,
+    order: ['-created_at', '-id'],
     responses: {
       200: { description: 'A page of the list.', schema: pageSchema(item), headers: ['Link', 'Preference-Applied'] },
     },

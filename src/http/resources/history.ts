@@ -67,6 +67,7 @@ const historyOf = <K extends Kind>(
     rateClass: 'default',
     params: z.object({ id: idSchema(prefix) }),
     query: z.object(pageQuery),
+    order: ['revision'],
     responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
     errors: ['cursor_invalid', 'cursor_expired'],
     handler: async call => {

@@ -54,6 +54,7 @@ const listEvents = route({
   rateClass: 'default',
   query,
   offers: ['application/json', SSE],
+  order: ['position'],
   responses: {
     200: {
       description: 'The facts, oldest first; a fact that was held back appears at the place of its release.',

@@ -23,6 +23,7 @@ const listDeadLetters = route({
   summary: 'List the facts that could not be delivered, and the later ones of the same keys, in the order of delivery',
   params: z.object({ id: idSchema('sub') }),
   query: z.object(pageQuery),
+  order: ['position'],
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
