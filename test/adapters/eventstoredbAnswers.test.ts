@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import { event, events, idsOf } from '../contracts/eventStoreFixtures.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import {
   type ScriptedStore,
@@ -144,7 +144,7 @@ describe('EventStoreDB adapter: an append', function () {
     it('is reported as unknown if nothing can be read', async () => {
       wire.script.read = () => undefined
       expectUnavailable(await rejectionOf(store.append('s-1', sent, 'no_stream')), 'unknown')
-      await until(() => sends === 2)
+      await eventually(() => sends === 2)
     })
   })
 })

@@ -21,7 +21,7 @@ import type { WriteRequest, Written } from '../../src/embedded/eventstore/writeR
 import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const GRPC = { ':status': 200, 'content-type': 'application/grpc' }
@@ -159,7 +159,7 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
   it('a call that is reset alone is replaced', async () => {
     for (let n = 0; n < 2; n += 1) await appendOne()
     node.calls[1]?.stream.close(8)
-    await until(() => node.calls[1]?.stream.closed === true)
+    await eventually(() => node.calls[1]?.stream.closed === true)
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
     expect(node.calls.map(({ stream }) => stream.closed)).to.deep.equal([true, true, false, false])
@@ -199,7 +199,7 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     }
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
-    await until(() => node.calls.slice(0, 2).every(({ stream }) => stream.closed))
+    await eventually(() => node.calls.slice(0, 2).every(({ stream }) => stream.closed))
   })
 
   it('a connection is closed when a call on it has failed and another one is used', async function () {
@@ -211,7 +211,7 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     }
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
-    await until(() => node.sessions[0]?.destroyed === true)
+    await eventually(() => node.sessions[0]?.destroyed === true)
   })
 
   it('a store without BatchAppend gets each append in a call of the client', async () => {

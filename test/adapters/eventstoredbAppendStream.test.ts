@@ -23,7 +23,7 @@ import { uuidMessage } from '../../src/embedded/eventstore/protocol/messages.ts'
 import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { Appended, NewEvent } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 type Respond = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void
@@ -258,13 +258,13 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
         stream.respond(GRPC)
       }
       const call = open()
-      await until(() => seen.length === 1)
+      await eventually(() => seen.length === 1)
       call.destroy()
-      await until(() => resets.length === 1)
+      await eventually(() => resets.length === 1)
       respond = sending([])
       const ended = open()
       ended.resume().on('end', () => ended.end())
-      await until(() => resets.length === 2)
+      await eventually(() => resets.length === 2)
       expect(resets).to.deep.equal([constants.NGHTTP2_CANCEL, constants.NGHTTP2_NO_ERROR])
     })
 
@@ -277,10 +277,10 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
         opened.on('wantTrailers', () => opened.sendTrailers(OK))
       }
       const call = open()
-      await until(() => stream !== undefined)
+      await eventually(() => stream !== undefined)
       expect(call.isOpen()).to.equal(true)
       stream?.session?.close()
-      await until(() => !call.isOpen())
+      await eventually(() => !call.isOpen())
       stream?.end(answer(randomUUID(), 1n))
       const { answers, error } = await outcomeOf(call)
       expect([answers.length, error]).to.deep.equal([1, undefined])
@@ -359,7 +359,7 @@ describe('EventStoreDB adapter: appends on a session of the client', function ()
         settled.push(call.append(append, sending).catch(() => undefined))
         await new Promise(resolve => setImmediate(resolve))
       }
-      await until(() => stream !== undefined)
+      await eventually(() => stream !== undefined)
       const sent = appends.filter(({ sending }) => sending.sent).length
       // 256 KiB are held for the connection, and 64 KiB are its window.
       expect(sent).to.be.within(2, 8)

@@ -7,7 +7,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore, NewEvent } from '../../src/ports.ts'
 import { event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { costOf, costsOf } from '../support/linearCost.ts'
 
 const EVENTS = 20_000
@@ -143,7 +143,7 @@ describe('the cost of a long read through the EventStoreDB adapter', function ()
       const widened = (session: ServerHttp2Session): boolean =>
         (session.remoteSettings.initialWindowSize ?? 0) >= WINDOW_BYTES_MIN &&
         (session.state.remoteWindowSize ?? 0) >= WINDOW_BYTES_MIN
-      await until(() => sessions.length === 1 && sessions.every(widened))
+      await eventually(() => sessions.length === 1 && sessions.every(widened))
     } finally {
       await store.close()
       for (const session of sessions) session.destroy()

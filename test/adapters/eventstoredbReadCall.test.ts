@@ -14,7 +14,7 @@ import type { Answer } from '../../src/adapters/eventstoredb/answers.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { ReadCall } from '../../src/adapters/eventstoredb/readCall.ts'
 import { Unavailable } from '../../src/ports.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 type Respond = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void
@@ -176,10 +176,10 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
         stream.write(checkpoint(1n))
       }
       for await (const _ of call()) break
-      await until(() => resets.length === 1)
+      await eventually(() => resets.length === 1)
       respond = sending([checkpoint(1n)])
       await outcomeOf(call())
-      await until(() => resets.length === 2)
+      await eventually(() => resets.length === 2)
       expect(resets).to.deep.equal([8, 0])
     })
 
@@ -200,7 +200,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
       await once(unread, 'readable')
       // The store is blocked when it has written nothing during many polls.
       let [before, pollsWithoutWrite] = [-1, 0]
-      await until(() => {
+      await eventually(() => {
         pollsWithoutWrite = written === before ? pollsWithoutWrite + 1 : 0
         before = written
         return pollsWithoutWrite === POLLS_WITHOUT_WRITE

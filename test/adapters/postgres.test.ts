@@ -7,7 +7,8 @@ import { Client } from 'pg'
 import { type DatabaseOptions, fence, openDatabase, LeaseLost } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
@@ -158,7 +159,7 @@ describe('Postgres adapter', function () {
       const victim = open('victim', { statementTimeoutMs: ENDLESS_MS })
       const cut = async (text: string): Promise<Error> => {
         const failing = rejectionOf(victim.sql(text))
-        await until(() => isBusy('victim'))
+        await eventually(() => isBusy('victim'))
         await terminate('victim')
         return await failing
       }
@@ -225,7 +226,7 @@ describe('Postgres adapter', function () {
         create constraint trigger at_commit after insert on slow deferrable initially deferred for each row execute function wait_a_while()`)
       const victim = open('victim-commit', { statementTimeoutMs: ENDLESS_MS })
       const failing = rejectionOf(victim.transaction(async sql => void (await sql('insert into slow values (1)'))))
-      await until(
+      await eventually(
         async () =>
           (await asAdmin(`select 1 from pg_stat_activity where query = 'commit' and state = 'active'`)).length > 0,
       )
@@ -280,7 +281,7 @@ describe('Postgres adapter', function () {
         async () => begun.resolve(),
         error => attempts.push(error),
       )
-      await until(() => attempts.length >= 2)
+      await eventually(() => attempts.length >= 2)
       first.end()
       await begun.promise
       await Promise.all([first.done, second])
@@ -301,7 +302,7 @@ describe('Postgres adapter', function () {
         async () => begun.resolve(),
         error => errors.push(error),
       )
-      await until(() => errors.length > 0)
+      await eventually(() => errors.length > 0)
       expect(errors[0])
         .to.be.instanceOf(Error)
         .and.to.have.property('message')
@@ -436,9 +437,9 @@ describe('Postgres adapter', function () {
           })
         }
       })()
-      await until(() => acquired === 1)
+      await eventually(() => acquired === 1)
       const writing = rejectionOf(writer.sql(`insert into counted select 1, 1 from pg_sleep(${ENDLESS_S})`))
-      await until(() => isBusy('writer'))
+      await eventually(() => isBusy('writer'))
       const supervisor = postgres.pid
       // A stopped supervisor does not start the server again before the test has seen it unavailable.
       process.kill(supervisor, 'SIGSTOP')
@@ -451,7 +452,7 @@ describe('Postgres adapter', function () {
       } finally {
         process.kill(supervisor, 'SIGCONT')
       }
-      await until(() => acquired === 2)
+      await eventually(() => acquired === 2)
       expect(await db.sql('select id from counted')).to.deep.equal([])
       stopping.abort()
       await holding
@@ -474,7 +475,7 @@ describe('Postgres adapter', function () {
           () => true,
           () => false,
         )
-      await until(responds)
+      await eventually(responds)
     })
   })
 })

@@ -7,7 +7,8 @@ import { DatabaseError } from 'pg'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, temporaryFolder, until } from '../embedded/childProcesses.ts'
+import { endPrograms, POSTGRES, removeFolder, temporaryFolder } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
@@ -121,7 +122,7 @@ describe('Postgres adapter: a snapshot', function () {
     }
     expect(await db.sql('select 1 as one')).to.deep.equal([{ one: 1 }])
     const open = `select 1 from pg_stat_activity where application_name = $1 and state = 'idle in transaction'`
-    await until(async () => (await db.sql(open, [application])).length === 0)
+    await eventually(async () => (await db.sql(open, [application])).length === 0)
   })
 
   it('keeps one batch in memory, and not the table', async () => {

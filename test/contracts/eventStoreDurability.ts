@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, type NewEvent, Unavailable } from '../../src/ports.ts'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   type EventStoreUnderTest,
   all,

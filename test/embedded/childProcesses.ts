@@ -67,11 +67,3 @@ export const pidsOf = async (text: string): Promise<readonly number[]> => {
   const commands = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
   return pids.filter((_, i) => commands[i]?.includes(text))
 }
-
-export const until = async (holds: () => Promise<boolean> | boolean, maxMs = 30_000): Promise<void> => {
-  const deadline = performance.now() + maxMs
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`still not so after ${maxMs} ms: ${holds.toString()}`)
-    await sleep(25)
-  }
-}

@@ -5,7 +5,8 @@ import { expect } from 'chai'
 import { Client } from 'pg'
 import { type Child, type ChildOptions, startChild } from '../../src/embedded/childSupervisor.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolder, until } from './childProcesses.ts'
+import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 const source = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/embedded', file)).href
 
@@ -71,7 +72,7 @@ describe('a supervised child process', function () {
     await child?.stop()
     child = undefined
     await endPrograms()
-    await until(async () => (await pidsOf(folder)).length === 0)
+    await eventually(async () => (await pidsOf(folder)).length === 0)
     await removeFolder(folder)
   })
 
@@ -95,7 +96,7 @@ describe('a supervised child process', function () {
     for (let kill = 1; kill <= 2; kill++) {
       const before = child.pid
       process.kill(before, 'SIGKILL')
-      await until(() => log.filter(line => line === 'listening').length === kill + 1)
+      await eventually(() => log.filter(line => line === 'listening').length === kill + 1)
       expect(child.pid).not.to.equal(before)
       const answer = await fetch(`http://127.0.0.1:${new URL(address).port}`).catch((error: Error) =>
         String(error.cause),
@@ -104,7 +105,7 @@ describe('a supervised child process', function () {
       expect(exit).to.equal(undefined)
     }
     process.kill(child.pid, 'SIGKILL')
-    await until(() => exit !== undefined)
+    await eventually(() => exit !== undefined)
     expect(exit?.message).to.equal('The process good ended 3 times within a minute.')
     expect(child.address).to.equal(address)
     expect(await pidsOf(folder)).to.deep.equal([])
@@ -126,7 +127,7 @@ describe('a supervised child process', function () {
   it('rejects a start that takes too long, and leaves no process behind', async () => {
     const late = await failureOf(startChild({ ...options('silent'), startMaxMs: 500 }))
     expect(late).to.equal('The process silent was not ready in 500 ms.')
-    await until(async () => (await pidsOf(folder)).length === 0)
+    await eventually(async () => (await pidsOf(folder)).length === 0)
   })
 
   it('is killed when it does not stop within the grace period', async () => {
@@ -142,7 +143,7 @@ describe('a supervised child process', function () {
   it('stops also while it is being restarted', async () => {
     child = await startChild(options('good'))
     process.kill(child.pid, 'SIGKILL')
-    await until(() => log.some(line => line.includes('started again')))
+    await eventually(() => log.some(line => line.includes('started again')))
     await child.stop()
     await new Promise(resolve => setTimeout(resolve, 500))
     expect(await pidsOf(folder)).to.deep.equal([])
@@ -160,7 +161,7 @@ describe('a supervised child process', function () {
     const pid = Number((await parent.ready)[0])
     expect(isGone(pid)).to.equal(false)
     parent.process.kill('SIGKILL')
-    await until(() => isGone(pid))
+    await eventually(() => isGone(pid))
     expect(await closed('good')).to.equal('closed ')
   })
 
@@ -186,7 +187,10 @@ describe('a supervised child process', function () {
     for (const killed of ['supervisor', 'server']) {
       const before = await serverPid()
       process.kill(killed === 'supervisor' ? child.pid : before, 'SIGKILL')
-      await until(async () => (await serverPid()) > 0 && (await serverPid()) !== before && (await answers()), 20_000)
+      await eventually(
+        async () => (await serverPid()) > 0 && (await serverPid()) !== before && (await answers()),
+        20_000,
+      )
     }
     expect(await answers()).to.equal(true)
   })

@@ -7,7 +7,8 @@ import {
 import { expect } from 'chai'
 import { NODE, type TestNode } from './eventStoreNode.ts'
 import { type Failure, type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
-import { endPrograms, runProgram, until } from './childProcesses.ts'
+import { endPrograms, runProgram } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** With credentials the client uses the plain `Append` call. */
@@ -234,7 +235,7 @@ describe('embedded event store: writing, and its process', function () {
       await node.killPostgres()
       const outcomes: string[] = []
       const acknowledged: string[] = []
-      await until(async () => {
+      await eventually(async () => {
         const stream = newStream()
         const outcome = await append(stream, 1, 'no_stream').then(
           () => 'appended',

@@ -23,7 +23,7 @@ import { openStreams } from '../../src/embedded/eventstore/streams.ts'
 import { openTail } from '../../src/embedded/eventstore/tail.ts'
 import type { WriteRequest, Written } from '../../src/embedded/eventstore/writeRequest.ts'
 import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
-import { until } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 type Request = InstanceType<typeof streams.BatchAppendReq>
 type Response = InstanceType<typeof streams.BatchAppendResp>
@@ -196,7 +196,7 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
       const { stream, chunks, headers, trailers } = open()
       stream.end(Buffer.concat([framed(requestTo('s-1')), framed(requestTo('s-later'))]))
       expect(await headers).to.include({ ':status': 200, 'content-type': 'application/grpc+proto' })
-      await until(() => chunks.length === 1)
+      await eventually(() => chunks.length === 1)
       later.resolve({ kind: 'written', revision: 1n, position: 838n })
       expect(await trailers).to.include({ 'grpc-status': '0' })
       expect(revisionsOf(chunks)).to.deep.equal(['0', '1'])
@@ -230,9 +230,9 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
       const ids = names.map(() => randomUUID())
       const { stream, chunks } = open()
       stream.write(Buffer.concat(names.map((name, n) => framed(requestTo(name, ids[n])))))
-      await until(() => requests.length === names.length)
+      await eventually(() => requests.length === names.length)
       commit.resolve({ kind: 'written', revision: 2n ** 60n, position: 2n ** 61n })
-      await until(() => chunks.length > 0)
+      await eventually(() => chunks.length > 0)
       expect(chunks).to.have.length(1)
       const expected = names.map((name, n) => {
         const at = new shared.AllStreamPosition()
@@ -270,12 +270,12 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
       const { stream, chunks, trailers } = open()
       const one = framed(requestTo('s-held'))
       for (let n = 0; n < UNANSWERED_MAX; n += 1) stream.write(one)
-      await until(() => requests.length === UNANSWERED_MAX)
+      await eventually(() => requests.length === UNANSWERED_MAX)
       const padding = Array.from({ length: 5_000 }, () => framed(requestTo('s-1')))
       for (const bytes of padding) stream.write(bytes)
       stream.end()
       // Requests that arrived in the same chunk are accepted still.
-      await until(() => stream.writableLength > 0)
+      await eventually(() => stream.writableLength > 0)
       const acceptedBefore = requests.length
       expect(acceptedBefore).to.be.lessThan(UNANSWERED_MAX + padding.length)
       held.resolve({ kind: 'written', revision: 0n, position: 733n })
@@ -289,11 +289,11 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
       const { stream } = open()
       stream.on('error', () => undefined)
       stream.write(framed(requestTo('s-held')))
-      await until(() => requests.length === 1)
+      await eventually(() => requests.length === 1)
       stream.close(constants.NGHTTP2_CANCEL)
       const next = open()
       next.stream.write(framed(requestTo('s-1')))
-      await until(() => next.chunks.length === 1)
+      await eventually(() => next.chunks.length === 1)
       held.resolve({ kind: 'written', revision: 0n, position: 733n })
       next.stream.end(framed(requestTo('s-2')))
       expect(await next.trailers).to.include({ 'grpc-status': '0' })

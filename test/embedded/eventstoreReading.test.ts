@@ -11,7 +11,7 @@ import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
 import { eventMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
 import { type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
-import { until } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 describe('embedded event store: reading and subscribing', function () {
   this.timeout(30_000)
@@ -185,9 +185,9 @@ describe('embedded event store: reading and subscribing', function () {
       const subscription = client.subscribeToStream(stream, { fromRevision: 2n })
       open.push(subscription)
       subscription.on('data', ({ event }) => void (event !== undefined && got.push(event.revision)))
-      await until(() => got.length === 2)
+      await eventually(() => got.length === 2)
       await append(stream, 2)
-      await until(() => got.length === 4)
+      await eventually(() => got.length === 4)
       expect(got).to.deep.equal([3n, 4n, 5n, 6n])
     })
 
@@ -198,7 +198,7 @@ describe('embedded event store: reading and subscribing', function () {
       open.push(subscription)
       subscription.on('data', ({ event }) => void (event !== undefined && got.push(event.revision)))
       await append(stream, 2)
-      await until(() => got.length === 2)
+      await eventually(() => got.length === 2)
       expect(got).to.deep.equal([0n, 1n])
     })
 
@@ -216,11 +216,11 @@ describe('embedded event store: reading and subscribing', function () {
       const commit = before.position?.commit ?? 0n
       const fromPosition = follow(client.subscribeToAll({ fromPosition: { commit, prepare: commit } }))
       const fromStart = follow(client.subscribeToAll())
-      await until(() => fromEnd.length === 3)
+      await eventually(() => fromEnd.length === 3)
       const count = (await collect(client.readAll())).length
       await append(newStream(), 2)
-      await until(() => fromPosition.length === 2)
-      await until(() => fromStart.length === count + 2)
+      await eventually(() => fromPosition.length === 2)
+      await eventually(() => fromStart.length === count + 2)
       expect(fromStart.slice(-2)).to.deep.equal(fromPosition)
       expect(fromStart.slice(-5)).to.deep.equal(fromEnd)
     })
@@ -234,7 +234,7 @@ describe('embedded event store: reading and subscribing', function () {
       const byTypeRegex = filtered(eventTypeFilter({ regex: `^${category}.*ue$` }))
       await client.appendToStream(newStream(`${category}a`), red)
       await client.appendToStream(newStream(`${category}b`), blue)
-      await until(
+      await eventually(
         () => byPrefix.length === 2 && byRegex.length === 1 && byType.length === 1 && byTypeRegex.length === 1,
       )
       expect(byPrefix).to.deep.equal([red.id, blue.id])
@@ -255,7 +255,7 @@ describe('embedded event store: reading and subscribing', function () {
       await append(stream, 100)
       const positions = (await collect(client.readStream(stream))).map(event => event.position?.commit)
       follow(client.subscribeToAll({ filter, fromPosition: { commit: start, prepare: start } }))
-      await until(() => checkpoints.length >= 5)
+      await eventually(() => checkpoints.length >= 5)
       expect(checkpoints).to.deep.equal([19, 39, 59, 79, 99].map(n => positions[n]))
     })
 

@@ -14,7 +14,7 @@ import {
 } from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
 import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
-import { until } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 const KIB = 1024
 /** The node's limit per reader, one more batch, and the default window of 64 KiB of a connection. */
@@ -191,12 +191,12 @@ describe('messages of the embedded event store', function () {
       }
       const call = open()
       call.on('error', () => undefined)
-      await until(() => waits > 0)
+      await eventually(() => waits > 0)
       expect(sentBytes).to.be.at.most(AHEAD_BYTES_MAX)
       call.resume()
-      await until(() => sentBytes > 2 * AHEAD_BYTES_MAX)
+      await eventually(() => sentBytes > 2 * AHEAD_BYTES_MAX)
       call.destroy()
-      await until(() => hasEnded)
+      await eventually(() => hasEnded)
     })
   })
 })

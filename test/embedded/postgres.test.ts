@@ -14,8 +14,8 @@ import {
   runPostgres,
   runProgram,
   temporaryFolder,
-  until,
 } from './childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 
 const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
   const client = new Client({ connectionString: address })
@@ -45,7 +45,7 @@ describe('embedded Postgres', function () {
   })
   afterEach(async () => {
     await endPrograms()
-    await until(async () => (await pidsOf(folder)).length === 0)
+    await eventually(async () => (await pidsOf(folder)).length === 0)
     await removeFolder(folder)
   })
 
@@ -96,7 +96,7 @@ describe('embedded Postgres', function () {
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
     first.process.kill('SIGKILL')
-    await until(async () => (await pidsOf(join(dataDir, 'cluster'))).length === 0)
+    await eventually(async () => (await pidsOf(join(dataDir, 'cluster'))).length === 0)
     const second = runPostgres(dataDir)
     expect(await query(addressOf(await second.ready), 'select answer from kept')).to.deep.equal([{ answer: 42 }])
   })
@@ -144,7 +144,7 @@ describe('embedded Postgres', function () {
       const name = (await readdir(dataDir).catch(() => [])).find(found => found.startsWith('cluster.unfinished'))
       return name !== undefined && (await readdir(join(dataDir, name))).includes('PG_VERSION')
     }
-    await until(isPartlyCreated)
+    await eventually(isPartlyCreated)
     first.process.kill('SIGKILL')
     await first.exited
     expect(await stat(join(dataDir, 'cluster')).catch(error => error.code)).to.equal('ENOENT')
@@ -154,7 +154,7 @@ describe('embedded Postgres', function () {
 
   it('refuses a port in use in one sentence, before it creates a cluster', async () => {
     const server = createServer().listen(0, '127.0.0.1')
-    await until(() => server.listening)
+    await eventually(() => server.listening)
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : undefined
     const postgres = runPostgres(dataDir, '--port', `${port}`)

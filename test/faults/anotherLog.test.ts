@@ -7,7 +7,7 @@ import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { NODE, startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { run } from '../scripts/cli.ts'
 import { retryingFetch } from '../support/client.ts'
 import { temporaryDirectory } from '../support/service.ts'
@@ -67,7 +67,7 @@ describe('a service on the tables of another log', function () {
     second = await startNode('second')
     const running = await start(first.address)
     expect((await call(running, 'POST', ORDER)).status).to.equal(201)
-    await until(async () => (await countOf(running)) === 1)
+    await eventually(async () => (await countOf(running)) === 1)
     await running.close()
   })
   after(async () => {
@@ -98,7 +98,7 @@ describe('a service on the tables of another log', function () {
     const other = await start(second.address)
     expect(await countOf(other)).to.equal(0)
     expect((await call(other, 'POST', ORDER)).status).to.equal(201)
-    await until(async () => (await countOf(other)) === 1)
+    await eventually(async () => (await countOf(other)) === 1)
   })
 
   it('ends when its store gets another log while it runs', async () => {

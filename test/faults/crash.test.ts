@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { CRASH_POINTS, type CrashPoint } from '../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
-import { eventually, newKey, pay } from '../support/client.ts'
+import { newKey, pay } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, aPayment, anOrder, approvedInvoice, type Asked } from '../support/client.ts'
-import { type Client, eventually, newKey, pay } from '../support/client.ts'
+import { type Client, newKey, pay } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** Clients that create orders, payments and exports during a fault, and record every response. */
 

@@ -8,7 +8,7 @@ import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { NODE } from '../embedded/eventStoreNode.ts'
-import { until } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { run } from '../scripts/cli.ts'
 import { retryingFetch } from '../support/client.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
@@ -37,7 +37,7 @@ describe('a service whose event store refuses it', function () {
       () => (isReady = true),
       () => undefined,
     )
-    await until(() => reasons.length > 0, 60_000)
+    await eventually(() => reasons.length > 0, 60_000)
   })
   after(async () => {
     ending.abort()
@@ -88,8 +88,8 @@ describe('a service whose event store refuses it', function () {
     const service = await starting
     expect((await post()).status).to.equal(201)
     const ready = async (): Promise<boolean> => (await fetch(`${service.addresses.api}/readyz`)).status === 200
-    await until(ready, 30_000)
-    await until(async () => {
+    await eventually(ready, 30_000)
+    await eventually(async () => {
       const checks = (await (await fetch(`${service.addresses.api}/readyz`)).json()) as {
         checks: Record<string, string>
       }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Client, eventually } from '../support/client.ts'
+import { type Client } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { openPublisherHarness, type PublisherHarness } from './publisherHarness.ts'
 import { sell, startTraffic } from './publisherTraffic.ts'

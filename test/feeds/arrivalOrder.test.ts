@@ -18,7 +18,8 @@ import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import type { Database, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, feedAll, fillLog, useTestPostgres, until } from './fixtures.ts'
+import { createReports, feedAll, fillLog, useTestPostgres } from './fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 
 const TENANT = 'acme'
 const BEGINNING = placeBefore(0n)
@@ -78,7 +79,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
     const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
     await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
     const running = runFeeds('arrivals', [projector()], dependencies, stop.signal)
-    await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
+    await eventually(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
     stop.abort()
     await running
   }
@@ -147,7 +148,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
     const serving = run.background?.()
-    await until(async () => (await parkedSummary(database.sql)).length === 0)
+    await eventually(async () => (await parkedSummary(database.sql)).length === 0)
     stop.abort()
     await serving
     expect(await positionOf(database.sql, 'facts_v1')).to.equal(last)

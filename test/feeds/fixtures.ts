@@ -7,7 +7,6 @@ import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
 import { createOrder, id, invoiceOrder } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment } from '../commands/fixtures.ts'
-import { until } from '../embedded/childProcesses.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -145,5 +144,3 @@ export const createReports = (): Reports => {
   const states: FeedState[] = []
   return { states, report: state => void states.push(state) }
 }
-
-export { until }

@@ -26,8 +26,8 @@ import {
   type RefusingBus,
   type Reports,
   useTestPostgres,
-  until,
 } from './fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 
 const outgoing = (n: number, key: string): Outgoing => ({
   position: BigInt(n),
@@ -65,7 +65,7 @@ describe('parking by the publisher', function () {
   /** Resolves when the publisher has reached the end of the log. */
   const caughtUp = async (): Promise<void> => {
     const head = log.events.at(-1)?.position ?? 0n
-    await until(async () => (await positionOf(database.sql, 'publisher')) >= head)
+    await eventually(async () => (await positionOf(database.sql, 'publisher')) >= head)
   }
   const idsOf = (events: readonly StoredEvent[]): string[] =>
     events.flatMap(stored => {
@@ -142,7 +142,7 @@ describe('parking by the publisher', function () {
     await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k1')], () => Promise.resolve())
     await requestParked(database.sql, { delivery: 'later', key: 'k1' }, 'replay')
     running = delivery.serve(stop.signal)
-    await until(async () => (await parkedOfKey(database.sql, 'later', 'k1'))[0]?.attempts === 20)
+    await eventually(async () => (await parkedOfKey(database.sql, 'later', 'k1'))[0]?.attempts === 20)
     await end()
     await delivery.send([outgoing(3, 'k1')], () => Promise.resolve())
     expect(acknowledged).to.deep.equal([])
@@ -186,7 +186,7 @@ describe('parking by the publisher', function () {
     await caughtUp()
     bus.tooLarge.delete(key)
     await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
-    await until(async () => (await parkedSummary(database.sql)).length === 0)
+    await eventually(async () => (await parkedSummary(database.sql)).length === 0)
     expect(sentOf(key, bus)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
   })
 
@@ -197,7 +197,7 @@ describe('parking by the publisher', function () {
     start(bus)
     await caughtUp()
     await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
-    await until(async () => (await parkedOfKey(database.sql, 'publisher', key))[0]?.attempts === 20)
+    await eventually(async () => (await parkedOfKey(database.sql, 'publisher', key))[0]?.attempts === 20)
     const parked = await parkedOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ requested }) => requested)).to.deep.equal(parked.map(() => null))
     expect(sentOf(key, bus)).to.deep.equal([])
@@ -239,7 +239,7 @@ describe('parking by the publisher', function () {
     await caughtUp()
     const [head, ...behind] = await parkedOfKey(database.sql, 'publisher', key)
     await requestParked(database.sql, { delivery: 'publisher', key }, 'discard', head?.position)
-    await until(async () => (await parkedOfKey(database.sql, 'publisher', key)).length === behind.length)
+    await eventually(async () => (await parkedOfKey(database.sql, 'publisher', key)).length === behind.length)
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 

@@ -8,7 +8,8 @@ import type { Database, JsonObject } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, fillLog, foldedRows, rowsIn, TABLES, useTestPostgres, until } from './fixtures.ts'
+import { createReports, fillLog, foldedRows, rowsIn, TABLES, useTestPostgres } from './fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 
 describe('an event that a read model cannot write', function () {
   this.timeout(60_000)
@@ -27,7 +28,7 @@ describe('an event that a read model cannot write', function () {
   }
   const caughtUp = async (): Promise<void> => {
     const head = log.events.at(-1)?.position ?? 0n
-    await until(async () => {
+    await eventually(async () => {
       const reached = await Promise.all(readModels.map(({ name }) => positionOf(database.sql, name)))
       return reached.every(position => position >= head)
     })
@@ -133,10 +134,10 @@ describe('an event that a read model cannot write', function () {
     const key = keyOf(victim)
     expect((await parkedOfKey(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
     await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', key))[0]?.attempts === 2)
+    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', key))[0]?.attempts === 2)
     build.mend()
     await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', key)).length === 0)
+    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', key)).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
   })
@@ -150,7 +151,7 @@ describe('an event that a read model cannot write', function () {
     await running
     build.mend()
     start(build.models)
-    await until(async () => (await parkedOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
+    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
   })
@@ -178,9 +179,9 @@ describe('an event that a read model cannot write', function () {
       start()
       await caughtUp()
       await discard(keyOf(victim))
-      await until(async () => (await parkedTypes(keyOf(victim))).length === 0)
+      await eventually(async () => (await parkedTypes(keyOf(victim))).length === 0)
       await complete(victim)
-      await until(async () => (await stateOf(keyOf(victim))) === 'completed')
+      await eventually(async () => (await stateOf(keyOf(victim))) === 'completed')
       expect(leftBehind).to.deep.equal([])
     })
 
@@ -192,9 +193,9 @@ describe('an event that a read model cannot write', function () {
       start()
       await caughtUp()
       await discard(key, (await parkedOfKey(database.sql, 'orders_v1', key))[0]?.position)
-      await until(async () => (await parkedTypes(key)).length === 1)
+      await eventually(async () => (await parkedTypes(key)).length === 1)
       await requestParked(database.sql, { delivery: 'orders_v1', key }, 'replay')
-      await until(async () => (await parkedTypes(key)).length === 0)
+      await eventually(async () => (await parkedTypes(key)).length === 0)
       expect(await stateOf(key)).to.equal('completed')
     })
 
@@ -204,7 +205,7 @@ describe('an event that a read model cannot write', function () {
       start()
       await caughtUp()
       await discard(key)
-      await until(async () => (await parkedTypes(key)).length === 0)
+      await eventually(async () => (await parkedTypes(key)).length === 0)
       await complete(stream)
       await complete(streamOf('order'))
       await caughtUp()
@@ -230,14 +231,14 @@ describe('an event that a read model cannot write', function () {
       await running
       await discard(key)
       start()
-      await until(async () => (await parkedTypes(key)).length === 0)
+      await eventually(async () => (await parkedTypes(key)).length === 0)
     })
   })
 
   it('is not parked when the table is missing, and the model is left behind', async () => {
     await database.sql('drop table invoices_v1')
     start()
-    await until(() => leftBehind.includes('invoices_v1'))
+    await eventually(() => leftBehind.includes('invoices_v1'))
     expect(await deliveries()).to.deep.equal([])
   })
 })

@@ -11,7 +11,8 @@ import { type Database, type FactMessage, type FactProducer, Unavailable } from 
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { id } from '../streams/samples.ts'
-import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres, until } from './fixtures.ts'
+import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres } from './fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** A bus that records acknowledged messages, and can fail or delay acknowledgements. */
 const createBus = () => {
@@ -84,7 +85,7 @@ describe('running feeds', function () {
   describe('the projector', () => {
     it('catches up, reports that it is live, and writes later events', async () => {
       void run([projector()])
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       expect(reports.states[0]).to.deep.equal({ name: 'projector', state: 'waiting', position: 0n })
       const folded = await foldedRows(log)
       expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
@@ -92,25 +93,25 @@ describe('running feeds', function () {
       const later = (await fillLog(7)).events.find(({ stream }) => stream === order) ?? expect.fail()
       const { type, data, metadata } = later
       await log.open().append(order, [{ id: later.id, type, data, metadata }], 'no_stream')
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       expect(await rowsIn(database, 'orders_v1')).to.have.length(folded.orders_v1.length + 1)
       expect(reports.states.every(({ error }) => error === undefined)).to.equal(true)
     })
 
     it('ends at its signal, and the next run continues', async () => {
       const first = run([projector()])
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       stop.abort()
       await first
       stop = new AbortController()
       void run([projector()])
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       expect(await positionOf(database.sql, 'orders_v1')).to.equal(head())
     })
 
     it('runs in one of two processes, while the other waits until it takes over', async () => {
       void run([projector()])
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       const mine = stop
       stop = new AbortController()
       const seen = createReports()
@@ -119,17 +120,17 @@ describe('running feeds', function () {
       await new Promise(resolve => setTimeout(resolve, 200))
       expect(seen.states.map(({ state }) => state)).to.deep.equal(['waiting'])
       mine.abort()
-      await until(() => seen.states.at(-1)?.state === 'live')
+      await eventually(() => seen.states.at(-1)?.state === 'live')
     })
 
     it('waits for its lease again when it is lost', async () => {
       void run([projector()])
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
       const before = reports.states.length
       await database.sql(`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()
         and database = (select oid from pg_database where datname = current_database())`)
-      await until(() => reports.states.slice(before).some(({ state }) => state === 'waiting'))
-      await until(() => reports.states.at(-1)?.state === 'live')
+      await eventually(() => reports.states.slice(before).some(({ state }) => state === 'waiting'))
+      await eventually(() => reports.states.at(-1)?.state === 'live')
       const [lease] = await database.sql<{ epoch: bigint }>('select epoch from ledger_meta.leases')
       expect(lease?.epoch).to.equal(2n)
     })
@@ -139,7 +140,7 @@ describe('running feeds', function () {
     it('sends every fact of the log in its order, and nothing else', async () => {
       const { bus, acknowledged } = createBus()
       void run([publisher(bus)])
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       expect(published().length).to.be.at.least(20)
       expect(acknowledged).to.deep.equal(published())
     })
@@ -148,14 +149,14 @@ describe('running feeds', function () {
       const { bus, acknowledged, sent, state, release } = createBus()
       state.hold = true
       void run([publisher(bus)])
-      await until(() => sent.length > 0)
+      await eventually(() => sent.length > 0)
       await new Promise(resolve => setTimeout(resolve, 100))
       const position = await positionOf(database.sql, 'publisher')
       const before = acknowledged.length
       // The acknowledgement is released even if an expectation fails, so that the feed can end.
       release()
       expect({ position, before }).to.deep.equal({ position: 0n, before: 0 })
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       expect(await positionOf(database.sql, 'publisher')).to.equal(head())
     })
 
@@ -163,7 +164,7 @@ describe('running feeds', function () {
       const { bus, acknowledged, sent, state } = createBus()
       state.failures = 2
       void run([publisher(bus)])
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       expect(sent[1]).to.deep.equal(sent[0])
       expect(acknowledged).to.deep.equal(published())
       const waits = reports.states.filter(({ error }) => error !== undefined)
@@ -174,7 +175,7 @@ describe('running feeds', function () {
       const { bus, acknowledged, state } = createBus()
       state.lostAcks = 1
       void run([publisher(bus)])
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       const count = published().length
       expect(acknowledged.length).to.be.greaterThan(count)
       expect(acknowledged.slice(-count)).to.deep.equal(published())
@@ -190,14 +191,14 @@ describe('running feeds', function () {
     it('continues from its checkpoint after a restart, and sends nothing twice', async () => {
       const first = createBus()
       const ended = run([publisher(first.bus)])
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       stop.abort()
       await ended
       stop = new AbortController()
       reports = createReports()
       const second = createBus()
       void run([publisher(second.bus)])
-      await until(isLive('publisher'))
+      await eventually(isLive('publisher'))
       expect(second.acknowledged).to.deep.equal([])
     })
   })
@@ -216,8 +217,8 @@ describe('running feeds', function () {
 
     it('in a batch stops with the error, while the others run', async () => {
       void run([poisoned('failing'), projector()])
-      await until(isLive('projector'))
-      await until(() => newest('failing')?.state === 'stopped')
+      await eventually(isLive('projector'))
+      await eventually(() => newest('failing')?.state === 'stopped')
       expect(newest('failing')?.error).to.match(/^cannot read \w+$/)
       expect(newest('projector')?.error).to.equal(undefined)
     })
@@ -233,9 +234,9 @@ describe('running feeds', function () {
         }),
       }
       void run([feed, projector()])
-      await until(() => newest('failing')?.state === 'stopped')
+      await eventually(() => newest('failing')?.state === 'stopped')
       expect(newest('failing')?.error).to.equal('in the background')
-      await until(isLive('projector'))
+      await eventually(isLive('projector'))
     })
   })
 })

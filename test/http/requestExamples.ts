@@ -1,4 +1,5 @@
-import { anOrder, approvedInvoice, type Client, eventually, newKey } from '../support/client.ts'
+import { anOrder, approvedInvoice, type Client, newKey } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 
 /** A successful request of each operation, on new resources, and requests that each operation refuses. */
 

@@ -7,7 +7,7 @@ import { createMemoryRecords } from '../../src/embedded/issuer/memoryRecords.ts'
 import { fingerprintOf, type Records } from '../../src/embedded/issuer/records.ts'
 import { seal, unseal } from '../../src/embedded/issuer/encryption.ts'
 import type { Database } from '../../src/ports.ts'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { sharedService } from '../support/service.ts'
 
 /** The contract of the issuer's records, for each of their stores. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import {
   claimsFor,

@@ -4,7 +4,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { pidsOf, until } from '../embedded/childProcesses.ts'
+import { pidsOf } from '../embedded/childProcesses.ts'
+import { eventually } from '../support/eventually.ts'
 import { createDistances } from './affectedTests.ts'
 import { ROOT } from './treeCopy.ts'
 import { failedTestIn } from './mochaReport.ts'
@@ -69,7 +70,7 @@ AssertionError: at</failure></testcase>`
     ]
     const child = spawn(process.execPath, args, { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' })
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
-    await until(async () => (await pidsOf(folder)).length > 0, START_MAX_MS)
+    await eventually(async () => (await pidsOf(folder)).length > 0, START_MAX_MS)
     child.kill('SIGINT')
     expect(await ended).to.equal(130)
     expect([await pidsOf(folder), await readdir(folder)]).to.deep.equal([[], []])

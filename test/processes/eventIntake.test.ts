@@ -9,7 +9,8 @@ import { openIntake } from '../../src/processes/eventIntake.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, type Reports, until } from '../feeds/fixtures.ts'
+import { createReports, type Reports } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import { createOrder, id, requestExport } from '../streams/samples.ts'
 import { useProcessHarness, watchOrders } from './harness.ts'
 
@@ -51,7 +52,8 @@ describe('the event intake of a process', function () {
     ])
     return row?.position ?? -1n
   }
-  const caughtUp = () => until(() => reports.states.at(-1)?.position === (harness.log.events.at(-1)?.position ?? 0n))
+  const caughtUp = () =>
+    eventually(() => reports.states.at(-1)?.position === (harness.log.events.at(-1)?.position ?? 0n))
   const errors = () => reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))
   const waiting = async () =>
     (await parkedSummary(harness.database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
@@ -87,12 +89,12 @@ describe('the event intake of a process', function () {
       start()
       await caughtUp()
       broken = new Set([id('ord', 3)])
-      await until(() => finished.includes(id('ord', 1)))
+      await eventually(() => finished.includes(id('ord', 1)))
       await createOne(2)
       await createOne(3)
       await createOne(4)
       await caughtUp()
-      await until(() => finished.includes(id('ord', 4)))
+      await eventually(() => finished.includes(id('ord', 4)))
       await cancel(4)
       await caughtUp()
       expect(await checkpoint()).to.equal(harness.log.events[1]?.position)
@@ -124,7 +126,7 @@ describe('the event intake of a process', function () {
       await createOne(2)
       await cancel(1)
       start()
-      await until(() => finished.includes(id('ord', 2)))
+      await eventually(() => finished.includes(id('ord', 2)))
       await caughtUp()
       expect(await waiting()).to.deep.equal([[id('ord', 1), 2]])
       expect(finished).to.deep.equal([id('ord', 2)])
@@ -138,10 +140,10 @@ describe('the event intake of a process', function () {
       await caughtUp()
       mend()
       await request(1, 'replay')
-      await until(async () => (await waiting()).length === 0)
+      await eventually(async () => (await waiting()).length === 0)
       expect(finished).to.deep.equal([id('ord', 1)])
       await createOne(2)
-      await until(() => finished.includes(id('ord', 2)))
+      await eventually(() => finished.includes(id('ord', 2)))
     })
 
     it('and keeps it, with the error, when its task cannot be finished', async () => {
@@ -152,12 +154,12 @@ describe('the event intake of a process', function () {
       await caughtUp()
       mend()
       await request(1, 'replay')
-      await until(
+      await eventually(
         async () => (await parkedSummary(harness.database.sql))[0]?.reason === 'Error: It cannot be finished.',
       )
       broken.clear()
       await request(1, 'replay')
-      await until(async () => (await waiting()).length === 0)
+      await eventually(async () => (await waiting()).length === 0)
       expect(finished).to.deep.equal([id('ord', 1)])
     })
 
@@ -169,8 +171,8 @@ describe('the event intake of a process', function () {
       await end()
       mend()
       start()
-      await until(() => finished.includes(id('ord', 1)))
-      await until(async () => (await waiting()).length === 0)
+      await eventually(() => finished.includes(id('ord', 1)))
+      await eventually(async () => (await waiting()).length === 0)
     })
 
     it('and ignores it after it was discarded, also when a later run reads it again', async () => {
@@ -180,9 +182,9 @@ describe('the event intake of a process', function () {
       spoil(newest())
       await createOne(3)
       start()
-      await until(() => finished.includes(id('ord', 3)))
+      await eventually(() => finished.includes(id('ord', 3)))
       await request(2, 'discard')
-      await until(async () => (await waiting()).length === 0)
+      await eventually(async () => (await waiting()).length === 0)
       await end()
       expect(await checkpoint()).to.equal(-1n)
       start()
@@ -191,9 +193,9 @@ describe('the event intake of a process', function () {
       await end()
       broken.clear()
       start()
-      await until(() => finished.includes(id('ord', 1)))
+      await eventually(() => finished.includes(id('ord', 1)))
       await createOne(4)
-      await until(async () => (await checkpoint()) === harness.log.events[2]?.position)
+      await eventually(async () => (await checkpoint()) === harness.log.events[2]?.position)
       await end()
       start()
       await caughtUp()
@@ -235,7 +237,7 @@ describe('the event intake of a process', function () {
       await end()
       broken.clear()
       start()
-      await until(() => finished.includes(id('ord', 1)))
+      await eventually(() => finished.includes(id('ord', 1)))
       expect(await waiting()).to.deep.equal([[id('ord', 1), 1]])
     })
   })

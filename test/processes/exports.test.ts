@@ -9,7 +9,7 @@ import type { Database } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { exportedReadModels } from '../../src/processes/exports/exportedReadModels.ts'
 import { context } from '../commands/fixtures.ts'
-import { until } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import { id, requestExport } from '../streams/samples.ts'
 import { type ProcessHarness, useProcessHarness } from './harness.ts'
 
@@ -40,7 +40,7 @@ describe('the exports of several tenants', function () {
     await run.processNew()
     const begun = (): readonly string[] =>
       log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
-    await until(async () => {
+    await eventually(async () => {
       await world.pass(AT_ONCE_MS)
       return begun().length >= 2
     })
@@ -71,13 +71,13 @@ describe('an export', function () {
     const hasBegun = (): boolean => log.events.some(({ type }) => type === 'OperationStarted')
     await run.processNew()
     reads = 0
-    await until(async () => {
+    await eventually(async () => {
       await world.pass(AT_ONCE_MS)
       return reads >= READS || hasBegun()
     })
     expect(hasBegun()).to.equal(false)
     await markProjected(harness, log.head())
-    await until(async () => {
+    await eventually(async () => {
       await world.pass(AT_ONCE_MS)
       return hasBegun()
     })
@@ -105,7 +105,7 @@ describe('an export', function () {
     expect((await request(harness)).ok).to.equal(true)
     await markProjected(harness, log.head())
     await run.processNew()
-    await until(async () => {
+    await eventually(async () => {
       await world.pass(RETRY_MS)
       return log.events.some(({ type }) => type === 'ExportCompleted')
     })

@@ -13,7 +13,7 @@ import { manifestsFeed } from '../../src/processes/manifests.ts'
 import { context } from '../commands/fixtures.ts'
 import { feedAll } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { type DrivenRun, useProcessHarness } from './harness.ts'
 

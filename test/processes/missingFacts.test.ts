@@ -10,7 +10,8 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
 import { writeExportFile } from '../../src/processes/exports/writeFile.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import { createTestLedger, feedAll, fillLog, useTestPostgres, until } from '../feeds/fixtures.ts'
+import { createTestLedger, feedAll, fillLog, useTestPostgres } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { sharedService } from '../support/service.ts'
 import { caller, startVariant } from '../support/serviceVariants.ts'
@@ -56,7 +57,7 @@ describe('a proof of facts, while the projector has some parked,', function () {
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
     const serving = run.background?.()
-    await until(async () => (await parkedOfKey(database.sql, FACTS, key)).length === 0)
+    await eventually(async () => (await parkedOfKey(database.sql, FACTS, key)).length === 0)
     stop.abort()
     await serving
   }

@@ -6,7 +6,8 @@ import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, useTestPostgres, until } from '../feeds/fixtures.ts'
+import { createReports, useTestPostgres } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 
@@ -62,17 +63,17 @@ describe('a process manager whose run fails', function () {
 
     try {
       await create(1)
-      await until(() => begun.length === 1)
+      await eventually(() => begun.length === 1)
       fail()
       await create(2)
-      await until(() => failed() === 1)
+      await eventually(() => failed() === 1)
       const reported = reports.states.length
       // A run that does not wait would begin and read the log again in this time.
       await realWorld().sleep(500)
       expect(reports.states.slice(reported).filter(({ state }) => state === 'live')).to.deep.equal([])
       expect(finished).to.deep.equal([])
       held.resolve()
-      await until(() => finished.includes(id('ord', 2)))
+      await eventually(() => finished.includes(id('ord', 2)))
     } finally {
       held.resolve()
       stop.abort()

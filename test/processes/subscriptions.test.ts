@@ -15,7 +15,8 @@ import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { context } from '../commands/fixtures.ts'
-import { createReports, fillLog, type Reports, useTestPostgres, until } from '../feeds/fixtures.ts'
+import { createReports, fillLog, type Reports, useTestPostgres } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createOrder, createSubscription, id as orderId } from '../streams/samples.ts'
 
@@ -128,8 +129,8 @@ describe('the delivery of subscriptions', function () {
     const command = { ...createOrder, claim: null }
     await handle(ledger, orderEntity, orderId('ord', 77), { command, context: context(), isNew: true })
   }
-  const delivered = async (id: string, types = BOTH): Promise<void> =>
-    until(async () => {
+  const delivered = (id: string, types = BOTH): Promise<true> =>
+    eventually(async () => {
       const wanted = await factIds(types)
       return wanted.length > 0 && sentTo(id).length === wanted.length
     })
@@ -164,12 +165,12 @@ describe('the delivery of subscriptions', function () {
       to_position: 1n,
       claim: null,
     })
-    await until(() => broker.calls.includes(`refuse ${topicNamesOf(failing).topic}`))
+    await eventually(() => broker.calls.includes(`refuse ${topicNamesOf(failing).topic}`))
     await delivered(await subscribe())
     const wanted = await factIds()
     expect(sentTo(failing)).to.have.length(wanted.length)
     broker.dead.clear()
-    await until(() => sentTo(failing).length === 2 * wanted.length)
+    await eventually(() => sentTo(failing).length === 2 * wanted.length)
     expect(idsOf(sentTo(failing))).to.deep.equal([...wanted, ...wanted])
     const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(failing).topic}`)
     expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
@@ -184,16 +185,16 @@ describe('the delivery of subscriptions', function () {
     const coming = await Promise.all(Array.from({ length: 9 }, () => subscribe()))
     await send(leaving, { type: 'DeleteSubscription' })
     const rows = async (): Promise<number> => (await database.sql(`select 1 from subscriptions_v1`)).length
-    await until(async () => (await rows()) === coming.length + 2)
+    await eventually(async () => (await rows()) === coming.length + 2)
     const before = (await factIds()).length
     await fillMore()
-    await until(async () => (await factIds()).length > before)
+    await eventually(async () => (await factIds()).length > before)
     await delivered(flowing)
     expect(coming.flatMap(sentTo), 'facts to topics that do not exist yet').to.deep.equal([])
     expect(broker.calls.filter(call => call.startsWith('delete'))).to.deep.equal([])
     done.resolve()
     for (const id of coming) await delivered(id)
-    await until(() => broker.calls.includes(`delete ${topicNamesOf(leaving).topic}`))
+    await eventually(() => broker.calls.includes(`delete ${topicNamesOf(leaving).topic}`))
     for (const id of coming)
       expect(
         broker.calls.filter(call => call === `ensure ${topicNamesOf(id).topic}`),
@@ -206,7 +207,7 @@ describe('the delivery of subscriptions', function () {
     await delivered(id)
     expect(broker.calls).to.include(`grant books ${topicNamesOf(id).groupPrefix}`)
     allowance = { allowed: false, reason: 'scope_revoked' }
-    await until(() => broker.calls.includes(`revoke ${topicNamesOf(id).groupPrefix}`))
+    await eventually(() => broker.calls.includes(`revoke ${topicNamesOf(id).groupPrefix}`))
     const { row } = await ledger.aggregates.load(subscriptionEntity, id)
     expect(row).to.include({ state: 'stopped', stop_reason: 'scope_revoked' })
     const count = sentTo(id).length
@@ -218,7 +219,7 @@ describe('the delivery of subscriptions', function () {
   it('grants and sends nothing for a subscription that never had the permission', async () => {
     allowance = { allowed: false, reason: 'tenant_suspended' }
     const id = await subscribe(BOTH, 'books')
-    await until(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
+    await eventually(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
     await delay(500)
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
   })
@@ -227,8 +228,8 @@ describe('the delivery of subscriptions', function () {
     const id = await subscribe()
     await delivered(id)
     await send(id, { type: 'DeleteSubscription' })
-    await until(() => broker.calls.includes(`delete ${topicNamesOf(id).topic}`))
-    await until(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
+    await eventually(() => broker.calls.includes(`delete ${topicNamesOf(id).topic}`))
+    await eventually(async () => (await database.sql('select 1 from subscription_deliveries')).length === 0)
   })
 
   it('parks the key of an event that the facts projection has parked, until that is replayed', async () => {
@@ -239,7 +240,7 @@ describe('the delivery of subscriptions', function () {
     const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderVanished', data: {} }
     await log.open().append(order.stream, [{ ...poison, metadata: order.metadata }], revision)
     const other = log.events.find(({ type, stream }) => type === 'OrderCreated' && stream !== order.stream)
-    await until(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 1)
+    await eventually(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 1)
     // A later event, so that the facts projection has passed the parked one.
     const [parked] = await parkedOfKey(database.sql, 'facts_v1', key)
     const position = (parked?.position ?? 0n) + 1n
@@ -250,16 +251,16 @@ describe('the delivery of subscriptions', function () {
     )
     await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [position])
     const [id, foreign] = [await subscribe(), await subscribe(['invoice.paid'])]
-    await until(async () => (await parkedOfKey(database.sql, id, key)).length === 1)
+    await eventually(async () => (await parkedOfKey(database.sql, id, key)).length === 1)
     await delivered(foreign, ['invoice.paid'])
     const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
-    await until(async () => (await database.sql(reached, [foreign, position])).length > 0)
+    await eventually(async () => (await database.sql(reached, [foreign, position])).length > 0)
     expect(await parkedOfKey(database.sql, foreign, key), 'parked for other types').to.deep.equal([])
-    await until(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
+    await eventually(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
     const count = sentTo(id).length
 
     await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await until(async () => (await parkedOfKey(database.sql, id, key))[0]?.requested === null)
+    await eventually(async () => (await parkedOfKey(database.sql, id, key))[0]?.requested === null)
     expect(sentTo(id), 'before the replay of the projection').to.have.length(count)
 
     await database.sql(
@@ -269,7 +270,7 @@ describe('the delivery of subscriptions', function () {
     )
     await database.sql(`delete from parked_facts where delivery = 'facts_v1'`)
     await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await until(async () => (await parkedOfKey(database.sql, id, key)).length === 0)
+    await eventually(async () => (await parkedOfKey(database.sql, id, key)).length === 0)
     expect(sentTo(id)).to.have.length(count + 1)
     expect(sentTo(id).at(-1)?.key).to.equal(key)
   })
@@ -281,7 +282,7 @@ describe('the delivery of subscriptions', function () {
     const created = log.events.find(event => event.stream === stream)
     const poison = { id: '00000000-0000-8000-a000-00000000beef', type: 'SubscriptionVanished', data: {} }
     await log.open().append(stream, [{ ...poison, metadata: created?.metadata ?? {} }], 0n)
-    await until(async () => (await parkedOfKey(database.sql, 'subscriptions_v1', id)).length === 1)
+    await eventually(async () => (await parkedOfKey(database.sql, 'subscriptions_v1', id)).length === 1)
     await fillMore()
     const other = await subscribe()
     await delivered(other)

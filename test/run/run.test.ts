@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
 import { removeFolder } from '../support/folders.ts'
 

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { decimalOf } from '../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../scripts/demo/plan.ts'
@@ -8,6 +7,7 @@ import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { clientOf } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { type Ended, run, start } from './cli.ts'
 import { sources } from './demo/sources.ts'
@@ -94,7 +94,7 @@ describe('npm run demo', function () {
     kept = undefined
     const { child, ended } = start('demo/main.ts', ['--keep'], { LEDGER_DATA_DIR: dataDir, PORT: '0' })
     // The file may be read while it is being written.
-    while ((await readAddresses(dataDir).catch(() => undefined)) === undefined) await delay(50)
+    await eventually(() => readAddresses(dataDir).catch(() => undefined))
     child.kill('SIGINT')
     const { code, stderr } = await ended
     expect(code).to.equal(130)

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
-import { eventually } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { kafkaKind, readTopic, useClassArchive } from '../support/kafka.ts'
 import { removeFolder } from '../support/folders.ts'
 

@@ -9,6 +9,7 @@ import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
+import { eventually } from './eventually.ts'
 import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 import { findProgram } from './programs.ts'
@@ -23,7 +24,6 @@ export type KafkaForTests = {
 export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
 
 const MOCK_START_MS = 30_000
-const POLL_MS = 20
 
 const kindHere = (): KafkaKind => {
   if ((process.env.KAFKA_BROKERS ?? '') !== '') return 'given'
@@ -73,18 +73,12 @@ const startReal = async (): Promise<KafkaForTests> => {
   return kafka
 }
 
-const addressOf = async (mock: ChildProcess): Promise<string> => {
+const addressOf = (mock: ChildProcess): Promise<string> => {
   let output = ''
   mock.stderr?.on('data', (chunk: Buffer) => {
     output += chunk.toString()
   })
-  const deadline = Date.now() + MOCK_START_MS
-  for (;;) {
-    const address = /127\.0\.0\.1:\d+/.exec(output)?.[0]
-    if (address !== undefined) return address
-    if (Date.now() > deadline) throw new Error(`The mock broker of kcat did not start: ${output}`)
-    await delay(POLL_MS)
-  }
+  return eventually(() => /127\.0\.0\.1:\d+/.exec(output)?.[0], MOCK_START_MS)
 }
 
 const startMock = async (): Promise<KafkaForTests> => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { type Client, clientOf, eventually, retryingFetch, takesEffect } from '../../support/client.ts'
+import { type Client, clientOf, retryingFetch } from '../../support/client.ts'
+import { eventually, takesEffect } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { ledger } from '../../scripts/ledger/fixtures.ts'
 

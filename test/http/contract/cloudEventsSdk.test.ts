@@ -7,7 +7,8 @@ import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/s
 import { messageOf } from '../../../src/feeds/publisher.ts'
 import type { Database, FactBus, FactMessage } from '../../../src/ports.ts'
 import { type CloudEvent as Fact, FACT_TYPES } from '../../../streams/facts.ts'
-import { type Client, clientOf, eventually, newKey, retryingFetch } from '../../support/client.ts'
+import { type Client, clientOf, newKey, retryingFetch } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { causeEveryFact, TENANT_FACT_TYPES } from '../../support/everyFact.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 

@@ -4,7 +4,8 @@ import { expect } from 'chai'
 import { factKinds, schemaDocuments } from '../../../src/http/contract/factSchemas.ts'
 import type { JsonObject } from '../../../src/ports.ts'
 import { FACT_TYPES } from '../../../streams/facts.ts'
-import { type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { type Client, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { causeEveryFact, TENANT_FACT_TYPES } from '../../support/everyFact.ts'
 import {
   checkFact,

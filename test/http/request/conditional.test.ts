@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { eventually, pay, wordsOf } from '../../support/client.ts'
+import { pay, wordsOf } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { send } from '../../support/rawHttp.ts'
 

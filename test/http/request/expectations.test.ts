@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { dial, exchange } from '../../support/rawHttp.ts'
 

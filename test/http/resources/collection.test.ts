@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { eventually, inParallel, newKey, pay } from '../../support/client.ts'
+import { inParallel, newKey, pay } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 const ROWS = 60

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { approvedInvoice, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 
 describe('the way from an order to a paid invoice', function () {

@@ -6,12 +6,12 @@ import {
   approvedInvoice,
   type Client,
   clientOf,
-  eventually,
   isReplay,
   newKey,
   pay,
   recordOf,
 } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 const TENANT = 'payments'

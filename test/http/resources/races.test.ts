@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { eventually, isReplay, newKey, pay, recordOf } from '../../support/client.ts'
+import { isReplay, newKey, pay, recordOf } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** Concurrent requests of which only some, or only one, can succeed. */

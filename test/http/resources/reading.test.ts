@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { Client as PostgresClient } from 'pg'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { eventually, inParallel, pay } from '../../support/client.ts'
+import { inParallel, pay } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 const TABLES = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1']

@@ -2,7 +2,8 @@ import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { codingOf } from '../../../src/http/response/contentCoding.ts'
-import { anOrder, type Client, clientOf, eventually, retryingFetch } from '../../support/client.ts'
+import { anOrder, type Client, clientOf, retryingFetch } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 describe('the content coding that a caller prefers', () => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { sendReply } from '../../../src/http/response/respond.ts'
 import type { Streamed } from '../../../src/http/route.ts'
-import { eventually } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const CHUNK = 'x'.repeat(64 * 1024)
 const CHUNKS = 256

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { REQUESTS_POOL_MAX } from '../../../src/compose/databasePools.ts'
 import type { Database } from '../../../src/ports.ts'
-import { anOrder, clientOf, eventually, newKey } from '../../support/client.ts'
+import { anOrder, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 /** More than the connections of the requests' pool. */

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
-import { anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService, writtenSince } from '../../support/service.ts'
 import { dial, exchange } from '../../support/rawHttp.ts'
 

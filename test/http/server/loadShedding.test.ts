@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
-import { type Answer, anOrder, type Client, clientOf, eventually, newKey } from '../../support/client.ts'
+import { type Answer, anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   quietHead,
   type ServiceProcess,

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 import { expect } from 'chai'
-import { clientOf, eventually } from '../../support/client.ts'
+import { clientOf } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { start } from '../cli.ts'
 import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './fixtures.ts'

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { clientOf, eventually } from '../../support/client.ts'
+import { clientOf } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { ledger, tidyUp } from './fixtures.ts'
 

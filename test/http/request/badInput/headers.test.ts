@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
-import { anOrder, approvedInvoice, aPayment, clientOf, eventually, newKey } from '../../../support/client.ts'
+import { anOrder, approvedInvoice, aPayment, clientOf, newKey } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { sharedService } from '../../../support/service.ts'
 import { askInTime, type BadRequest, badInput, JSON_TYPE, SUFFIX, refusedAs } from './harness.ts'
 

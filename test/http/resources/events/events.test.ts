@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, retryingFetch } from '../../../support/client.ts'
-import { eventually, inParallel, newKey, pay } from '../../../support/client.ts'
+import { inParallel, newKey, pay } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { type Sent, sentIn } from '../../../support/factSchemaCheck.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 

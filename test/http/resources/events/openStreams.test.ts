@@ -7,7 +7,8 @@ import { EVENT_STREAMS_POOL_MAX } from '../../../../src/compose/databasePools.ts
 import { createTail } from '../../../../src/http/resources/events/tail.ts'
 import type { Principal } from '../../../../src/identity/principal.ts'
 import type { Database, Sql } from '../../../../src/ports.ts'
-import { anOrder, clientOf, eventually, inParallel, newKey, retryingFetch } from '../../../support/client.ts'
+import { anOrder, clientOf, inParallel, newKey, retryingFetch } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 

@@ -5,7 +5,7 @@ import type { LiveQueue } from '../../../../src/http/resources/events/caughtUpSt
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
 import { useTestPostgres } from '../../../feeds/fixtures.ts'
 import { createVirtualWorld } from '../../../support/virtualWorld.ts'
-import { eventually } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 const LOOK_MS = 100
 const UNLIMITED_MS = 1e12

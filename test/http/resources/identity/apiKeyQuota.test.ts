@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { type Answer, type Client, clientOf, eventually, newKey } from '../../../support/client.ts'
+import { type Answer, type Client, clientOf, newKey } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 

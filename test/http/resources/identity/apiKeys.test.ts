@@ -11,15 +11,8 @@ import { type ApiKeySecrets, createApiKeySecrets } from '../../../../src/identit
 import { READ_SCOPES } from '../../../../src/identity/principal.ts'
 import type { EventStore } from '../../../../src/ports.ts'
 import { realWorld } from '../../../../src/clockAndRandomness.ts'
-import {
-  type Answer,
-  anOrder,
-  type Client,
-  clientOf,
-  eventually,
-  newKey,
-  takesEffect,
-} from '../../../support/client.ts'
+import { type Answer, anOrder, type Client, clientOf, newKey } from '../../../support/client.ts'
+import { eventually, takesEffect } from '../../../support/eventually.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 

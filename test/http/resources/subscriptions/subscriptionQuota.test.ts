@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { type Client, clientOf, eventually, inParallel, newKey } from '../../../support/client.ts'
+import { type Client, clientOf, inParallel, newKey } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { sharedService } from '../../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 

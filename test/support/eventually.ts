@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Waits of tests: for a state, which is looked for again and again. */
+
+const LOOK_EVERY_MS = 25
+/** The longer a state has not come, the less often it is looked for: the test takes a tenth longer at most. */
+const PAUSE_SHARE = 0.1
+
+export type Found<T> = Exclude<NonNullable<T>, false>
+
+/** The first truthy result of `look`. Throws after `maxMs`. */
+export const eventually = async <T>(look: () => Promise<T> | T, maxMs = 30_000): Promise<Found<T>> => {
+  const firstMs = performance.now()
+  const deadline = firstMs + maxMs
+  for (;;) {
+    const beganMs = performance.now()
+    const found = await look()
+    const nowMs = performance.now()
+    if (found) return found as Found<T>
+    if (nowMs > deadline) throw new Error(`Not found in ${maxMs} ms: ${look.toString()}`)
+    // Polling must not take processor time from the work that it waits for.
+    await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs, (nowMs - firstMs) * PAUSE_SHARE))
+  }
+}
+
+/** Waits until the change is in effect. A look that begins `withinMs` after this call, or later, must find it. */
+export const takesEffect = (isInEffect: () => Promise<boolean>, withinMs: number): Promise<true> => {
+  const startedAtMs = performance.now()
+  return eventually(async () => {
+    const isLate = performance.now() - startedAtMs >= withinMs
+    const found = await isInEffect()
+    if (isLate && !found) throw new Error(`Not in effect after ${withinMs} ms: ${isInEffect.toString()}`)
+    return found
+  })
+}
