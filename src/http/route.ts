@@ -166,7 +166,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
   /**
    * Present when grants and denials of the operation are audit records. A grant whose effect is an event
-   * gets its record from that event, by the table in projections/audit/projection.ts.
+   * gets its record from that event, by the table in projections/auditedEvents.ts.
    */
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K

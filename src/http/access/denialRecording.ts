@@ -16,7 +16,7 @@ import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 
 /**
  * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants are events
- * of the operation itself, or are recorded by it; the audit records are projected from both (projections/audit/projection.ts).
+ * of the operation itself, or are recorded by it; the audit records are projected from both (projections/auditedEvents.ts).
  */
 
 /** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
