@@ -1,3 +1,4 @@
+import { NEWEST_VERSION } from '../../src/http/index.ts'
 import { anOrder, approvedInvoice, type Client, newKey } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -154,6 +155,7 @@ export const examples: Readonly<Record<string, Make>> = {
   read_issuer_as_openid_by_path: async () => ({ path: '/.well-known/openid-configuration/oauth' }),
   read_protected_resource: async () => ({ path: '/.well-known/oauth-protected-resource' }),
   read_problem: async () => ({ path: '/problems/internal_error' }),
+  read_version: async () => ({ path: `/docs/versions/${NEWEST_VERSION}` }),
   list_schemas: async () => ({ path: '/schemas' }),
   read_schema: async () => ({ path: '/schemas/invoice.paid.v1.json' }),
   read_asyncapi: async () => ({ path: '/asyncapi.json' }),

@@ -122,7 +122,17 @@ const RESPONSE_HEADERS = {
   'X-Content-Type-Options': { description: 'nosniff', schema: { type: 'string', enum: ['nosniff'] } },
   ETag: { description: 'Strong entity tag of this version of the resource.', schema: text(ENTITY_TAG) },
   Location: { description: 'The address of the resource.' },
-  Link: { description: 'The address of the next page (rel="next").' },
+  Deprecation: {
+    description: 'Present when the version of the contract is deprecated: the date from which it is (RFC 9745).',
+  },
+  Sunset: {
+    description: 'Present when the version is deprecated: the date after which it may not be served (RFC 8594).',
+  },
+  Link: {
+    description:
+      'The address of the next page (rel="next"); when the version is deprecated, also that of its migration guide ' +
+      '(rel="deprecation" and rel="successor-version").',
+  },
   'Ledger-Position': { description: 'The position of the log after the command.', schema: text(POSITION) },
   'Idempotent-Replayed': {
     description: 'true for the recorded response to an earlier request with the same key.',
@@ -157,6 +167,9 @@ const ON_EVERY_RESPONSE = ['X-Correlation-ID', 'API-Version', 'Cache-Control', '
 /** The further headers of every response to an authenticated caller. */
 const RATE_LIMIT_HEADERS = ['RateLimit-Policy', 'RateLimit'] as const
 
+/** The headers that announce the end of a version, on every response of a deprecated one. */
+const DEPRECATION_HEADERS = ['Deprecation', 'Sunset', 'Link'] as const
+
 /** A required and an optional header are two components, since a reference cannot add `required`. */
 const OPTIONAL_SUFFIX = '.optional'
 
@@ -169,7 +182,7 @@ const optional = (names: readonly ResponseHeaderName[]): [string, Reference][] =
 export const successHeadersOf = ({ headers = [] }: ResponseSpec, { scope }: AnyRoute): Record<string, Reference> =>
   Object.fromEntries([
     ...required(scope === 'none' ? ON_EVERY_RESPONSE : [...ON_EVERY_RESPONSE, ...RATE_LIMIT_HEADERS]),
-    ...optional(headers),
+    ...optional([...headers, ...DEPRECATION_HEADERS]),
   ])
 
 const OF_STATUS: Readonly<Record<number, readonly ResponseHeaderName[]>> = {
@@ -184,7 +197,7 @@ const OF_STATUS: Readonly<Record<number, readonly ResponseHeaderName[]>> = {
 export const failureHeadersOf = (status: number): Record<string, Reference> =>
   Object.fromEntries([
     ...required(ON_EVERY_RESPONSE),
-    ...optional([...RATE_LIMIT_HEADERS, 'Retry-After', ...(OF_STATUS[status] ?? [])]),
+    ...optional([...RATE_LIMIT_HEADERS, 'Retry-After', ...(OF_STATUS[status] ?? []), ...DEPRECATION_HEADERS]),
   ])
 
 // --- Components ------------------------------------------------------------------------------------------------------

@@ -29,7 +29,17 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   ...(locals.rateUsage ? rateHeaders(locals.rateUsage) : {}),
+  ...locals.requestedVersion?.deprecation,
 })
+
+type Headers = Readonly<Record<string, string>>
+
+/** The headers of a response, with the links of both: to the next page, and about the version. */
+const withCommonHeaders = (res: Response, own: Headers = {}): Headers => {
+  const common = commonHeaders(res)
+  const all = { ...common, ...own }
+  return own['Link'] && common['Link'] ? { ...all, Link: `${own['Link']}, ${common['Link']}` } : all
+}
 
 /**
  * Adds the common headers to a response that a library writes. They are added when the head is written, because the library
@@ -48,7 +58,7 @@ const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body
 
 export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
   const { status, body, stream, headers, contentType = 'application/json' } = reply
-  const common = { ...commonHeaders(res), ...headers }
+  const common = withCommonHeaders(res, headers)
   if (stream && req.method !== 'HEAD')
     return sendStream(res, { status, headers: { ...common, 'Content-Type': contentType } }, stream)
   if (body === undefined) {

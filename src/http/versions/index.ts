@@ -8,7 +8,8 @@ export const OLDEST_VERSION = VERSIONS[0]
 export const NEWEST_VERSION = VERSIONS[1] satisfies Last<typeof VERSIONS>
 type Last<T extends readonly unknown[]> = T extends readonly [...unknown[], infer L] ? L : never
 
+export type NewestVersion = typeof NEWEST_VERSION
 /** Every version that needs a translator. */
-export type OlderVersion = Exclude<Version, typeof NEWEST_VERSION>
+export type OlderVersion = Exclude<Version, NewestVersion>
 
 export const isVersion = (text: string): text is Version => (VERSIONS as readonly string[]).includes(text)

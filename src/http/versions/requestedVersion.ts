@@ -1,5 +1,6 @@
 import type { Response as Outgoing } from 'express'
 import { NEWEST_VERSION, type Version, VERSIONS } from './index.ts'
+import { deprecationHeaders, RELEASES, type Releases } from './releases.ts'
 
 /** The version that a request chooses with API-Version. */
 
@@ -8,6 +9,8 @@ export type RequestedVersion = {
   readonly version: Version
   /** The error code of a request whose API-Version cannot be served. */
   readonly refusal?: 'unsupported_api_version' | 'version_retired'
+  /** The headers that announce the end of the version. */
+  readonly deprecation?: Readonly<Record<string, string>>
 }
 
 /** The version of the request that this response answers. */
@@ -18,12 +21,20 @@ export const requestedVersionOf = ({ locals }: Pick<Outgoing, 'locals'>): Reques
 export type ResolveVersion = (header: string | undefined) => RequestedVersion
 
 /** `retired`: the versions that an operator has switched off. The newest one is always served. */
-export const resolveVersionWithout = (retired: ReadonlySet<Version>): ResolveVersion => {
+export const resolveVersionWithout = (retired: ReadonlySet<string>, releases: Releases = RELEASES): ResolveVersion => {
+  const served = (version: Version): RequestedVersion => {
+    const deprecation = deprecationHeaders(version, releases)
+    return { version, ...(deprecation ? { deprecation } : {}) }
+  }
   const oldest = VERSIONS.find(version => !retired.has(version)) ?? NEWEST_VERSION
-  const absent: RequestedVersion = { version: oldest }
-  const requested = new Map<string, RequestedVersion>(VERSIONS.map(version => [version, { version }]))
-  for (const version of retired)
-    if (version !== NEWEST_VERSION) requested.set(version, { version: oldest, refusal: 'version_retired' })
-  const unknown: RequestedVersion = { version: oldest, refusal: 'unsupported_api_version' }
+  const absent = served(oldest)
+  const retiredOne: RequestedVersion = { ...absent, refusal: 'version_retired' }
+  const unknown: RequestedVersion = { ...absent, refusal: 'unsupported_api_version' }
+  const requested = new Map<string, RequestedVersion>(
+    VERSIONS.map(version => [
+      version,
+      retired.has(version) && version !== NEWEST_VERSION ? retiredOne : served(version),
+    ]),
+  )
   return header => (header === undefined ? absent : (requested.get(header) ?? unknown))
 }

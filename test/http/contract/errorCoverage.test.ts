@@ -199,6 +199,7 @@ describe('every error code of every endpoint', function () {
     path
       .replace('{id}', `${idPrefixOf(path)}_${'0'.repeat(26)}`)
       .replace('{code}', 'no_such_code')
+      .replace('{version}', '1999-01-01')
       .replace('{name}', 'no.such.v1.json')
       .replace('{key}', 'x'.repeat(600))
   const idPrefixOf = (path: string): string =>

@@ -59,13 +59,14 @@ describe('versions side by side', function () {
 
   it('show the same invoice, each with its own names', async () => {
     const { invoiceId } = await approvedInvoice(client, 900)
-    await pay(client, aPayment(invoiceId, { amount: 200 }))
+    const paid = await pay(client, aPayment(invoiceId, { amount: 200 }))
     const was = await older.get(`/invoices/${invoiceId}`)
     const is = await newer.get(`/invoices/${invoiceId}`)
     expect((await client.get(`/invoices/${invoiceId}`)).text).to.equal(was.text)
     expect(was.body).to.include({ amount_due: 900, amount_paid: 200 }).and.not.have.property('total_amount')
     expect(is.body).to.include({ total_amount: 900, amount_outstanding: 700 }).and.not.have.property('amount_due')
-    const lists = await Promise.all([older, newer].map(one => one.get('/invoices?limit=1')))
+    const reached = { 'if-min-position': paid.headers.get('ledger-position') ?? '', prefer: 'wait=5' }
+    const lists = await Promise.all([older, newer].map(one => one.get('/invoices?limit=1', reached)))
     expect(lists.map(({ body }) => 'amount_due' in body.items[0])).to.deep.equal([true, false])
   })
 
@@ -119,8 +120,9 @@ describe('versions side by side', function () {
   })
 
   it('continue a list with the cursor of another version', async () => {
-    await Promise.all([1, 2].map(async () => client.post('/orders', anOrder())))
-    const first = await older.get('/orders?limit=1')
+    await client.post('/orders', anOrder())
+    const position = (await client.post('/orders', anOrder())).headers.get('ledger-position') ?? ''
+    const first = await older.get('/orders?limit=1', { 'if-min-position': position, prefer: 'wait=5' })
     const next = await newer.get(`/orders?limit=1&cursor=${first.body.page.next_cursor}`)
     expect([next.status, next.body.items.length]).to.deep.equal([200, 1])
   })

@@ -1,0 +1,81 @@
+import { type NewestVersion, type OlderVersion, type Version, VERSIONS } from './index.ts'
+
+/**
+ * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of deprecated
+ * versions, `ledger versions` and the pages of docs/versions are made from it.
+ */
+
+export type Release = {
+  /** Answers questions about the version, and supports clients that leave it. */
+  readonly owner: string
+  readonly deprecation?: Deprecation
+}
+
+/** Dates at midnight UTC. */
+export type Deprecation = {
+  /** From this date on the version is deprecated: it is announced in every response. */
+  readonly date: string
+  /** From this date on the version may be retired. */
+  readonly sunset: string
+}
+
+export type Releases = Readonly<Record<OlderVersion, Release> & Record<NewestVersion, Omit<Release, 'deprecation'>>>
+
+export const RELEASES: Releases = {
+  // It has no date of deprecation yet: requests without API-Version are of this version.
+  '2026-11-01': { owner: 'API team' },
+  '2026-11-22': { owner: 'API team' },
+}
+
+/** Every version but the newest has one. */
+export const successorOf = (version: Version): Version | undefined => VERSIONS[VERSIONS.indexOf(version) + 1]
+
+/** The page of a version: its changes, and how to migrate to it. */
+export const pageOf = (version: Version): string => `/docs/versions/${version}`
+
+const DAY_MS = 24 * 60 * 60 * 1000
+export const NOTICE_MIN_DAYS = 90
+export const SUPPORT_MIN_MONTHS = 12
+
+const timeOf = (date: string): number => Date.parse(`${date}T00:00:00Z`)
+
+const monthsLater = (date: string, months: number): number => {
+  const time = new Date(timeOf(date))
+  return time.setUTCMonth(time.getUTCMonth() + months)
+}
+
+/** The promises of the contract that the table breaks, in words. */
+export const brokenPromises = (releases: Releases): string[] =>
+  VERSIONS.flatMap(version => {
+    const { owner, deprecation }: Release = releases[version]
+    const faults = owner.trim() === '' ? [`${version} has no owner`] : []
+    if (deprecation === undefined) return faults
+    const { date, sunset } = deprecation
+    const successor = successorOf(version) ?? version
+    if (!(timeOf(sunset) - timeOf(date) >= NOTICE_MIN_DAYS * DAY_MS))
+      faults.push(`${version} ends less than ${NOTICE_MIN_DAYS} days after its deprecation`)
+    if (!(timeOf(sunset) >= monthsLater(successor, SUPPORT_MIN_MONTHS)))
+      faults.push(`${version} ends less than ${SUPPORT_MIN_MONTHS} months after ${successor} replaced it`)
+    return faults
+  })
+
+const MS_PER_SECOND = 1_000
+
+/**
+ * The headers of every response of a deprecated version: Deprecation (RFC 9745), Sunset (RFC 8594), and links to the migration
+ * guide and to the successor (RFC 5829). Undefined for other versions.
+ */
+export const deprecationHeaders = (
+  version: Version,
+  releases: Releases = RELEASES,
+): Readonly<Record<string, string>> | undefined => {
+  const { deprecation }: Release = releases[version]
+  const successor = successorOf(version)
+  if (deprecation === undefined || successor === undefined) return undefined
+  const page = pageOf(successor)
+  return {
+    Deprecation: `@${timeOf(deprecation.date) / MS_PER_SECOND}`,
+    Sunset: new Date(timeOf(deprecation.sunset)).toUTCString(),
+    Link: `<${page}>; rel="deprecation"; type="text/html", <${page}>; rel="successor-version"; type="text/html"`,
+  }
+}
