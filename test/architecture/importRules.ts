@@ -152,7 +152,7 @@ const importRules: readonly ImportRule[] = [
   ...(
     [
       // The messages of the store use protobuf's own well-known types.
-      ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|${GRPC})`],
+      ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|lru-cache|${GRPC})`],
       ['kafka', 'kafkajs'],
       ['postgres', '(pg|lru-cache)'],
       ['files', '(csv-stringify|hyparquet-writer)'],

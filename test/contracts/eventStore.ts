@@ -3,6 +3,7 @@ import { describeAppending } from './eventStoreAppending.ts'
 import { describeDurability } from './eventStoreDurability.ts'
 import { describeFeed } from './eventStoreFeed.ts'
 import type { EventStoreUnderTest } from './eventStoreFixtures.ts'
+import { describeFreshness } from './eventStoreFreshness.ts'
 import { describeReading } from './eventStoreReading.ts'
 
 export type { EventStoreUnderTest } from './eventStoreFixtures.ts'
@@ -35,6 +36,7 @@ export const eventStoreContract = (name: string, offers: Offers, start: () => Pr
 
     describeAppending(shared)
     describeReading(shared)
+    describeFreshness(started)
     describeFeed(shared)
     if (offers.restart) describeDurability(started)
   })

@@ -2,6 +2,7 @@ import { EventStoreDBClient } from '@eventstore/db-client'
 import { Client } from './client.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
 import { destroySessions, forgetSessions, observeSessions } from './sessions.ts'
+import { StreamEnds } from './streamEnds.ts'
 
 /** The connection to the event store: one official client, renewed when it hangs. */
 
@@ -9,6 +10,7 @@ const RENEWAL_MS = 1000
 
 export type Connection = {
   readonly client: Client
+  readonly ends: StreamEnds
   /** Gives up a client that does not answer: the next call gets a new one on a new connection. */
   renew(broken: Client): void
   /** The reason if the store refuses this service; undefined otherwise. */
@@ -35,6 +37,7 @@ export const openConnection = (connectionString: string): Connection => {
     get client() {
       return client
     },
+    ends: new StreamEnds(),
     renew: broken => {
       if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = performance.now()

@@ -23,7 +23,11 @@ export const openEventStore = ({
   const connection = openConnection(connectionString)
   const closing = new AbortController()
   return {
-    append: (stream, events, expected) => append(connection, { stream, events, expected }, appendDeadlineMs),
+    append: async (stream, events, expected) => {
+      const appended = await append(connection, { stream, events, expected }, appendDeadlineMs)
+      if (appended.ok) connection.ends.appended(stream, appended)
+      return appended
+    },
     readStream: (stream, options = {}) => readStream(connection, stream, options),
     subscribe: options =>
       subscribe(connection, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),

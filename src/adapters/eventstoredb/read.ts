@@ -36,7 +36,31 @@ export const readStream = (
   connection: Connection,
   stream: string,
   options: ReadOptions,
-): AsyncIterableIterator<StoredEvent> => oneByOne(readArrays(connection, stream, options))
+): AsyncIterableIterator<StoredEvent> => oneByOne(newEvents(connection, stream, options))
+
+/** The same in arrays. A stream that is read from a revision on, and has not grown beyond it, needs no call of its own. */
+async function* newEvents(
+  connection: Connection,
+  stream: string,
+  options: ReadOptions,
+): AsyncGenerator<readonly StoredEvent[]> {
+  const { from = 0n, direction, limit, signal } = options
+  const { ends } = connection
+  if (direction === 'backwards' || limit !== undefined || signal !== undefined)
+    return yield* readArrays(connection, stream, options)
+  if (from > 0n && (await ends.endsBefore(stream, from, () => head(connection)))) return
+  let next = from
+  let asOf = ends.newest()
+  for await (const events of readArrays(connection, stream, options)) {
+    const last = events.at(-1)
+    if (last !== undefined) {
+      next = last.revision + 1n
+      if (last.position > asOf) asOf = last.position
+    }
+    yield events
+  }
+  ends.readToEnd(stream, next, asOf)
+}
 
 async function* readArrays(
   connection: Connection,

@@ -135,7 +135,8 @@ export type AllRead = {
 /** The events of all streams, by pages, up to the end of the log. */
 export async function* readAll(log: Log, { direction, from, count, filter }: AllRead): AsyncGenerator<StoredRecord[]> {
   let wanted = count
-  for await (const page of allPages(log, direction, boundOf(direction, from, log.tail.head()))) {
+  const limit = filter === undefined ? Math.min(FIRST_PAGE_EVENTS, count) : FIRST_PAGE_EVENTS
+  for await (const page of allPages(log, direction, boundOf(direction, from, log.tail.head()), limit)) {
     const matching = (filter === undefined ? page : page.filter(filter)).slice(0, wanted)
     wanted -= matching.length
     yield matching
@@ -159,8 +160,13 @@ const boundOf = (direction: Direction, from: AllRead['from'], head: bigint): big
   return from === 'start' ? 0n : from === 'end' || from > head ? head + 1n : from
 }
 
-async function* allPages(log: Log, direction: Direction, bound: bigint): AsyncGenerator<StoredRecord[]> {
-  let limit = FIRST_PAGE_EVENTS
+async function* allPages(
+  log: Log,
+  direction: Direction,
+  bound: bigint,
+  firstLimit: number,
+): AsyncGenerator<StoredRecord[]> {
+  let limit = firstLimit
   for (let position = bound; ; ) {
     const page = await allPage(log, direction, position, limit)
     const last = page.at(-1)
@@ -178,6 +184,7 @@ export const allPage = async (
   position: bigint,
   limit: number,
 ): Promise<readonly StoredRecord[]> => {
-  const remembered = direction === 'forwards' ? log.tail.after(position, limit) : undefined
+  const { tail } = log
+  const remembered = direction === 'forwards' ? tail.after(position, limit) : tail.before(position, limit)
   return remembered ?? log.reader.allPage(direction, position, limit)
 }

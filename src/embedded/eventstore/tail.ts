@@ -2,7 +2,7 @@ import { LOG_BEGINS } from './initialEvents.ts'
 import type { StoredRecord } from './record.ts'
 import { endOf, memoryWithEncoding } from './record.ts'
 
-/** The newest part of the log in memory, for live subscriptions. */
+/** The newest part of the log in memory, for live subscriptions and for reads of the log's end. */
 
 const TAIL_BYTES_MAX = 24 * 1024 * 1024
 
@@ -13,10 +13,12 @@ export type Tail = {
   append(records: readonly StoredRecord[]): void
   /** The position of the next event. */
   end(): bigint
-  /** Clears the tail and continues after the newest event, if there is one. */
+  /** Replaces the tail by the newest event, if there is one. */
   reset(newest: StoredRecord | undefined): void
   /** At most `limit` events after `position`; undefined if they are not in memory. */
   after(position: bigint, limit: number): readonly StoredRecord[] | undefined
+  /** At most `limit` events before `position`, the newest first; undefined if they are not all in memory. */
+  before(position: bigint, limit: number): readonly StoredRecord[] | undefined
   /** Resolves when the head is after `position`, or the signal aborts. */
   untilAfter(position: bigint, signal: AbortSignal): Promise<void>
 }
@@ -41,7 +43,35 @@ const forgetEncodings = ({ encodings }: StoredRecord): void => {
   encodings.structured = undefined
 }
 
-/** Long because all methods of the tail share its events, its size and its waiting subscribers. */
+const newestBefore = (records: readonly StoredRecord[], position: bigint, limit: number): StoredRecord[] => {
+  const index = firstAfter(records, position - 1n)
+  return records.slice(Math.max(index - limit, 0), index).toReversed()
+}
+
+/** Subscribers that wait for the next event. */
+const openWaiting = () => {
+  const waiting = new Set<() => void>()
+  return {
+    wake: (): void => {
+      const woken = [...waiting]
+      waiting.clear()
+      for (const resolve of woken) resolve()
+    },
+    /** Resolves at the next `wake`, or when the signal aborts. */
+    untilWoken: (signal: AbortSignal): Promise<void> =>
+      new Promise(resolve => {
+        const done = (): void => {
+          waiting.delete(done)
+          signal.removeEventListener('abort', done)
+          resolve()
+        }
+        waiting.add(done)
+        signal.addEventListener('abort', done)
+      }),
+  }
+}
+
+/** Long because all methods of the tail share its events and their size. */
 export const openTail = (): Tail => {
   let records: StoredRecord[] = []
   let bytes = 0
@@ -49,13 +79,8 @@ export const openTail = (): Tail => {
   let end = LOG_BEGINS
   /** All events after this position are in memory. */
   let floor = 0n
-  const waiting = new Set<() => void>()
+  const waiting = openWaiting()
 
-  const wake = (): void => {
-    const woken = [...waiting]
-    waiting.clear()
-    for (const resolve of woken) resolve()
-  }
   // Half of the events are removed at once, so that the array is not moved for every event.
   const trim = (): void => {
     if (bytes <= TAIL_BYTES_MAX) return
@@ -81,16 +106,16 @@ export const openTail = (): Tail => {
         end = endOf(newest)
       }
       trim()
-      wake()
+      waiting.wake()
     },
     reset: newest => {
       for (const record of records) forgetEncodings(record)
-      records = []
-      bytes = 0
+      records = newest === undefined ? [] : [newest]
+      bytes = records.reduce((sum, record) => sum + memoryWithEncoding(record), 0)
       head = newest?.position ?? 0n
       end = newest === undefined ? LOG_BEGINS : endOf(newest)
-      floor = head
-      wake()
+      floor = newest === undefined ? 0n : newest.position - 1n
+      waiting.wake()
     },
     after: (position, limit) => {
       if (position >= head) return []
@@ -98,16 +123,12 @@ export const openTail = (): Tail => {
       const index = firstAfter(records, position)
       return records.slice(index, index + limit)
     },
-    untilAfter: (position, signal) =>
-      new Promise(resolve => {
-        if (head > position || signal.aborted) return resolve()
-        const done = (): void => {
-          waiting.delete(done)
-          signal.removeEventListener('abort', done)
-          resolve()
-        }
-        waiting.add(done)
-        signal.addEventListener('abort', done)
-      }),
+    before: (position, limit) => {
+      const found = newestBefore(records, position, limit)
+      return found.length === limit || floor === 0n ? found : undefined
+    },
+    untilAfter: async (position, signal) => {
+      if (head <= position && !signal.aborted) await waiting.untilWoken(signal)
+    },
   }
 }
