@@ -185,7 +185,11 @@ const importRules: readonly ImportRule[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { layer: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
-  { layer: 'the contract', files: /^scripts\/contract\.ts$/, may: ['src/http/(contract/openapi|index)\\.ts'] },
+  {
+    layer: 'the contract',
+    files: /^scripts\/contract(\.ts$|\/)/,
+    may: ['src/http/(contract/openapi|contract/asyncapi|index)\\.ts', 'scripts/contract/.+', 'commander', NODE],
+  },
   {
     layer: 'scripts',
     files: /^scripts\//,

@@ -32,6 +32,15 @@ other values may be added. Consumers ignore unknown members and types. A change 
 published beside the old one on topics of its own (\`ledger.invoice.v2\`) for at least 12 months. Its end is announced at least
 90 days before, in CHANGELOG.md and here. The policy is in CONTRIBUTING.md, "How a fact evolves".`
 
+/** The guarantees of a channel, in words that the contract diff compares. */
+type Delivery = {
+  readonly guarantee: 'at least once'
+  readonly order: 'per key' | 'by position'
+  readonly replay: string
+}
+
+const inTopic = (replay: string): Delivery => ({ guarantee: 'at least once', order: 'per key', replay })
+
 type Channel = {
   readonly address: string
   readonly server: 'kafka' | 'http'
@@ -40,6 +49,7 @@ type Channel = {
   readonly kinds: readonly FactKind[]
   /** The names of messages that are not facts. */
   readonly others?: readonly string[]
+  readonly delivery: Delivery
   readonly more?: JsonObject
 }
 
@@ -51,6 +61,7 @@ const analystsTopic = (category: Category): Channel => {
     title: `Facts of each ${category}`,
     description: 'The facts of all tenants, for analysts of the operator.',
     kinds: kindsIn(aggregates[category].facts),
+    delivery: inTopic('GET /events, from any position of the whole history'),
     more: {
       bindings: {
         kafka: {
@@ -85,6 +96,7 @@ const channels: Readonly<Record<string, Channel>> = {
     description:
       'The facts of the subscriber’s own tenant and subscribed types, while its creator is permitted to read them.',
     kinds: subscribable,
+    delivery: inTopic('POST /subscriptions/{id}:replay, from any position of the whole history'),
     more: subscriptionId,
   },
   subscription_dead_letters: {
@@ -93,6 +105,7 @@ const channels: Readonly<Record<string, Channel>> = {
     title: 'Dead letters of one subscription',
     description: 'The facts that could not be delivered, with the reasons.',
     kinds: [],
+    delivery: inTopic('none: GET /subscriptions/{id}/dead-letters lists what is parked'),
     others: [DEAD_LETTER],
     more: subscriptionId,
   },
@@ -104,6 +117,7 @@ const channels: Readonly<Record<string, Channel>> = {
       'GET /events with Accept: text/event-stream. id: an opaque position, after which Last-Event-ID resumes; event: the type; ' +
       'data: the CloudEvent as JSON. The facts are those of the caller’s own tenant. openapi.json describes the same endpoint with pages.',
     kinds: factKinds,
+    delivery: { guarantee: 'at least once', order: 'by position', replay: 'from any position of the whole history' },
   },
 }
 
@@ -111,6 +125,7 @@ const channelOf = (channel: Channel): JsonObject => ({
   address: channel.address,
   title: channel.title,
   description: channel.description,
+  'x-delivery': channel.delivery,
   servers: [reference('servers', channel.server)],
   messages: Object.fromEntries([
     ...channel.kinds.map(kind => [

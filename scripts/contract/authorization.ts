@@ -1,0 +1,36 @@
+import { type JsonObject, listOf, objectAt, textOf, textsOf, type Operations } from './documents.ts'
+import type { Finding, Rule } from './rules.ts'
+
+/** The comparison of the rule that decides who may call an operation: its scopes and its kinds of credential. */
+
+/** Each alternative of `security` as a text; a public operation permits the empty one. */
+const alternativesOf = (operation: JsonObject): readonly string[] => {
+  const texts = listOf(operation['security']).map(alternative =>
+    Object.entries(objectAt(alternative))
+      .map(([scheme, scopes]) => `${scheme} ${textsOf(scopes).toSorted().join(' ')}`.trim())
+      .toSorted()
+      .join(' and '),
+  )
+  return texts.length === 0 ? [''] : texts
+}
+
+const named = (alternative: string): string => (alternative === '' ? 'no credential' : alternative)
+
+export const compareAuthorization = ({ was, now, where }: Operations): readonly Finding[] => {
+  const [before, after] = [alternativesOf(was), alternativesOf(now)]
+  const [kindsBefore, kindsAfter] = [textsOf(was['x-credentials']), textsOf(now['x-credentials'])]
+  const found = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
+  const lost = before.filter(one => !after.includes(one))
+  const gained = after.filter(one => !before.includes(one))
+  const change = `It was permitted with ${before.map(named).join(' or ')}, and is with ${after.map(named).join(' or ')}.`
+  return [
+    ...(lost.length > 0 ? [found('scope-changed', change)] : []),
+    ...(lost.length === 0 && gained.length > 0 ? [found('authorization-widened', change)] : []),
+    ...kindsBefore
+      .filter(kind => !kindsAfter.includes(kind))
+      .map(kind => found('credential-refused', `The credential ${textOf(kind)} is no longer permitted.`)),
+    ...kindsAfter
+      .filter(kind => !kindsBefore.includes(kind))
+      .map(kind => found('authorization-widened', `The credential ${textOf(kind)} is permitted as well.`)),
+  ]
+}

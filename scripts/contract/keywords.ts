@@ -1,0 +1,128 @@
+import { isSame, type Json, type JsonObject, textOf } from './documents.ts'
+import type { Finding, Rule } from './rules.ts'
+import { report, type Schemas } from './schemaPair.ts'
+
+/** The comparison of the keywords of a JSON Schema that have no inner schemas: types, values, bounds, forms and defaults. */
+
+/** Members for human readers, which promise nothing. */
+const EDITORIAL = new Set([
+  'title',
+  'description',
+  'summary',
+  'example',
+  'examples',
+  'externalDocs',
+  '$comment',
+  '$id',
+  '$schema',
+])
+export const isEditorial = (name: string): boolean => EDITORIAL.has(name)
+
+type Compare = (schemas: Schemas, name: string) => readonly Finding[]
+
+const changeOf = (name: string, { was, now }: Schemas): string =>
+  `${name} was ${textOf(was[name] ?? 'absent')} and is ${textOf(now[name] ?? 'absent')}.`
+
+const one = (schemas: Schemas, name: string, rule: Rule): readonly Finding[] => [
+  report(schemas)(rule, changeOf(name, schemas)),
+]
+
+// --- Types -----------------------------------------------------------------------------------------------------------
+
+const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']
+
+/** Every integer is a number; a schema without a type permits all. */
+const typesIn = ({ type }: JsonObject): readonly Json[] => {
+  const types = type === undefined ? TYPES : [type].flat()
+  return types.includes('number') ? [...types, 'integer'] : types
+}
+
+const compareType: Compare = (schemas, name) => {
+  const [was, now] = [typesIn(schemas.was), typesIn(schemas.now)]
+  const isAccepting = schemas.direction === 'request'
+  const isLost = was.some(type => !now.includes(type))
+  const isGained = now.some(type => !was.includes(type))
+  if (isAccepting ? isLost : isGained) return one(schemas, name, 'type-changed')
+  if (isGained) return one(schemas, name, 'type-added')
+  return isLost ? one(schemas, name, 'type-narrowed') : []
+}
+
+// --- Values ----------------------------------------------------------------------------------------------------------
+
+const valuesIn = ({ enum: values, const: value }: JsonObject): readonly Json[] | undefined =>
+  values === undefined ? (value === undefined ? undefined : [value]) : (values as readonly Json[])
+
+const isIn = (values: readonly Json[], value: Json): boolean => values.some(each => isSame(each, value))
+
+const compareValues: Compare = schemas => {
+  const [was, now] = [valuesIn(schemas.was), valuesIn(schemas.now)]
+  const found = report(schemas)
+  const isAccepting = schemas.direction === 'request'
+  if (was === undefined)
+    return [found(isAccepting ? 'enum-closed' : 'constraint-added', `Only ${textOf([...(now ?? [])])} is permitted.`)]
+  if (now === undefined)
+    return [found(isAccepting ? 'constraint-removed' : 'enum-opened', `Only ${textOf([...was])} was permitted.`)]
+  const added: Rule = schemas.direction === 'event' ? 'event-value-added' : 'enum-value-added'
+  return [
+    ...was.filter(each => !isIn(now, each)).map(each => found('enum-value-removed', `${textOf(each)} is removed.`)),
+    ...now.filter(each => !isIn(was, each)).map(each => found(added, `${textOf(each)} is added.`)),
+  ]
+}
+
+// --- Bounds and forms ------------------------------------------------------------------------------------------------
+
+/** Negated lower bounds grow narrower as upper bounds do: with the smaller value. */
+const compareBound =
+  (sign: 1 | -1): Compare =>
+  (schemas, name) => {
+    const at = (value: Json | undefined): number => (typeof value === 'number' ? sign * value : Infinity)
+    const [was, now] = [at(schemas.was[name]), at(schemas.now[name])]
+    if (was === now) return []
+    const isNarrower = now < was
+    if (schemas.direction === 'request') return one(schemas, name, isNarrower ? 'bound-narrowed' : 'bound-widened')
+    return one(schemas, name, isNarrower ? 'bound-tightened' : 'bound-exceeded')
+  }
+
+/** A form that was required: no comparison of two patterns is attempted. */
+const compareForm =
+  (changed: Rule): Compare =>
+  (schemas, name) => {
+    const isAccepting = schemas.direction === 'request'
+    if (!(name in schemas.was)) return one(schemas, name, isAccepting ? changed : 'constraint-added')
+    if (!(name in schemas.now)) return one(schemas, name, isAccepting ? 'constraint-removed' : changed)
+    return one(schemas, name, changed)
+  }
+
+const compareDefault: Compare = (schemas, name) =>
+  schemas.direction === 'request' ? one(schemas, name, 'default-changed') : []
+
+const [upper, lower] = [compareBound(1), compareBound(-1)]
+
+const KEYWORDS: Readonly<Record<string, Compare>> = {
+  type: compareType,
+  enum: compareValues,
+  // A schema with both keywords is compared once.
+  const: (schemas, name) => ('enum' in schemas.was || 'enum' in schemas.now ? [] : compareValues(schemas, name)),
+  maximum: upper,
+  exclusiveMaximum: upper,
+  maxLength: upper,
+  maxItems: upper,
+  maxProperties: upper,
+  minimum: lower,
+  exclusiveMinimum: lower,
+  minLength: lower,
+  minItems: lower,
+  minProperties: lower,
+  pattern: compareForm('pattern-changed'),
+  format: compareForm('format-changed'),
+  multipleOf: compareForm('bound-narrowed'),
+  uniqueItems: compareForm('bound-narrowed'),
+  default: compareDefault,
+  deprecated: (schemas, name) => one(schemas, name, 'deprecated'),
+}
+
+/** The findings about one keyword; an unknown one that differs is a finding too. */
+export const compareKeyword = (name: string, schemas: Schemas): readonly Finding[] => {
+  if (isSame(schemas.was[name], schemas.now[name])) return []
+  return KEYWORDS[name]?.(schemas, name) ?? one(schemas, name, 'unknown-change')
+}
