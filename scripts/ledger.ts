@@ -15,6 +15,7 @@ import { subscriptionsCommand } from './ledger/subscriptions.ts'
 import { tenantsCommand } from './ledger/tenants.ts'
 import { tokenCommand } from './ledger/token.ts'
 import { usersCommand } from './ledger/users.ts'
+import { versionsCommand } from './ledger/versions.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
@@ -33,6 +34,7 @@ const ledger = new Command('ledger')
   .addCommand(tenantsCommand)
   .addCommand(tokenCommand)
   .addCommand(usersCommand)
+  .addCommand(versionsCommand)
   .addHelpText(
     'after',
     '\nThe settings are those of the service: LEDGER_DATA_DIR (.data) is the data directory of a running service;\n' +

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
 import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
+import { createApiVersionUsage } from '../commands/apiVersionUsage.ts'
 import { createDenials } from '../commands/denials.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'
@@ -17,6 +18,7 @@ import {
   createPace,
   createConcurrencyLimits,
   createTail,
+  followRetiredVersions,
   healthRoutes,
   listen,
   refuseEveryone,
@@ -49,7 +51,11 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
 
 const BODY_DEADLINE_MS = 30_000
 
-/** Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all endpoints. */
+/**
+ * Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all endpoints.
+ *
+ * Long because it wires the parts of the server once.
+ */
 export const startHttp = async (
   config: Config,
   dependencies: HttpDependencies,
@@ -74,8 +80,11 @@ export const startHttp = async (
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
   const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : refuseEveryone
+  const { resolveVersion, usage } = await openVersions(dependencies, cleanup)
   const app = createApp({
     addressOf,
+    resolveVersion,
+    usage,
     pace: services.pace,
     routes: isApi ? routes : healthRoutes,
     pipeline: createRequestPipeline(services, authenticate),
@@ -89,6 +98,23 @@ export const startHttp = async (
     stopping.abort()
     return server.close(DRAIN_MS)
   })
+}
+
+/** The versions that are served, and the counts of their requests. */
+const openVersions = async ({ database, ledger: { world }, log }: HttpDependencies, cleanup: CleanupStack) => {
+  const usage = createApiVersionUsage({
+    database,
+    world,
+    onFailure: error => log.warn({ error }, 'the requests of API versions cannot be stored; it is tried again'),
+  })
+  cleanup.defer(usage.close)
+  const { resolveVersion, close } = await followRetiredVersions({
+    database,
+    world,
+    onFailure: error => log.warn({ error }, 'the retired API versions cannot be read'),
+  })
+  cleanup.defer(close)
+  return { resolveVersion, usage }
 }
 
 type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly embedded: Issuer | undefined }

@@ -1,5 +1,6 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
--- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head.
+-- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
+-- retired_api_versions, api_version_usage.
 
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
@@ -141,4 +142,19 @@ create table if not exists feed_errors (
 create table if not exists log_identity (
   id integer primary key check (id = 1),
   log text not null
+);
+-- The API versions that an operator has switched off (`ledger versions retire`), read by every instance.
+create table if not exists retired_api_versions (
+  version text primary key,
+  retired_at timestamptz not null default now()
+);
+-- The requests by API version, route template and client, added by all instances (src/commands/apiVersionUsage.ts). Days in UTC.
+create table if not exists api_version_usage (
+  day date not null,
+  version text not null,
+  route text not null,
+  tenant_id text not null,
+  client text not null,
+  requests bigint not null,
+  primary key (day, version, route, tenant_id, client)
 );

@@ -197,6 +197,7 @@ const importRules: readonly ImportRule[] = [
       'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
       'src/feeds/(checkpoints|parkedEvents)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
+      'src/http/versions/(index|releases)\\.ts',
     ],
   },
   { layer: 'tests', files: /^test\//, may: ['.+'] },

@@ -42,6 +42,7 @@ export const createAccessControl = (
       const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
+      res.locals['client'] = principal.client
       // Checked before the permissions: their refusals are appended as audit records, and a caller beyond its limits must
       // cause no appends.
       const exceeded = exceededBy(counted)

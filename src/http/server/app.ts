@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
+import type { ApiVersionUsage } from '../../commands/apiVersionUsage.ts'
 import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
 import { addressAccount, capacityLeaseOf, type LoadShedding, loadShedding } from './loadShedding.ts'
@@ -33,6 +34,8 @@ export type AppDependencies = {
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
   /** The service's public address. */
   readonly publicUrl: string
+  /** Counts the requests of identified callers by version, route and client. */
+  readonly usage?: Pick<ApiVersionUsage, 'count'>
   /** The version of each request by its header; by default every version is served. */
   readonly resolveVersion?: ResolveVersion
 }
@@ -65,7 +68,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace }: AppDependencies): Express => {
+const routerOf = ({ routes, loadShedding: shedding, issuer, pace, ...exchange }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -81,7 +84,7 @@ const routerOf = ({ routes, pipeline, log, loadShedding: shedding, issuer, pace 
   }
   if (issuer) app.use(issuer.path, paced('issuer'), waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
-    for (const one of declared) app[methodOf(one)](path, respondInVersion(one, { pipeline, log }))
+    for (const one of declared) app[methodOf(one)](path, respondInVersion(one, exchange))
     app.all(path, paced('public'), (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
@@ -125,8 +128,10 @@ const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Proble
 
 const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
 
+type Exchange = Pick<AppDependencies, 'pipeline' | 'log' | 'usage'>
+
 /** The handler of a route, which answers each request by its version. */
-const respondInVersion = (declared: AnyRoute, dependencies: Pick<AppDependencies, 'pipeline' | 'log'>) => {
+const respondInVersion = (declared: AnyRoute, dependencies: Exchange) => {
   const byVersion = new Map(VERSIONS.map(version => [version, routeIn(declared, version)]))
   return (req: Incoming, res: Outgoing): Promise<void> =>
     respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? declared, dependencies)
@@ -136,7 +141,7 @@ const respond = async (
   req: Incoming,
   res: Outgoing,
   declared: AnyRoute,
-  { pipeline, log }: Pick<AppDependencies, 'pipeline' | 'log'>,
+  { pipeline, log, usage }: Exchange,
 ): Promise<void> => {
   try {
     await sendReply(req, res, await pipeline(req, res, declared))
@@ -145,7 +150,10 @@ const respond = async (
     if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')
     sendProblem(req, res, problem)
   } finally {
-    const { correlationId, startedAt, tenant } = res.locals
+    const { correlationId, startedAt, tenant, client } = res.locals
+    const { version, refusal } = requestedVersionOf(res)
+    if (client !== undefined && refusal === undefined)
+      usage?.count(version, `${declared.method} ${declared.path}`, { tenant: String(tenant), client: String(client) })
     const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
     log.info({ correlationId, tenant, route: declared.operationId, status: res.statusCode, tookMs }, 'request')
   }
