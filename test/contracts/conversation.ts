@@ -1,6 +1,7 @@
 /** Replays recorded conversations with a real EventStoreDB, and renders each response as it was recorded. */
 
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setImmediate as nextLoop, setTimeout as sleep } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
@@ -48,6 +49,8 @@ export const conversations = (): Conversations =>
 
 const WHOLE_MAX = 10_000
 const SETTLED_LOOPS = 5
+/** The longest wait for a caught-up message that the real server sent; it is long, for a loaded machine. */
+const CAUGHT_UP_MAX_MS = 10_000
 type Position = { readonly commit: bigint; readonly prepare: bigint }
 type Recorded = NonNullable<ResolvedEvent['event']>
 type Failure = Error & { readonly type?: string; readonly expectedVersion?: unknown; readonly actualVersion?: unknown }
@@ -55,7 +58,7 @@ type Source = AsyncIterable<ResolvedEvent> & {
   readonly readableLength: number
   readonly writableLength?: number
   unsubscribe(): Promise<void>
-  on(event: 'caughtUp', listener: () => void): unknown
+  on(event: 'caughtUp' | 'confirmation', listener: () => void): unknown
 }
 
 const revisionOf = (text: string): AppendExpectedRevision =>
@@ -65,6 +68,15 @@ const revisionOf = (text: string): AppendExpectedRevision =>
 const removedAt = (text: string): ExpectedRevision => revisionOf(text) as ExpectedRevision
 
 const fromOf = (text: string): 'start' | 'end' | bigint => (text === 'start' || text === 'end' ? text : BigInt(text))
+
+/** Subscribes to a stream with an event, and resolves at its caught-up message. */
+const laterSubscriptionCaughtUp = async (client: EventStoreDBClient): Promise<void> => {
+  const stream = `later${randomUUID()}`
+  await client.appendToStream(stream, jsonEvent({ type: 'T0', data: {} }))
+  const later = client.subscribeToStream(stream).on('data', () => undefined)
+  await once(later, 'caughtUp')
+  await later.unsubscribe()
+}
 
 /** One conversation, on streams and events of its own. */
 export const openConversation = (client: EventStoreDBClient) => {
@@ -106,19 +118,22 @@ export const openConversation = (client: EventStoreDBClient) => {
     for await (const event of reading) events.push(event)
     return events
   }
-  /** Ends when it has caught up, fails, or sends nothing for `quietMs`. */
-  const follow = async (source: Source, quietMs: number): Promise<Answer[]> => {
+  /**
+   * Ends when the subscription has caught up or fails; without an expected caught-up message, when a later subscription has
+   * caught up, because the server has then sent everything to the earlier one.
+   */
+  const follow = async (source: Source, isCaughtUpExpected: boolean): Promise<Answer[]> => {
     const received: Answer[] = []
-    let atMs = performance.now()
-    let end: Answer | undefined
-    source.on('caughtUp', () => (end ??= 'caught up'))
+    const ended = Promise.withResolvers<Answer>()
+    const confirmed = new Promise<void>(resolve => void source.on('confirmation', resolve))
+    source.on('caughtUp', () => ended.resolve('caught up'))
     const reading = (async () => {
-      for await (const event of source) {
-        received.push(...own([event]))
-        atMs = performance.now()
-      }
-    })().catch((error: Failure) => (end ??= failureOf(error)))
-    while (end === undefined && performance.now() - atMs < quietMs) await sleep(1)
+      for await (const event of source) received.push(...own([event]))
+    })().catch((error: Failure) => ended.resolve(failureOf(error)))
+    const missing = isCaughtUpExpected
+      ? sleep(CAUGHT_UP_MAX_MS, undefined, { ref: false })
+      : confirmed.then(() => laterSubscriptionCaughtUp(client))
+    const end = await Promise.race([ended.promise, missing.then((): Answer => 'no caught-up')])
     // Events before the message may still be in the buffers of the client.
     for (let loops = 0; loops < SETTLED_LOOPS; loops += 1) {
       await nextLoop()
@@ -126,7 +141,7 @@ export const openConversation = (client: EventStoreDBClient) => {
     }
     await source.unsubscribe()
     await reading
-    return [...received, end ?? 'no caught-up']
+    return [...received, end]
   }
   const filterOf = ({ filterOn, ...rest }: Filter) => {
     const options =
@@ -141,7 +156,7 @@ export const openConversation = (client: EventStoreDBClient) => {
     return make(options as Parameters<typeof make>[0])
   }
 
-  const steps: Readonly<Record<string, (step: Step, quietMs: number) => Promise<Answer>>> = {
+  const steps: Readonly<Record<string, (step: Step, isCaughtUpExpected: boolean) => Promise<Answer>>> = {
     append: async ({ stream, events, expected }) => {
       const sent = events.map(name =>
         jsonEvent({ id: idOf(name), type: `T${Number(name.slice(1)) % 3}`, data: { x: 1 } }),
@@ -186,22 +201,21 @@ export const openConversation = (client: EventStoreDBClient) => {
       if (fromPosition === undefined) return 'no position'
       return own(await collect(client.readAll({ direction, fromPosition, maxCount: WHOLE_MAX }))).slice(0, max)
     },
-    'subscribe to stream': ({ stream, after, resolveLinks }, quietMs) => {
+    'subscribe to stream': ({ stream, after, resolveLinks }, isCaughtUpExpected) => {
       const options = { fromRevision: fromOf(after), resolveLinkTos: resolveLinks }
-      return follow(client.subscribeToStream(prefix + stream, options), quietMs)
+      return follow(client.subscribeToStream(prefix + stream, options), isCaughtUpExpected)
     },
-    'subscribe to $all': ({ filter, after }, quietMs) => {
+    'subscribe to $all': ({ filter, after }, isCaughtUpExpected) => {
       const fromPosition = after === 'start' ? 'start' : positions.get(after)
       if (fromPosition === undefined) return Promise.resolve('no position')
-      return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }), quietMs)
+      return follow(client.subscribeToAll({ filter: filterOf(filter), fromPosition }), isCaughtUpExpected)
     },
   }
-  /** `quietMs`: the time after which a silent subscription ends. */
-  return async (step: Step, quietMs: number): Promise<Answer> => {
+  return async (step: Step, isCaughtUpExpected: boolean): Promise<Answer> => {
     const run = steps[step.do]
     if (run === undefined) throw new Error(`no such step: ${step.do}`)
     try {
-      return await run(step, quietMs)
+      return await run(step, isCaughtUpExpected)
     } catch (error) {
       return failureOf(error as Failure)
     }
