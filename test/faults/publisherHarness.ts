@@ -53,7 +53,7 @@ export type PublisherHarness = {
   /** Kills every publisher that still runs. */
   readonly killPublishers: () => Promise<void>
   readonly cutBroker: () => Promise<void>
-  readonly restoreBroker: () => Promise<void>
+  readonly reconnectBroker: () => Promise<void>
   /** Resolves when the publisher and GET /events have reached the end of the log. */
   readonly drained: () => Promise<void>
   /** The facts to publish, in the order of the log. */
@@ -223,7 +223,7 @@ export const openPublisherHarness = async (): Promise<PublisherHarness> => {
     startPublisher: start,
     killPublishers: killAll,
     cutBroker: broker.cut,
-    restoreBroker: broker.restore,
+    reconnectBroker: broker.restore,
     drained: () => drainedTo(store, database),
     committed: () => committedIn(store),
     served: async tenant => servedTo(await client(tenant)),

@@ -4,7 +4,7 @@ import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
-import { duplicatesIn, expectNothingButDuplicates, gather } from '../faults/publisherEvidence.ts'
+import { duplicatesIn, expectNothingButDuplicates, observeFacts } from '../faults/observedFacts.ts'
 import { openPublisherHarness, type Publisher, type PublisherHarness } from '../faults/publisherHarness.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { inParallel } from '../support/client.ts'
@@ -69,20 +69,20 @@ describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowled
     await harness.startPublisher()
     await harness.cutBroker()
     await Promise.all([commit(third, 2 * third), delay(OUTAGE_MS)])
-    await harness.restoreBroker()
+    await harness.reconnectBroker()
 
     harness.proxy.loseAnswers(LOSS_PROBABILITY)
     await Promise.all([commit(2 * third, orders), delay(LOSSES_MS)])
     harness.proxy.loseAnswers(0)
     report(`${harness.proxy.lost()} responses of the broker were lost`)
 
-    const evidence = await gather(harness, TENANTS)
+    const observed = await observeFacts(harness, TENANTS)
     report(
-      `${evidence.committed.length} facts, ${evidence.published.length} messages, ${duplicatesIn(evidence)} of them duplicates`,
+      `${observed.committed.length} facts, ${observed.published.length} messages, ${duplicatesIn(observed)} of them duplicates`,
     )
-    expect(evidence.committed.length).to.equal(FACTS)
+    expect(observed.committed.length).to.equal(FACTS)
     expect(harness.proxy.lost()).to.be.greaterThan(0)
-    expect(duplicatesIn(evidence)).to.be.greaterThan(0)
-    expectNothingButDuplicates(evidence)
+    expect(duplicatesIn(observed)).to.be.greaterThan(0)
+    expectNothingButDuplicates(observed)
   })
 })

@@ -3,14 +3,14 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import type { Committed, Message, PublisherHarness } from './publisherHarness.ts'
 
 /** Checks that the log, GET /events and the topics have the same facts. */
-export type Evidence = {
+export type ObservedFacts = {
   readonly committed: readonly Committed[]
   readonly published: readonly Message[]
   /** The items of GET /events by tenant. */
   readonly served: ReadonlyMap<string, readonly CloudEvent[]>
 }
 
-export const gather = async (harness: PublisherHarness, tenants: readonly string[]): Promise<Evidence> => {
+export const observeFacts = async (harness: PublisherHarness, tenants: readonly string[]): Promise<ObservedFacts> => {
   await harness.drained()
   const [committed, published] = await Promise.all([harness.committed(), harness.published()])
   const served = await Promise.all(tenants.map(async tenant => [tenant, await harness.served(tenant)] as const))
@@ -19,14 +19,14 @@ export const gather = async (harness: PublisherHarness, tenants: readonly string
 
 const idOf = ({ headers }: Message): string => headers['ce_id'] ?? 'none'
 
-const byId = ({ published }: Evidence): Message[][] => [...Map.groupBy(published, idOf).values()]
+const byId = ({ published }: ObservedFacts): Message[][] => [...Map.groupBy(published, idOf).values()]
 
 /** The first message of each id, as a consumer sees them that drops duplicates. */
-const withoutDuplicates = (evidence: Evidence): Message[] => byId(evidence).flatMap(copies => copies.slice(0, 1))
+const withoutDuplicates = (observed: ObservedFacts): Message[] => byId(observed).flatMap(copies => copies.slice(0, 1))
 
-export const duplicatesIn = (evidence: Evidence): number => evidence.published.length - byId(evidence).length
+export const duplicatesIn = (observed: ObservedFacts): number => observed.published.length - byId(observed).length
 
-const expectSameIds = ({ committed, published, served }: Evidence): void => {
+const expectSameIds = ({ committed, published, served }: ObservedFacts): void => {
   const wanted = new Set(committed.map(({ stored }) => stored.id))
   const found = new Set(published.map(idOf))
   const lost = [...wanted].filter(id => !found.has(id))
@@ -74,9 +74,9 @@ const messageOf = (item: CloudEvent): Omit<Message, 'partition' | 'offset'> => (
   value: JSON.stringify(item.data),
 })
 
-const expectSameBytesAsServed = (evidence: Evidence): void => {
-  const items = new Map([...evidence.served.values()].flat().map(item => [item.id, item]))
-  for (const { partition: _, offset: __, ...message } of withoutDuplicates(evidence)) {
+const expectSameBytesAsServed = (observed: ObservedFacts): void => {
+  const items = new Map([...observed.served.values()].flat().map(item => [item.id, item]))
+  for (const { partition: _, offset: __, ...message } of withoutDuplicates(observed)) {
     const item = items.get(message.headers['ce_id'] ?? '')
     expect(message).to.deep.equal(item && messageOf(item))
   }
@@ -86,18 +86,18 @@ const expectSameBytesAsServed = (evidence: Evidence): void => {
 const bytesOf = ({ topic, partition, key, headers, value }: Message): string =>
   JSON.stringify([topic, partition, key, Object.entries(headers), value])
 
-const expectIdenticalDuplicates = (evidence: Evidence): void => {
-  for (const copies of byId(evidence)) expect([...new Set(copies.map(bytesOf))]).to.have.length(1)
+const expectIdenticalDuplicates = (observed: ObservedFacts): void => {
+  for (const copies of byId(observed)) expect([...new Set(copies.map(bytesOf))]).to.have.length(1)
 }
 
-const expectOrderPerKey = (evidence: Evidence): void => {
-  for (const [key, messages] of Map.groupBy(withoutDuplicates(evidence), message => message.key)) {
+const expectOrderPerKey = (observed: ObservedFacts): void => {
+  for (const [key, messages] of Map.groupBy(withoutDuplicates(observed), message => message.key)) {
     const sequences = messages.map(({ headers }) => headers['ce_sequence'] ?? '')
     expect(sequences, `the order of ${key}`).to.deep.equal(sequences.toSorted())
   }
 }
 
-const expectSequencesOfTheStore = ({ committed, published }: Evidence): void => {
+const expectSequencesOfTheStore = ({ committed, published }: ObservedFacts): void => {
   const stored = new Map(committed.map(item => [item.stored.id, item.stored]))
   for (const message of published) {
     const { stream, revision } = stored.get(idOf(message)) ?? {}
@@ -108,10 +108,10 @@ const expectSequencesOfTheStore = ({ committed, published }: Evidence): void => 
 }
 
 /** A fault may cause duplicates alone, which are equal byte for byte. */
-export const expectNothingButDuplicates = (evidence: Evidence): void => {
-  expectSameIds(evidence)
-  expectSequencesOfTheStore(evidence)
-  expectIdenticalDuplicates(evidence)
-  expectSameBytesAsServed(evidence)
-  expectOrderPerKey(evidence)
+export const expectNothingButDuplicates = (observed: ObservedFacts): void => {
+  expectSameIds(observed)
+  expectSequencesOfTheStore(observed)
+  expectIdenticalDuplicates(observed)
+  expectSameBytesAsServed(observed)
+  expectOrderPerKey(observed)
 }
