@@ -8,7 +8,7 @@ import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
-/** The effects of which faults consist. Each ends after some time, or with `heal` (faults.ts). */
+/** The effects of which faults consist. Each ends after some time, or with `endFaults` (faults.ts). */
 
 export type FaultContext = {
   readonly service: Service
@@ -18,6 +18,8 @@ export type FaultContext = {
 }
 /** Begins a fault. The result is false if there was nothing that could fail. */
 export type Fault = (context: FaultContext) => boolean
+/** Faults by name, drawn with a probability proportional to their weight. */
+export type WeightedFaults = Readonly<Record<string, { readonly weight: number; readonly begin: Fault }>>
 
 /** Pauses the process. After `sessionMs` the server ends its database session, and the locks with it, if it is still paused. */
 export const pauseMachine = (

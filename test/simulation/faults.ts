@@ -8,6 +8,7 @@ import {
   setConditionFor,
   pauseMachine,
   appendUnknownEvent,
+  type WeightedFaults,
 } from './faultActions.ts'
 
 const SERVERS: readonly ServerName[] = ['event store', 'database', 'fact bus']
@@ -87,7 +88,7 @@ const clockJump: Fault = ({ service, history, random }) => {
   return true
 }
 
-/** The broker refuses the facts of one key as too large, until all faults are healed. */
+/** The broker refuses the facts of one key as too large, until all faults end. */
 const largeFact: Fault = ({ service, history, random }) => {
   const keys = service.log.events.map(({ stream }) => stream.slice(stream.indexOf('-') + 1))
   const published = keys.filter(key => /^(ord|inv|pay)_/.test(key))
@@ -135,26 +136,26 @@ const duplicatedRequests: Fault = ({ service, timeline, history, random }) => {
 }
 
 /** All faults, drawn with a probability proportional to their weight. Those of weight 0 are drawn separately (plan.ts). */
-export const faults: Readonly<Record<string, readonly [weight: number, fault: Fault]>> = {
-  crash: [10, crash],
-  pause: [7, pause],
-  outage: [9, outage],
-  'lost answers': [9, lostAnswers],
-  'leader change': [6, leaderChange],
-  'lost sessions': [5, connectionLoss],
-  'dropped subscriptions': [3, subscriptionDrop],
-  'clock jump': [4, clockJump],
-  'unknown event': [2, appendUnknownEvent],
-  'large fact': [2, largeFact],
-  'operator replays': [2, operatorReplays],
-  suspension: [2, suspension],
-  rebuild: [0, rebuild],
-  'duplicated requests': [0, duplicatedRequests],
+export const faults: WeightedFaults = {
+  crash: { weight: 10, begin: crash },
+  pause: { weight: 7, begin: pause },
+  outage: { weight: 9, begin: outage },
+  'lost answers': { weight: 9, begin: lostAnswers },
+  'leader change': { weight: 6, begin: leaderChange },
+  'lost sessions': { weight: 5, begin: connectionLoss },
+  'dropped subscriptions': { weight: 3, begin: subscriptionDrop },
+  'clock jump': { weight: 4, begin: clockJump },
+  'unknown event': { weight: 2, begin: appendUnknownEvent },
+  'large fact': { weight: 2, begin: largeFact },
+  'operator replays': { weight: 2, begin: operatorReplays },
+  suspension: { weight: 2, begin: suspension },
+  rebuild: { weight: 0, begin: rebuild },
+  'duplicated requests': { weight: 0, begin: duplicatedRequests },
   ...timedFaults,
 }
 
 /** Ends all faults. The service then has ten seconds to complete unfinished work. */
-export const heal = ({ service, history }: Pick<FaultContext, 'service' | 'history'>): void => {
+export const endFaults = ({ service, history }: Pick<FaultContext, 'service' | 'history'>): void => {
   history.note('everything is healed')
   for (const server of SERVERS) {
     service.network.setCondition(server, 'up')

@@ -16,7 +16,7 @@ import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
-/** The checks at the end of a run, when all faults are over: the promises of the service are held against its state. */
+/** The checks at the end of a run, when all faults are over: the state of the service is compared with its guarantees. */
 
 export type Run = {
   readonly timeline: Timeline
@@ -36,9 +36,9 @@ const FINAL_READER_ACTION = -11
 const READ_MAX_MS = 5_000
 
 /** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
-const withGuarantees = ({ wasStopped }: Service, reader: FactReader): FactReader => ({
+const withGuarantees = ({ wasStoppedForRebuild }: Service, reader: FactReader): FactReader => ({
   ...reader,
-  isOnce: reader.isOnce && !wasStopped(),
+  isOnce: reader.isOnce && !wasStoppedForRebuild(),
 })
 
 /** Events that were stored before `settledAt` must have arrived everywhere. */
@@ -121,20 +121,20 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
  * was begun before the call must be completed within the promised ten seconds of recovery; work that clients began later, within
  * ten seconds of the last client's end.
  */
-export const finish = async (
+export const runFinalChecks = async (
   run: Run,
   readers: readonly FactReader[],
   openActions: () => number,
 ): Promise<readonly Violation[]> => {
   const { timeline, service } = run
-  const healedMs = timeline.nowMs()
+  const faultsEndedMs = timeline.nowMs()
   const openWork = openWorkOf(run, readers)
   const areClientsDone = (): boolean => openActions() === 0
-  await timeline.run(healedMs + RECOVERED_WITHIN_MS, areClientsDone)
+  await timeline.run(faultsEndedMs + RECOVERED_WITHIN_MS, areClientsDone)
   await service.database.idle()
   const late = areClientsDone() ? [] : await openWork.check()
   if (late.length > 0) return late
-  await timeline.run(healedMs + RETRIES_MAX_MS, areClientsDone)
+  await timeline.run(faultsEndedMs + RETRIES_MAX_MS, areClientsDone)
   const endedMs = timeline.nowMs()
   await timeline.run(endedMs + ARRIVAL_MAX_MS)
   for (;;) {

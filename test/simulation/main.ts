@@ -8,7 +8,7 @@ import { addReport, HOUR_MS, jsonOf, type Results, textOf } from './report.ts'
 import type { Job } from './worker.ts'
 import { runSeeds } from './workerPool.ts'
 
-/** The command `npm run simulate`: runs the whole service under faults that are drawn from seeds, and checks its promises. */
+/** The command `npm run simulate`: runs the whole service under faults that are drawn from seeds, and checks its guarantees. */
 
 const MS_PER_SECOND = 1_000
 /** In so many seeds every fault happens, unless the draw has a defect. */

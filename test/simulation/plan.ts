@@ -28,14 +28,16 @@ const FAULTS_MAX = 6
 const ACTION_EVERY_MS = 6_000
 const FAULT_EVERY_MS = 300_000
 
-type WeightedNames = Readonly<Record<string, readonly [weight: number, unknown]>>
+type Weights = Readonly<Record<string, number>>
 
-const drawName = (random: Random, weights: WeightedNames): string => {
-  const total = Object.values(weights).reduce((sum, [weight]) => sum + weight, 0)
+const drawName = (random: Random, weights: Weights): string => {
+  const total = Object.values(weights).reduce((sum, weight) => sum + weight, 0)
   let left = random.next() * total
-  for (const [name, [weight]] of Object.entries(weights)) if ((left -= weight) < 0) return name
+  for (const [name, weight] of Object.entries(weights)) if ((left -= weight) < 0) return name
   return Object.keys(weights)[0] ?? ''
 }
+
+const FAULT_WEIGHTS: Weights = Object.fromEntries(Object.entries(faults).map(([name, { weight }]) => [name, weight]))
 
 /** Faults that a run has at most once. They are drawn separately, so that they do not change the draws of the others. */
 const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: PlanEntry['kind']])[] = [
@@ -47,14 +49,14 @@ const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: Plan
 /** A time in whole milliseconds, so that the plan can be recorded exactly. */
 const timeIn = (random: Random, busyMs: number): number => Math.floor(random.next() * busyMs)
 
-export const drawPlan = (random: Random, actions: WeightedNames, busyMs: number): Plan => {
-  const own = random.fork('plan')
+export const drawPlan = (random: Random, actionWeights: Weights, busyMs: number): Plan => {
+  const rng = random.fork('plan')
   const isLong = busyMs > BUSY_MS
-  const some = (count: number, kind: PlanEntry['kind'], from: WeightedNames) =>
-    Array.from({ length: count }, () => ({ atMs: timeIn(own, busyMs), kind, name: drawName(own, from) }))
-  const actionCount = isLong ? Math.ceil(busyMs / ACTION_EVERY_MS) : own.integer(ACTIONS_MIN, ACTIONS_MAX)
-  const faultCount = isLong ? Math.ceil(busyMs / FAULT_EVERY_MS) : own.integer(0, FAULTS_MAX)
-  const many = [...some(actionCount, 'action', actions), ...some(faultCount, 'fault', faults)].toSorted(
+  const some = (count: number, kind: PlanEntry['kind'], from: Weights) =>
+    Array.from({ length: count }, () => ({ atMs: timeIn(rng, busyMs), kind, name: drawName(rng, from) }))
+  const actionCount = isLong ? Math.ceil(busyMs / ACTION_EVERY_MS) : rng.integer(ACTIONS_MIN, ACTIONS_MAX)
+  const faultCount = isLong ? Math.ceil(busyMs / FAULT_EVERY_MS) : rng.integer(0, FAULTS_MAX)
+  const many = [...some(actionCount, 'action', actionWeights), ...some(faultCount, 'fault', FAULT_WEIGHTS)].toSorted(
     (a, b) => a.atMs - b.atMs,
   )
   const once = ONCE_AT_MOST.flatMap(([name, chance, kind]) => {

@@ -35,10 +35,10 @@ export type Service = {
   /** Kills every process. None starts before `startAll`. */
   readonly stopAll: () => void
   readonly startAll: () => void
-  readonly isStopped: () => boolean
+  readonly isStoppedForRebuild: () => boolean
   /** Whether all processes were stopped at some time, for a rebuild of the tables. */
-  readonly wasStopped: () => boolean
-  /** Reports a fault of this duration that cannot be healed earlier. */
+  readonly wasStoppedForRebuild: () => boolean
+  /** Reports a fault of this duration, which cannot be ended earlier. */
   readonly extendFaults: (forMs: number) => void
   /** The virtual time at which all such faults are over. */
   readonly faultsUntilMs: () => number
@@ -167,8 +167,8 @@ export const startService = (dependencies: ServiceDependencies): Service => {
       isStopped = false
       for (const slot of running.keys()) begin(slot)
     },
-    isStopped: () => isStopped,
-    wasStopped: () => wasStopped,
+    isStoppedForRebuild: () => isStopped,
+    wasStoppedForRebuild: () => wasStopped,
     end: () => {
       for (const { machine, stopping } of ends.keys()) {
         machine.kill()

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Violation } from './checks/violation.ts'
-import { actionsWith } from './clients/actions.ts'
+import { actionWeights, runnableActions } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
 import { createKnownResources } from './clients/knownResources.ts'
 import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
-import { faults, heal } from './faults.ts'
-import { finish, type Run } from './finalChecks.ts'
+import { endFaults, faults } from './faults.ts'
+import { type Run, runFinalChecks } from './finalChecks.ts'
 import { replayParkedRegularly } from './operator.ts'
 import { BUSY_MS, drawPlan, type Plan, RESTORED } from './plan.ts'
 import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
@@ -18,7 +18,7 @@ import { checkRestored } from './restoredLog.ts'
 import { type Service, startService } from './service.ts'
 import { createTimeline } from './timeline.ts'
 
-/** One run of the whole service with one seed: draws the plan, runs it on virtual time and checks the promises. */
+/** One run of the whole service with one seed: draws the plan, runs it on virtual time and checks the guarantees of the service. */
 
 export type Options = {
   readonly seed: number
@@ -55,23 +55,24 @@ const newestPaymentIdOf =
 /** Schedules every entry of the plan. Returns a function for the number of actions that have not ended. */
 const schedulePlan = (run: Run, plan: Plan): (() => number) => {
   const { timeline, history, service, random } = run
-  const actions = actionsWith(newestPaymentIdOf(service), true)
+  const actions = runnableActions(newestPaymentIdOf(service))
   const resources = createKnownResources()
   let open = 0
   for (const { number, atMs, kind, name } of plan) {
     if (kind === 'end') continue
-    const own = random.fork(`${kind}/${number}`)
+    const rng = random.fork(`${kind}/${number}`)
     if (kind === 'fault') {
       timeline.after(atMs, () => {
-        if (faults[name]?.[1]({ service, timeline, history, random: own })) history.count(`fault: ${name}`)
+        if (faults[name]?.begin({ service, timeline, history, random: rng })) history.count(`fault: ${name}`)
       })
       continue
     }
     open += 1
-    const client = createClient({ service, timeline, history, random: own, action: number })
+    const client = createClient({ service, timeline, history, random: rng, action: number })
     timeline.after(atMs, () => {
-      const action = actions[name]?.[1]
-      void action?.({ client, resources, caller: own.pick(CALLERS) }).finally(() => (open -= 1))
+      void actions
+        .get(name)?.({ client, resources, caller: rng.pick(CALLERS) })
+        .finally(() => (open -= 1))
     })
   }
   return () => open
@@ -83,10 +84,11 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
   const hasStreams = random.fork('streams').chance(STREAMS_CHANCE)
   return TENANT_CALLERS.flatMap((caller, index) =>
     (hasStreams ? [followPages, followStream] : [followPages]).map((follow, kind) => {
-      const own = random.fork(`reader/${index}/${kind}`)
+      const rng = random.fork(`reader/${index}/${kind}`)
+      // Negative, apart from the numbers of the plan's actions.
       const action = -1 - index * 2 - kind
       return follow({
-        client: createClient({ service, timeline, history: quiet, random: own, action }),
+        client: createClient({ service, timeline, history: quiet, random: rng, action }),
         caller,
         isOver,
       })
@@ -94,14 +96,14 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
   )
 }
 
-/** Runs clients and faults, ends all faults, and waits for the end of a rebuild of the tables that has begun. */
+/** Runs clients and faults, ends all faults, and waits until a rebuild of the tables that has begun is over. */
 const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOver: () => boolean): Promise<void> => {
   await timeline.run(busyMs)
-  heal({ service, history })
+  endFaults({ service, history })
   void replayParkedRegularly(service.operator, isOver)
   await timeline.run(service.faultsUntilMs())
   const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
-  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isStopped())
+  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedForRebuild())
 }
 
 /** Adds the state at the end of the run to its history. */
@@ -136,14 +138,13 @@ export const simulate = async (
   const hasSubscribers = random.fork('subscribers').chance(SUBSCRIBERS_CHANCE)
   const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES })
   const run = { timeline, history, service, random }
-  const drawnActions = actionsWith(() => undefined, hasSubscribers)
-  const plan = given ?? drawPlan(random, drawnActions, busyMs)
+  const plan = given ?? drawPlan(random, actionWeights(hasSubscribers), busyMs)
   const openActions = schedulePlan(run, plan)
   const progress = setInterval(() => onProgress(timeline.nowMs()), PROGRESS_EVERY_MS)
   let isOver = false
   const readers = startReaders(run, () => isOver)
   await runPlan(run, busyMs, () => isOver)
-  const found = await finish(run, readers, openActions)
+  const found = await runFinalChecks(run, readers, openActions)
   const isRestored = plan.some(({ name }) => name === RESTORED)
   const violations = found.length === 0 && isRestored ? await checkRestored(run) : found
   isOver = true

@@ -12,6 +12,7 @@ import {
   setConditionFor,
   pauseMachine,
   appendUnknownEvent,
+  type WeightedFaults,
 } from './faultActions.ts'
 
 /** Faults that begin at a certain point in the work of the service, and faults that combine several failures. */
@@ -187,15 +188,14 @@ const exportHandedOver: Fault = context => {
   return true
 }
 
-type WeightedFaults = Readonly<Record<string, readonly [weight: number, fault: Fault]>>
 export const timedFaults: WeightedFaults = {
-  'outage between appends': [7, outageBetweenAppends],
-  'crash between appends': [7, crashBetweenAppends],
-  'stop between appends': [7, stopBetweenAppends],
-  'election between appends': [7, electionBetweenAppends],
-  'refused row': [10, refusedRow],
-  'stopped with poison': [9, stoppedWithPoison],
-  'export handed over': [4, exportHandedOver],
+  'outage between appends': { weight: 7, begin: outageBetweenAppends },
+  'crash between appends': { weight: 7, begin: crashBetweenAppends },
+  'stop between appends': { weight: 7, begin: stopBetweenAppends },
+  'election between appends': { weight: 7, begin: electionBetweenAppends },
+  'refused row': { weight: 10, begin: refusedRow },
+  'stopped with poison': { weight: 9, begin: stoppedWithPoison },
+  'export handed over': { weight: 4, begin: exportHandedOver },
 }
 
 const STOPPED_WITH_POISON = 'paused during a search for poison'
