@@ -2,7 +2,7 @@ import type { Filter } from './filter.ts'
 import { NO_REVISION, type StoredRecord, TOMBSTONE_REVISION, sizeOf } from './record.ts'
 import { SELECT_HEADS } from './statements.ts'
 import type { Direction, Reader } from './storage.ts'
-import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryOf } from './streams.ts'
+import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryOf, entryOfNew } from './streams.ts'
 import type { Tail } from './tail.ts'
 import { firstVisible, isExpired, isSoftDeleted, isVisible } from './truncation.ts'
 
@@ -31,7 +31,7 @@ export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> =
   if (known !== undefined) return known
   const asOf = log.tail.head()
   const [row] = await log.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
-  const entry = entryOf(row ?? { stream, head: null, meta_head: null, meta: null })
+  const entry = row === undefined ? entryOfNew(stream) : entryOf(row)
   // If an event was committed meanwhile, the entry may be stale: then it serves this read only, and is not cached.
   return log.tail.head() === asOf ? log.streams.offer(stream, entry) : entry
 }

@@ -31,7 +31,7 @@ export const SELECT_BY_ID = `
 
 /**
  * All payloads are one binary value, `$8`, and are cut out of it here: a text array of bytea would be in hexadecimal,
- * twice the size, and parsed on both sides. `$9` is the time.
+ * twice the size, and parsed on both sides. `$9` is the time. Inserts nothing if a stream of `$12` has an event or metadata.
  */
 export const INSERT = `
   insert into events (${COLUMNS})
@@ -39,7 +39,11 @@ export const INSERT = `
          substr($8::bytea, data_at, data_bytes), substr($8::bytea, data_at + data_bytes, metadata_bytes), $9::bigint
   from unnest(
     $1::bigint[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::int[], $10::int[], $11::int[]
-  ) as t(position, stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes)`
+  ) as t(position, stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes)
+  where not exists (
+    select from unnest($12::text[]) as assumed(stream)
+    where exists (select from events where stream in (assumed.stream, '$$' || assumed.stream))
+  )`
 
 export const SELECT_LAST = `select ${COLUMNS} from events order by position desc limit 1`
 

@@ -35,6 +35,8 @@ export type WriterSession = {
   /** The newest event at the start of the session. */
   readonly last: StoredRecord | undefined
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
+  /** Resolves to the number of rows that the statement has written. */
+  write(name: string, text: string, values: readonly unknown[]): Promise<number>
   /** Resolves when the connection has ended. */
   readonly lost: Promise<void>
   end(): Promise<void>
@@ -54,11 +56,13 @@ export const openWriterSession = async (connectionString: string): Promise<Write
   await client.connect()
   const query = async <Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> =>
     (await client.query(queryOf(name, text, values))).rows as Row[]
+  const write: WriterSession['write'] = async (name, text, values) =>
+    (await client.query(queryOf(name, text, values))).rowCount ?? 0
   try {
     await lockNode(client)
     await client.query(await tableStatements('embeddedEvents'))
     const [row] = await query<EventRow>('last', SELECT_LAST, [])
-    return { last: row && recordOf(row), query, lost, end: () => client.end() }
+    return { last: row && recordOf(row), query, write, lost, end: () => client.end() }
   } catch (error) {
     await client.end().catch(() => undefined)
     throw error

@@ -44,6 +44,9 @@ export const entryOf = (row: HeadRow): StreamEntry => {
   }
 }
 
+/** The entry of a stream without events and metadata. */
+export const entryOfNew = (stream: string): StreamEntry => entryOf({ stream, head: null, meta_head: null, meta: null })
+
 const truncationIn = (metadataJson: string): Truncation =>
   metadataJson === '' ? NO_TRUNCATION : truncationOf(metadataJson)
 
