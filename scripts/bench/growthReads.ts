@@ -48,7 +48,8 @@ export const measureRead = async (side: GrowthSide, read: GrowthRead, count: num
       return requestOf('GET', path, headers())
     },
     onBody: (_, body) => {
-      if (!read.isRight(body, path)) throw new WrongAnswers([`GET ${path} was answered with ${body.slice(0, SHOWN_CHARACTERS_MAX)}`])
+      if (!read.isRight(body, path))
+        throw new WrongAnswers([`GET ${path} was answered with ${body.slice(0, SHOWN_CHARACTERS_MAX)}`])
     },
   })
   const after = totalOf(await side.meter())
