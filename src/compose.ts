@@ -37,7 +37,7 @@ export type Service = {
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
 
 const STORE_POLL_MS = 500
-const LOG_CHECK_MS = 1_000
+const LOG_CHECK_MS = 5_000
 const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
 /** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
