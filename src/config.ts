@@ -40,6 +40,8 @@ export type Config = {
   readonly port: number
   readonly host: string
   readonly roles: readonly Role[]
+  /** The processes of the service, one of them for the feeds; 1: everything is in one process. */
+  readonly processes: number
   /** The absolute path of the data of embedded dependencies. */
   readonly dataDir: string
   /** Each of these settings replaces an embedded dependency. */
@@ -72,6 +74,9 @@ export type Config = {
   readonly crashAt?: CrashPoint
 }
 
+/** More connections than one server of Postgres usually has. */
+const PROCESSES_MAX = 32
+
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -82,6 +87,12 @@ const environment = z.object({
     .default(8080),
   HOST: z.string().min(1).optional(),
   LEDGER_DATA_DIR: z.string().min(1).default('.data'),
+  LEDGER_PROCESSES: z
+    .string()
+    .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)
+    .transform(Number)
+    .pipe(z.int().min(1).max(PROCESSES_MAX))
+    .default(1),
   LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
   EVENTSTORE_URL: z.string().min(1).optional(),
   DATABASE_URL: z.string().min(1).optional(),
@@ -162,6 +173,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     port: given.PORT,
     host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     roles: given.LEDGER_ROLES,
+    // The port is shared by API processes alone; the feeds run in one process at a time.
+    processes: given.LEDGER_ROLES.includes('api') ? given.LEDGER_PROCESSES : 1,
     dataDir: resolve(given.LEDGER_DATA_DIR),
     audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
     idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,

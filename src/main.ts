@@ -1,20 +1,12 @@
 import closeWithGrace from 'close-with-grace'
-import { compose, type Service } from './compose.ts'
-import { readConfig } from './config.ts'
-import { StartupError, systemCode } from './startupError.ts'
+import type { Service, Starting } from './compose.ts'
+import { type Config, readConfig } from './config.ts'
+import { sentenceOf } from './startupError.ts'
 import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
 
 const SHUTDOWN_MAX_MS = 15_000
-
-/** The sentence for an error that an operator can correct; undefined for a bug, which is printed with its stack. */
-const sentenceOf = (error: unknown, port: number): string | undefined => {
-  if (error instanceof StartupError) return error.message
-  if (systemCode(error) === 'EADDRINUSE') return `Port ${port} is in use. Set PORT to another one, or 0 for any.`
-  if (systemCode(error) === 'EACCES') return `Port ${port} is not permitted. Set PORT to one above 1023.`
-  return undefined
-}
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
@@ -37,6 +29,12 @@ const announce = ({ addresses, logs }: Service): void => {
   print('ready')
 }
 
+/** The primary of several processes needs few of the modules of the service, so that each form loads its own. */
+const start = async (config: Config, starting: Starting): Promise<Service> => {
+  if (config.processes === 1) return (await import('./compose.ts')).compose(config, starting)
+  return (await import('./cluster/primary.ts')).startProcesses(config, starting)
+}
+
 const main = async (): Promise<void> => {
   let port = 0
   try {
@@ -44,7 +42,7 @@ const main = async (): Promise<void> => {
     ;({ port } = config)
     const ending = new AbortController()
     const onWaiting = (reason: string): void => void process.stderr.write(`Waiting for the event store. ${reason}\n`)
-    const starting = compose(config, { signal: ending.signal, onWaiting })
+    const starting = start(config, { signal: ending.signal, onWaiting })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)

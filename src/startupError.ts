@@ -11,3 +11,11 @@ export class StartupError extends Error {
 /** The code of a system error (`ENOSPC`), or undefined for anything else. */
 export const systemCode = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
+/** The sentence for an error that an operator can correct; undefined for a bug, which is printed with its stack. */
+export const sentenceOf = (error: unknown, port: number): string | undefined => {
+  if (error instanceof StartupError) return error.message
+  if (systemCode(error) === 'EADDRINUSE') return `Port ${port} is in use. Set PORT to another one, or 0 for any.`
+  if (systemCode(error) === 'EACCES') return `Port ${port} is not permitted. Set PORT to one above 1023.`
+  return undefined
+}

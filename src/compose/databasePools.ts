@@ -3,8 +3,8 @@ import type { CleanupStack } from '../cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The connection pools of the service and their sizes. Requests, feeds and event streams have pools of their own, so that none
- * can exhaust those of the others.
+ * The connection pools of a process and their sizes. Requests, feeds and event streams have pools of their own, so that none
+ * can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres has few.
  */
 
 export const REQUESTS_POOL_MAX = 10
@@ -12,15 +12,31 @@ export const FEEDS_POOL_MAX = 8
 /** Event streams share all but one to read history; one is for the poll of the tail (http/resources/events/tail.ts). */
 export const EVENT_STREAMS_POOL_MAX = 5
 
-export const openPools = (connectionString: string, cleanup: CleanupStack) => {
+/** The connections of all API processes together, and the least of one. */
+const ALL_REQUESTS_MAX = 40
+const ALL_EVENT_STREAMS_MAX = 20
+const REQUESTS_POOL_MIN = 3
+const EVENT_STREAMS_POOL_MIN = 2
+
+/** The sizes in a process that is one of `apiProcesses`. */
+export const poolSizesOf = (apiProcesses: number) => {
+  const share = (all: number): number => Math.floor(all / Math.max(1, apiProcesses))
+  return {
+    requests: Math.min(REQUESTS_POOL_MAX, Math.max(REQUESTS_POOL_MIN, share(ALL_REQUESTS_MAX))),
+    eventStreams: Math.min(EVENT_STREAMS_POOL_MAX, Math.max(EVENT_STREAMS_POOL_MIN, share(ALL_EVENT_STREAMS_MAX))),
+    feeds: FEEDS_POOL_MAX,
+  }
+}
+
+export const openPools = (connectionString: string, sizes: ReturnType<typeof poolSizesOf>, cleanup: CleanupStack) => {
   const open = (applicationName: string, poolMax: number): Database => {
     const database = openDatabase({ connectionString, poolMax, applicationName })
     cleanup.defer(() => database.close())
     return database
   }
   return {
-    database: open('ledger', REQUESTS_POOL_MAX),
-    feedsDatabase: open('ledger-feeds', FEEDS_POOL_MAX),
-    streams: open('ledger-streams', EVENT_STREAMS_POOL_MAX),
+    database: open('ledger', sizes.requests),
+    feedsDatabase: open('ledger-feeds', sizes.feeds),
+    streams: open('ledger-streams', sizes.eventStreams),
   }
 }

@@ -1,6 +1,5 @@
 import { csv } from '../adapters/files/csv.ts'
 import { jsonl } from '../adapters/files/jsonl.ts'
-import { openFactBus } from '../adapters/kafka/factBus.ts'
 import { parquet } from '../adapters/files/parquet.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { watchedAllowance } from '../commands/subscriptionPermission.ts'
@@ -54,18 +53,18 @@ type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**
  * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher` has two),
- * so that roles may run in different processes. `openBus` opens a connection to the broker.
+ * so that roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when absent.
  */
 export const startFeeds = async (
   config: FeedSettings,
   services: CoreServices,
   cleanup: Pick<CleanupStack, 'defer'>,
-  openBus: OpenBus = openKafka,
+  openBus?: OpenBus,
 ): Promise<FeedStates> => {
   const { database, store, ledger, log } = services
   const { world } = ledger
   const { states, report } = createFeedStates(services)
-  const buses = openBuses(config, services, openBus)
+  const buses = publishes(config) ? openBuses(config, services, openBus ?? (await loadKafka())) : undefined
   cleanup.defer(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
   })
@@ -108,9 +107,13 @@ const startProcesses = (
   ])
 }
 
-/** One connection for the publisher and one for the subscriptions; undefined without the role or without a broker. */
-const openBuses = ({ roles, kafka }: FeedSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
-  if (!roles.includes('publisher') || kafka === undefined) return undefined
+type PublishingSettings = FeedSettings & { readonly kafka: KafkaConfig }
+
+const publishes = (config: FeedSettings): config is PublishingSettings =>
+  config.roles.includes('publisher') && config.kafka !== undefined
+
+/** One connection for the publisher and one for the subscriptions. */
+const openBuses = ({ kafka }: PublishingSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
   const open = (): FactBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
   return { publisher: open(), subscriptions: open() }
 }
@@ -130,5 +133,8 @@ const createFeedStates = ({ database, log }: CoreServices) => {
   return { states, report }
 }
 
-const openKafka: OpenBus = ({ brokers, ssl, sasl }, log) =>
-  openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })
+/** Loaded by the processes that publish alone. */
+const loadKafka = async (): Promise<OpenBus> => {
+  const { openFactBus } = await import('../adapters/kafka/factBus.ts')
+  return ({ brokers, ssl, sasl }, log) => openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })
+}

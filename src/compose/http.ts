@@ -21,6 +21,7 @@ import {
   followRetiredVersions,
   healthRoutes,
   listen,
+  receive,
   refuseEveryone,
   type OnRefused,
   routes,
@@ -34,8 +35,9 @@ import type { CleanupStack } from '../cleanupStack.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
-import { EVENT_STREAMS_POOL_MAX } from './databasePools.ts'
+import { poolSizesOf } from './databasePools.ts'
 import { healthOf, cachedFor } from './health.ts'
+import type { Siblings } from './siblings.ts'
 
 /** Opens the services that requests need, and starts the HTTP server. */
 
@@ -47,6 +49,7 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   readonly publicUrl: string
   readonly schemaBaseUrl: string
   readonly feeds: Pick<FeedStates, 'values'>
+  readonly siblings: Siblings | undefined
 }
 
 const BODY_DEADLINE_MS = 30_000
@@ -61,13 +64,15 @@ export const startHttp = async (
   dependencies: HttpDependencies,
   cleanup: CleanupStack,
 ): Promise<void> => {
-  const { port, publicUrl, database, ledger, log } = dependencies
+  const { port, publicUrl, database, ledger, log, siblings } = dependencies
   const { audience } = config
   const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
     database,
     onUnread: error => log.warn({ error }, 'the revoked tokens cannot be read'),
+    ...(siblings && { tellSiblings: siblings.tellRevoked }),
   })
+  siblings?.onRevoked(revocations.learn)
   const addressOf = createAddressOf(config.trustedProxies)
   const embedded =
     isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
@@ -93,7 +98,7 @@ export const startHttp = async (
     loadShedding: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
-  const server = await listen(app, { host: config.host, port })
+  const server = siblings ? siblings.serve(receive(app)) : await listen(app, { host: config.host, port })
   cleanup.defer(() => {
     stopping.abort()
     return server.close(DRAIN_MS)
@@ -121,7 +126,7 @@ type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly
 
 const createServices = async (
   config: Config,
-  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, log, feeds }: HttpDependencies,
+  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, log, feeds, siblings }: HttpDependencies,
   { embedded, ...opened }: Opened,
 ): Promise<Services> => ({
   ...opened,
@@ -129,13 +134,17 @@ const createServices = async (
   database,
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
   rateLimits: createRateLimits(config.rateLimits, {
-    local: createLocalCounter(),
+    local: siblings?.counter ?? createLocalCounter(),
     shared: await openSharedCounter(database, error => log.warn({ error }, 'limits are counted in this process alone')),
   }),
-  concurrencyLimits: createConcurrencyLimits(),
-  tail: createTail({ database: streams, connections: EVENT_STREAMS_POOL_MAX, world: ledger.world }),
+  concurrencyLimits: createConcurrencyLimits(siblings?.slots),
+  tail: createTail({
+    database: streams,
+    connections: poolSizesOf(siblings?.apiProcesses ?? 1).eventStreams,
+    world: ledger.world,
+  }),
   tenantStatuses: createTenantStatuses(ledger),
-  pace: createPace(config.rateLimits.default, ledger.world),
+  pace: createPace(config.rateLimits.default, ledger.world, siblings?.backlogs),
   exportsAtOnceMax: config.exportsAtOnceMax,
   apiKeysPerTenantMax: config.apiKeys.perTenantMax,
   subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,

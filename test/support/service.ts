@@ -150,7 +150,15 @@ export const startProcess = async (
 ): Promise<ServiceProcess> => {
   await preparePostgres(dataDir, env)
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
-    env: { ...process.env, NODE_ENV: 'test', PORT: '0', LEDGER_DATA_DIR: dataDir, ...UNLIMITED, ...env },
+    env: {
+      ...process.env,
+      NODE_ENV: 'test',
+      PORT: '0',
+      LEDGER_PROCESSES: '1',
+      LEDGER_DATA_DIR: dataDir,
+      ...UNLIMITED,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

@@ -53,7 +53,7 @@ export const openWatchedFile = async <T>(
 
   return {
     current: async () => {
-      if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) begin()
+      if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) void begin()
       await checking
       return value
     },

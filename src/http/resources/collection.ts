@@ -78,7 +78,7 @@ const hasWaited = async (
   wanted: bigint,
 ): Promise<boolean> => {
   if (waitMs === 0) return false
-  const release = concurrencyLimits.waiting.take(principal)
+  const release = await concurrencyLimits.waiting.take(principal)
   try {
     await tail.waitUntilReached(name, wanted, waitMs)
     return true

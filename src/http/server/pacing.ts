@@ -1,7 +1,7 @@
 import type { Response as Outgoing } from 'express'
-import { LRUCache } from 'lru-cache'
 import type { RateLimit, World } from '../../ports.ts'
 import type { Principal } from '../../identity/principal.ts'
+import { type Backlogs, createBacklogs } from './backlogs.ts'
 import { networkOf } from './clientAddress.ts'
 import { callerOf } from '../access/rateLimits.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -29,7 +29,6 @@ const PAUSE_BETWEEN_MS = 1
 const CALLER_WAIT_MAX_MS = 5_000
 /** Unauthenticated callers share an account with all others of their network, and are delayed less. */
 const ADDRESS_WAIT_MAX_MS = 1_000
-const ACCOUNTS_MAX = 10_000
 const MS_PER_SECOND = 1_000
 
 export const callerAccount = (principal: Principal): Account => ({
@@ -53,10 +52,13 @@ export const refuseOverPace = (pace: Pace, account: Account, { locals }: Pick<Ou
 
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 
-/** The generic cell rate algorithm: for each account, the time at which its next request is due at the permitted rate. */
-export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock): Pace => {
+/** `backlogs` are those of this process alone when absent. */
+export const createPace = (
+  { requests, windowSeconds }: RateLimit,
+  clock: Clock,
+  backlogs: Backlogs = createBacklogs(clock),
+): Pace => {
   const everyMs = (windowSeconds * MS_PER_SECOND) / Math.max(1, requests)
-  const dueMs = new LRUCache<string, number>({ max: ACCOUNTS_MAX })
 
   let last = Promise.resolve()
   const takeTurn = (): Promise<void> => {
@@ -64,24 +66,16 @@ export const createPace = ({ requests, windowSeconds }: RateLimit, clock: Clock)
     return last
   }
 
-  let latestDueMs = 0
   const admit: Pace['admit'] = async ({ name, waitMaxMs }) => {
-    const nowMs = clock.monotonicMs()
-    const dueAtMs = Math.max(dueMs.get(name) ?? 0, nowMs)
     // A request that waits for the maximum does not delay later requests any further.
-    const waitMs = Math.min(Math.max(0, dueAtMs - nowMs - BURST_MS), waitMaxMs)
-    const nextMs = Math.min(dueAtMs + everyMs, nowMs + BURST_MS + waitMaxMs)
-    dueMs.set(name, nextMs)
-    latestDueMs = Math.max(latestDueMs, nextMs)
+    const backlogMs = backlogs.add(name, everyMs, BURST_MS + waitMaxMs)
+    const waitMs = Math.min(Math.max(0, backlogMs - BURST_MS), waitMaxMs)
     if (waitMs > 0) await clock.sleep(waitMs)
-    if (dueAtMs - nowMs > SERIAL_ABOVE_MS) await takeTurn()
+    if (backlogMs > SERIAL_ABOVE_MS) await takeTurn()
   }
 
   return {
     admit,
-    isOverPace: account => {
-      const atMs = account === undefined ? latestDueMs : (dueMs.get(account.name) ?? 0)
-      return atMs - clock.monotonicMs() > SERIAL_ABOVE_MS
-    },
+    isOverPace: account => (account === undefined ? backlogs.largest() : backlogs.of(account.name)) > SERIAL_ABOVE_MS,
   }
 }

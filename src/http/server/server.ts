@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
 import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
 
@@ -18,11 +19,8 @@ export type Listening = {
   readonly close: (graceMs: number) => Promise<void>
 }
 
-/** Throws the system error when the port is not available. */
-export const listen = async (
-  app: RequestListener,
-  { host, port }: { host: string; port: number },
-): Promise<Listening> => {
+/** The server, and whether it has no request under way. */
+const createHttpServer = (app: RequestListener) => {
   const server = createServer({
     // Node counts the target as a part of the headers; framing.ts has a limit for each.
     maxHeaderSize: HEADERS_MAX_BYTES + URL_MAX_CHARS,
@@ -46,22 +44,62 @@ export const listen = async (
   // 100 Continue is sent only after the head has passed every check (body.ts).
   for (const event of ['checkContinue', 'checkExpectation'])
     server.on(event, (req, res) => server.emit('request', req, res))
+  return { server, isIdle: () => underWay === 0 }
+}
+
+/** Throws the system error when the port is not available. */
+export const listen = async (
+  app: RequestListener,
+  { host, port }: { host: string; port: number },
+): Promise<Listening> => {
+  const { server, isIdle } = createHttpServer(app)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())
   })
+  const closed = (): Promise<void> => new Promise(resolve => server.close(() => resolve()))
   return {
     port: (server.address() as AddressInfo).port,
-    close: graceMs => close(server, () => underWay === 0, graceMs),
+    close: graceMs => close(server, { closed, isIdle, graceMs }),
   }
 }
 
-const close = async (server: Server, isIdle: () => boolean, graceMs: number): Promise<void> => {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+/** Serves connections that another process has accepted. */
+export type Receiving = Pick<Listening, 'close'> & { readonly receive: (connection: Socket) => void }
+
+export const receive = (app: RequestListener): Receiving => {
+  const { server, isIdle } = createHttpServer(app)
+  // Node begins to check the timeouts of connections with this event.
+  server.emit('listening')
+  const open = new Set<Socket>()
+  const closed = async (): Promise<void> => {
+    // It does not count connections that it has not accepted.
+    server.close()
+    await Promise.all([...open].map(connection => once(connection, 'close')))
+  }
+  return {
+    receive: connection => {
+      open.add(connection)
+      connection.once('close', () => open.delete(connection))
+      server.emit('connection', connection)
+      connection.resume()
+    },
+    close: graceMs => close(server, { closed, isIdle, graceMs }),
+  }
+}
+
+type Closing = {
+  readonly closed: () => Promise<void>
+  readonly isIdle: () => boolean
+  readonly graceMs: number
+}
+
+const close = async (server: Server, { closed, isIdle, graceMs }: Closing): Promise<void> => {
+  const closing = closed()
   const late = setTimeout(() => server.closeAllConnections(), graceMs)
   // Idle connections and incomplete requests do not delay the shutdown.
   const watch = setInterval(() => isIdle() && server.closeAllConnections(), IDLE_CHECK_MS)
-  await closed
+  await closing
   clearTimeout(late)
   clearInterval(watch)
 }

@@ -116,9 +116,9 @@ const run = async (call: EventsCall, sender: Sender, queue: LiveQueue, signal: A
 }
 
 /** Throws Problem before the stream begins, for an invalid cursor or a caller with too many streams. */
-export const eventStream = (call: EventsCall): Streamed => {
+export const eventStream = async (call: EventsCall): Promise<Streamed> => {
   const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
-  call.onClose(call.concurrencyLimits.streams.take(call.principal))
+  call.onClose(await call.concurrencyLimits.streams.take(call.principal))
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])
     await send(': the facts of this ledger\n\n')

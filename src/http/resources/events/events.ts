@@ -65,7 +65,7 @@ const listEvents = route({
   handler: async call => {
     const events: EventsCall = { ...call, params: undefined, body: undefined }
     if (call.accept !== SSE) return page(events)
-    return { status: 200, stream: eventStream(events), contentType: SSE }
+    return { status: 200, stream: await eventStream(events), contentType: SSE }
   },
 })
 

@@ -1,0 +1,93 @@
+/**
+ * Calls between two processes over a channel of messages. The calls and answers of one turn of the event loop are sent
+ * together: a message costs about 15 µs of CPU on each side, and one more call in it a tenth of that.
+ */
+
+export type Operations = Readonly<Record<string, (...args: never[]) => unknown>>
+
+type Call = readonly [id: number, name: string, args: readonly unknown[]]
+/** `error` is the message of the error of a call that failed. */
+type Answer = readonly [id: number, value: unknown, error?: string]
+export type Parcel = { readonly calls: readonly Call[]; readonly answers: readonly Answer[] }
+
+export type Channel<Remote extends Operations> = {
+  /** Resolves to the result of the other side. Rejects when the call failed there, or when the channel is closed. */
+  readonly call: <K extends keyof Remote & string>(
+    name: K,
+    ...args: Parameters<Remote[K]>
+  ) => Promise<Awaited<ReturnType<Remote[K]>>>
+  /** To be called with each message of the other side. */
+  readonly receive: (parcel: Parcel) => void
+  /** The other side has ended: calls that are under way, and later ones, reject. */
+  readonly close: () => void
+}
+
+type Pending = { readonly resolve: (value: never) => void; readonly reject: (error: Error) => void }
+
+const closed = (): Error => new Error('The other process has ended.')
+
+/**
+ * `send` takes JSON. `own` are the operations that the other side may call.
+ *
+ * Long because its functions share what is to be sent.
+ */
+export const createChannel = <Remote extends Operations>(
+  send: (parcel: Parcel) => void,
+  own: Operations,
+): Channel<Remote> => {
+  const pending = new Map<number, Pending>()
+  let calls: Call[] = []
+  let answers: Answer[] = []
+  let lastId = 0
+  let isScheduled = false
+  let isClosed = false
+
+  const flush = (): void => {
+    isScheduled = false
+    const parcel = { calls, answers }
+    calls = []
+    answers = []
+    if (!isClosed) send(parcel)
+  }
+
+  const schedule = (): void => {
+    if (!isScheduled) setImmediate(flush)
+    isScheduled = true
+  }
+
+  const answer = async ([id, name, args]: Call): Promise<void> => {
+    try {
+      answers.push([id, await own[name]?.(...(args as never[]))])
+    } catch (error) {
+      answers.push([id, null, error instanceof Error ? error.message : String(error)])
+    }
+    schedule()
+  }
+
+  const settle = ([id, value, error]: Answer): void => {
+    const waiting = pending.get(id)
+    pending.delete(id)
+    if (error === undefined) waiting?.resolve(value as never)
+    else waiting?.reject(new Error(error))
+  }
+
+  return {
+    call: (name, ...args) =>
+      new Promise((resolve, reject) => {
+        if (isClosed) return reject(closed())
+        lastId += 1
+        pending.set(lastId, { resolve, reject })
+        calls.push([lastId, name, args])
+        schedule()
+      }),
+    receive: parcel => {
+      for (const one of parcel.answers) settle(one)
+      for (const one of parcel.calls) void answer(one)
+    },
+    close: () => {
+      isClosed = true
+      for (const { reject } of pending.values()) reject(closed())
+      pending.clear()
+    },
+  }
+}

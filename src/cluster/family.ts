@@ -1,0 +1,113 @@
+import { realWorld } from '../clockAndRandomness.ts'
+import type { Config, Role } from '../config.ts'
+import type { Log } from '../ports.ts'
+import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
+import { interrupted } from './feedStates.ts'
+import type { ChildSettings, PrimaryOperations, SentFeedState } from './protocol.ts'
+import { createSharedLimits } from './sharedLimits.ts'
+
+/** The children of a service, and the state that they share through the primary process. */
+
+/** Within the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for a batch. */
+const API_STOP_MAX_MS = 11_500
+const FEEDS_STOP_MAX_MS = 2_000
+
+type Plan = { readonly name: string; readonly roles: readonly Role[] }
+
+/** One process has all feeds, since each of them runs in one process at a time; the others serve the API. */
+export const plannedProcesses = ({ roles, processes }: Pick<Config, 'roles' | 'processes'>): readonly Plan[] => {
+  const feeds = roles.filter(role => role !== 'api')
+  const apis = Math.max(1, feeds.length > 0 ? processes - 1 : processes)
+  const plans: Plan[] = Array.from({ length: apis }, (_, index) => ({ name: `api-${index + 1}`, roles: ['api'] }))
+  return feeds.length > 0 ? [...plans, { name: 'feeds', roles: feeds }] : plans
+}
+
+export type FamilyOptions = {
+  readonly log: Log
+  readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl'>>
+  /** A process begins to serve, or is another one than before. */
+  readonly onChange: () => void
+  /** The reason that a process waits for. */
+  readonly onWaiting: (reason: string) => void
+  /** The service cannot go on. */
+  readonly onFailed: (reason: Error) => void
+}
+
+/** Passes the states of the feeds on to the API processes. */
+const createFeedNews = (apis: () => readonly ChildProcess[]) => {
+  let states: readonly SentFeedState[] = []
+  const send = (isReport: boolean): void => {
+    for (const { present } of apis())
+      present()
+        .call('feeds', states, isReport)
+        .catch(() => undefined)
+  }
+  return {
+    reported: (sent: readonly SentFeedState[]): void => {
+      states = sent
+      send(true)
+    },
+    interrupted: (): void => {
+      states = interrupted(states)
+      send(false)
+    },
+  }
+}
+
+/** Starts all children. Long because its functions share the children. */
+export const startFamily = (config: Config, { log, settings, onChange, onWaiting, onFailed }: FamilyOptions) => {
+  const limits = createSharedLimits(realWorld())
+  const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
+  const feeds = createFeedNews(apis)
+
+  const open: ChildEvents['open'] = child => {
+    const { operations, releaseAll } = limits.openFor()
+    const own: Omit<PrimaryOperations, 'taken' | 'listening'> = {
+      ...operations,
+      ready: () => {
+        child.isReady()
+        onChange()
+      },
+      notStarted: child.notStarted,
+      waiting: onWaiting,
+      refused: reason => onFailed(new Error(reason)),
+      revoke: async name => {
+        const others = apis().filter(other => other !== child)
+        await Promise.allSettled(others.map(({ present }) => present().call('learnRevoked', name)))
+      },
+      reportFeeds: feeds.reported,
+    }
+    return { operations: own, onEnd: releaseAll }
+  }
+
+  const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
+    log.error({ name, how, pauseMs }, 'a process has ended, and is started again')
+    if (!isApi) feeds.interrupted()
+  }
+
+  const plans = plannedProcesses(config)
+  const apiProcesses = plans.filter(({ roles }) => roles.includes('api')).length
+  const children = plans.map(({ name, roles }) => {
+    const own = settings.then(known => ({ ...known, name, roles, apiProcesses }))
+    own.catch(() => undefined)
+    const wanted = { name, isApi: roles.includes('api'), settings: own }
+    return superviseChild(wanted, { open, onServing: onChange, onEnded, onGivenUp: onFailed })
+  })
+  const ready = Promise.all(children.map(child => child.ready))
+  // The start may fail for another reason, and then nothing waits for it.
+  ready.catch(() => undefined)
+  return {
+    apis,
+    /** Resolves when each child has been ready once. */
+    ready,
+    pids: () => ({
+      service: process.pid,
+      ...Object.fromEntries(children.map(({ name, present }) => [name, present().pid])),
+    }),
+    /** The feeds end after the requests, which may wait for them. */
+    stop: async () => {
+      await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))
+      await Promise.all(children.map(child => child.stop(FEEDS_STOP_MAX_MS)))
+    },
+  }
+}

@@ -1,0 +1,36 @@
+import { type FeedState, STALLED_AFTER_MS } from '../feeds/progress.ts'
+import type { World } from '../ports.ts'
+import type { SentFeedState } from './protocol.ts'
+
+/** The states of the feeds, which are reported by the process of the feeds and shown by the API processes at /readyz. */
+
+export const REPORT_EVERY_MS = 500
+
+export const sentStateOf = (state: FeedState): SentFeedState => ({ ...state, position: String(state.position) })
+
+/** The states when the process of the feeds has ended. */
+export const interrupted = (states: readonly SentFeedState[]): readonly SentFeedState[] =>
+  states.map(({ name, position }) => ({
+    name,
+    position,
+    state: 'waiting',
+    error: 'The process of the feeds has ended, and is started again.',
+  }))
+
+/** A process that hangs reports nothing, so that the age of its last report counts. */
+export const createReportedStates = ({ monotonicMs }: Pick<World, 'monotonicMs'>) => {
+  let reported: readonly FeedState[] = []
+  let atMs = monotonicMs()
+  const states = (): readonly FeedState[] => {
+    if (monotonicMs() - atMs < STALLED_AFTER_MS) return reported
+    const error = 'The process of the feeds does not report.'
+    return reported.map(({ name, position }) => ({ name, position, state: 'stalled', error }))
+  }
+  return {
+    receive: (sent: readonly SentFeedState[], isReport: boolean): void => {
+      reported = sent.map(state => ({ ...state, position: BigInt(state.position) }))
+      if (isReport) atMs = monotonicMs()
+    },
+    values: () => new Map(states().map(state => [state.name, state])).values(),
+  }
+}

@@ -1,0 +1,92 @@
+import { type ChildProcess as Forked, fork } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { type Channel, createChannel, type Operations, type Parcel } from './channel.ts'
+import type { ChildOperations, ChildSettings, Handover } from './protocol.ts'
+
+/** One process of a child: its channel, and the connections that are given to it. */
+
+const MODULE = fileURLToPath(new URL('./child.ts', import.meta.url))
+
+export type ForkedProcess = {
+  readonly pid: number
+  readonly call: Channel<ChildOperations>['call']
+  /** Gives a connection to the process; undefined while it serves none. */
+  readonly give: () => ((socket: Socket) => void) | undefined
+  /** From now on it is given no connections. */
+  readonly giveNoMore: () => void
+  readonly kill: () => void
+  /** Resolves to how the process ended. */
+  readonly exited: Promise<string>
+}
+
+export type ForkOptions = {
+  readonly settings: Promise<ChildSettings>
+  readonly operations: Operations
+  readonly onServing: () => void
+}
+
+const exitOf = (forked: Forked): Promise<string> =>
+  new Promise(resolve => {
+    forked.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+    // The process could not be started.
+    forked.once('error', error => resolve(error.message))
+  })
+
+/** The connections that were sent to a process and are open here until it has them. */
+const createHandover = (forked: Forked) => {
+  const sent = new Map<number, Socket>()
+  let last = 0
+  const taken = (connection: number): void => {
+    sent.get(connection)?.destroy()
+    sent.delete(connection)
+  }
+  return {
+    give: (socket: Socket): void => {
+      last += 1
+      sent.set(last, socket)
+      forked.send({ connection: last } satisfies Handover, socket, { keepOpen: true }, () => undefined)
+    },
+    taken,
+    /** The process has ended: the clients learn it at once, and repeat their requests. */
+    destroyAll: (): void => {
+      for (const connection of [...sent.keys()]) taken(connection)
+    },
+  }
+}
+
+export const forkProcess = ({ settings, operations, onServing }: ForkOptions): ForkedProcess => {
+  // `detached`: Ctrl-C at the terminal reaches the primary only, which then stops its children in order.
+  const forked = fork(MODULE, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const handover = createHandover(forked)
+  let isServing = false
+  const listening = (): void => {
+    isServing = true
+    onServing()
+  }
+  const channel = createChannel<ChildOperations>(
+    // A process that has ended takes no messages; its end is reported by its exit.
+    parcel => forked.connected && forked.send(parcel, () => undefined),
+    { ...operations, taken: handover.taken, listening },
+  )
+  forked.on('message', (parcel: Parcel) => channel.receive(parcel))
+  settings.then(known => channel.call('start', known)).catch(() => undefined)
+  const giveNoMore = (): void => {
+    isServing = false
+  }
+  const end = async (): Promise<string> => {
+    const how = await exitOf(forked)
+    giveNoMore()
+    handover.destroyAll()
+    channel.close()
+    return how
+  }
+  return {
+    pid: forked.pid ?? 0,
+    call: channel.call,
+    give: () => (isServing ? handover.give : undefined),
+    giveNoMore,
+    kill: () => void forked.kill('SIGKILL'),
+    exited: end(),
+  }
+}

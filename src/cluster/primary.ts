@@ -1,0 +1,88 @@
+import type { Service, Starting } from '../compose.ts'
+import type { Config } from '../config.ts'
+import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
+import { addressesOf, openDirectoryAndLog, openStores, publish } from '../compose/machine.ts'
+import type { Log } from '../ports.ts'
+import { StartupError } from '../startupError.ts'
+import { ChildNotStarted } from './childProcess.ts'
+import { acceptConnections } from './connections.ts'
+import { startFamily } from './family.ts'
+
+/**
+ * The primary process of a service of several processes. It holds the data directory, starts the embedded services, and
+ * accepts the connections, and supervises the children: API processes and one process of all feeds. Children load their modules while the embedded services start.
+ */
+
+/** Starts the service. When a step fails, everything that was started before is closed. */
+export const startProcesses = async (config: Config, starting: Starting): Promise<Service> => {
+  let log: Log | undefined
+  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+  try {
+    return await start(config, cleanup, { ...starting, onLog: opened => void (log = opened) })
+  } catch (error) {
+    await cleanup.run()
+    if (error instanceof ChildNotStarted) throw new StartupError(error.message, error)
+    throw error
+  }
+}
+
+type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
+
+const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
+  const { log, place } = await openDirectoryAndLog(config, cleanup, 'primary')
+  starting.onLog(log)
+  const failed = Promise.withResolvers<Error>()
+  const stores = Promise.withResolvers<Awaited<ReturnType<typeof openStores>>>()
+  stores.promise.catch(() => undefined)
+  const connections = await acceptConnections(config, () => family.apis().map(({ present }) => present()))
+  const { port } = connections
+  const addresses = async () => addressesOf(config, { port, stores: await stores.promise, pids: family.pids() })
+  const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
+  const publishNow = inOrder(async () => publish(config, await addresses(), published))
+  const family = startFamily(config, {
+    log,
+    settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
+    onChange: () => {
+      connections.distribute()
+      publishNow().catch((error: unknown) => log.error({ error }, 'the addresses cannot be published'))
+    },
+    onWaiting: onceEach(starting.onWaiting),
+    onFailed: failed.resolve,
+  })
+  // Closed after the children, which use the embedded services.
+  const embedded = createCleanupStack(error => log.error({ error }, 'an embedded service did not close'))
+  cleanup.defer(embedded.run)
+  cleanup.defer(family.stop)
+  cleanup.defer(async () => connections.close())
+  cleanup.defer(published.run)
+  stores.resolve(await openStores(config, embedded, log, failed.resolve))
+  await Promise.race([family.ready, ended(starting.signal)])
+  return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
+}
+
+/** Two publications at once would write the same file. */
+const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
+  let last: Promise<unknown> = Promise.resolve()
+  return () => {
+    const mine = last.then(work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+}
+
+const ended = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const end = (): void => reject(new StartupError('It was ended before it was ready.'))
+    if (signal.aborted) end()
+    signal.addEventListener('abort', end)
+  })
+
+/** Each child reports the reason that it waits for; it is passed on once. */
+const onceEach = (report: (reason: string) => void): ((reason: string) => void) => {
+  const reported = new Set<string>()
+  return reason => {
+    if (reported.has(reason)) return
+    reported.add(reason)
+    report(reason)
+  }
+}

@@ -1,0 +1,55 @@
+import type { Role } from '../config.ts'
+import type { FeedState } from '../feeds/subscriptionLoop.ts'
+import type { Counted, RateLimit } from '../ports.ts'
+
+/** The operations that the primary process and its children call on each other. */
+
+/** The state of a feed as JSON, which has no bigint. */
+export type SentFeedState = Omit<FeedState, 'position'> & { readonly position: string }
+
+export type ChildSettings = {
+  readonly name: string
+  readonly roles: readonly Role[]
+  readonly apiProcesses: number
+  readonly port: number
+  readonly databaseUrl: string
+  readonly eventStoreUrl: string
+}
+
+/** `unavailable`: a dependency did not answer; another start may succeed. */
+export type StartFailure = { readonly reason: string; readonly isUnavailable: boolean }
+
+/** A message that comes with a connection. */
+export type Handover = { readonly connection: number }
+
+/** Called by a child on the primary. */
+export type PrimaryOperations = {
+  /** The child serves connections from now on. */
+  readonly listening: () => void
+  /** The child has the connection of this number. */
+  readonly taken: (connection: number) => void
+  readonly ready: () => void
+  readonly notStarted: (failure: StartFailure) => void
+  readonly waiting: (reason: string) => void
+  /** The service cannot go on. */
+  readonly refused: (reason: string) => void
+  readonly count: (key: string, limit: RateLimit) => Promise<Counted>
+  /** Resolves to whether a slot was taken. */
+  readonly takeSlot: (key: string, max: number) => Promise<boolean>
+  readonly freeSlot: (key: string) => void
+  /** Returns the backlog of the account, with this request. */
+  readonly pace: (account: string, everyMs: number, maxMs: number) => number
+  /** Resolves when all siblings know. */
+  readonly revoke: (name: string) => Promise<void>
+  readonly reportFeeds: (states: readonly SentFeedState[]) => void
+}
+
+/** Called by the primary on a child. */
+export type ChildOperations = {
+  readonly start: (settings: ChildSettings) => void
+  /** The child drains its requests, closes, and ends. */
+  readonly stop: () => void
+  readonly learnRevoked: (name: string) => void
+  /** `isReport`: as the process of the feeds has just reported them; false when it has ended. */
+  readonly feeds: (states: readonly SentFeedState[], isReport: boolean) => void
+}

@@ -1,0 +1,50 @@
+import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
+import { createLocalSlots } from '../http/access/localSlots.ts'
+import { createBacklogs } from '../http/server/backlogs.ts'
+import type { World } from '../ports.ts'
+import type { PrimaryOperations } from './protocol.ts'
+
+/**
+ * The limits that the API processes share, counted in the primary process: one count for each caller, however its requests
+ * are spread over the processes.
+ */
+
+export type LimitOperations = Pick<PrimaryOperations, 'count' | 'takeSlot' | 'freeSlot' | 'pace'>
+
+export type SharedLimits = {
+  /** The operations of one child, and the function that releases its slots when it has ended. */
+  readonly openFor: () => { readonly operations: LimitOperations; readonly releaseAll: () => void }
+}
+
+export const createSharedLimits = (clock: Pick<World, 'monotonicMs'>): SharedLimits => {
+  const counter = createLocalCounter()
+  const slots = createLocalSlots()
+  const backlogs = createBacklogs(clock)
+  const openFor: SharedLimits['openFor'] = () => {
+    const held = new Map<string, (() => void)[]>()
+    let hasEnded = false
+    const operations: LimitOperations = {
+      count: counter.count,
+      takeSlot: async (key, max) => {
+        const release = await slots.take(key, max)
+        if (release === undefined) return false
+        // The child may have ended meanwhile.
+        if (hasEnded) release()
+        else held.set(key, [...(held.get(key) ?? []), release])
+        return true
+      },
+      freeSlot: key => held.get(key)?.pop()?.(),
+      pace: (account, everyMs, maxMs) => {
+        backlogs.add(account, everyMs, maxMs)
+        return backlogs.of(account)
+      },
+    }
+    const releaseAll = (): void => {
+      hasEnded = true
+      for (const releases of held.values()) for (const release of releases) release()
+      held.clear()
+    }
+    return { operations, releaseAll }
+  }
+  return { openFor }
+}

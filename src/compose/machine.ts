@@ -1,0 +1,87 @@
+import { createServer } from 'node:net'
+import { type Addresses, publishAddresses } from '../addressesFile.ts'
+import type { CleanupStack } from '../cleanupStack.ts'
+import type { Config } from '../config.ts'
+import { openDataDirectory } from '../embedded/dataDirectory.ts'
+import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
+import type { Log } from '../ports.ts'
+import { openLog } from './serviceLog.ts'
+
+/** Resources that a service has once, in however many processes: the data directory, the embedded services, the port, the addresses. */
+
+/** Whether an embedded dependency has its data in the data directory: then the directory belongs to this service alone. */
+export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
+  databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
+
+/** Takes the data directory where it is needed, and opens the log. */
+export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack, processName?: string) => {
+  if (isEmbedded(config)) {
+    const directory = await openDataDirectory(config.dataDir)
+    cleanup.defer(() => directory.release())
+  }
+  const { log, place, flush } = await openLog(config, processName)
+  cleanup.defer(flush)
+  return { log, place }
+}
+
+export type Stores = {
+  readonly databaseUrl: string
+  readonly eventStoreUrl: string
+  /** Of the embedded ones. */
+  readonly pids: Readonly<Record<string, number>>
+}
+
+/** The addresses of the event store and Postgres; each is embedded where no address is set. */
+export const openStores = async (
+  config: Config,
+  cleanup: CleanupStack,
+  log: Log,
+  onExit: (reason: Error) => void,
+): Promise<Stores> => {
+  const embedded = await startEmbeddedServices({
+    dataDir: config.dataDir,
+    database: config.databaseUrl === undefined,
+    eventStore: config.eventStoreUrl === undefined,
+    log: line => log.info({ line }, 'embedded part'),
+    onExit,
+  })
+  cleanup.defer(embedded.stop)
+  return {
+    databaseUrl: config.databaseUrl ?? embedded.databaseUrl ?? '',
+    eventStoreUrl: config.eventStoreUrl ?? embedded.eventStoreUrl ?? '',
+    pids: embedded.pids,
+  }
+}
+
+/** The port, or a free one for 0. Rejects with the system error when it is in use or not permitted. */
+export const freePort = ({ host, port }: Pick<Config, 'host' | 'port'>): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(port, host, () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : port))
+    })
+  })
+
+export const publicUrlOf = ({ publicUrl }: Config, port: number): string => publicUrl ?? `http://localhost:${port}`
+
+export const issuerOf = ({ issuer }: Config, port: number): string => issuer ?? `http://localhost:${port}/oauth`
+
+/** `pids`: of the processes of the service itself. */
+export const addressesOf = (
+  config: Config,
+  { port, stores, pids }: { readonly port: number; readonly stores: Stores; readonly pids: Addresses['pids'] },
+): Addresses => ({
+  api: `http://localhost:${port}`,
+  event_store: stores.eventStoreUrl,
+  postgres: stores.databaseUrl,
+  kafka: config.kafka?.brokers.join(',') ?? null,
+  issuer: issuerOf(config, port),
+  pids: { ...pids, ...stores.pids },
+})
+
+/** Publishes the addresses for the commands on this machine, until the service ends. */
+export const publish = async (config: Config, addresses: Addresses, cleanup: CleanupStack): Promise<void> => {
+  if (isEmbedded(config)) cleanup.defer(await publishAddresses(config.dataDir, addresses))
+}

@@ -1,0 +1,160 @@
+import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
+import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
+import { realWorld } from '../clockAndRandomness.ts'
+import { createLedger, type Ledger } from '../commands/commandHandler.ts'
+import { IdSecretLost } from '../commands/idSecret.ts'
+import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../commands/logIdentity.ts'
+import { APPEND_DEADLINE_MS } from '../commands/timeBudgets.ts'
+import type { Config } from '../config.ts'
+import { createLedgerTables } from '../feeds/ledgerTables.ts'
+import { type Database, type Log, Unavailable } from '../ports.ts'
+import { StartupError } from '../startupError.ts'
+import { openPools, poolSizesOf } from './databasePools.ts'
+import type { FeedStates } from './feeds.ts'
+import { issuerOf, publicUrlOf } from './machine.ts'
+import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
+import type { Siblings } from './siblings.ts'
+
+/** The service in one process: its adapters, the HTTP server, and the feeds of its roles. */
+
+/** Ends a start that waits, and is called with the reason of the wait. */
+export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
+
+export type ServiceOptions = {
+  readonly config: Config
+  readonly log: Log
+  readonly databaseUrl: string
+  readonly eventStoreUrl: string
+  readonly port: number
+  /** The other processes of the service; absent where this process is all of it. */
+  readonly siblings?: Siblings
+  /** Called when the HTTP server listens, which may be long before the event store answers. */
+  readonly onListening?: () => Promise<void>
+  /** Called when the service cannot go on, because the log is another one. */
+  readonly onRefused: (reason: Error) => void
+}
+
+const STORE_POLL_MS = 500
+const LOG_CHECK_MS = 1_000
+
+/** Throws StartupError for tables of another log, and for a log whose idempotency records cannot be found any more. */
+const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<void> => {
+  try {
+    await adoptLog(ledger, database)
+  } catch (error) {
+    if (error instanceof AnotherLog || error instanceof IdSecretLost) throw new StartupError(error.message)
+    throw error
+  }
+}
+
+/** Resolves to whether the work was done; false when a dependency did not answer. */
+const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) => void): Promise<boolean> => {
+  try {
+    await work
+    return true
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    onUnavailable(error.cause instanceof Error ? error.cause.message : error.message)
+    return false
+  }
+}
+
+/**
+ * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the reason: a
+ * store that starts later, or that an operator has to repair, needs no restart of the service.
+ */
+const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
+  let reported = ''
+  const report = (reason: string): void => {
+    if (reason === reported) return
+    reported = reason
+    log.warn({ reason }, 'the event store does not answer yet')
+    onWaiting(reason)
+  }
+  while (!signal.aborted) {
+    if (await hasAnswered(check(), report)) return
+    await realWorld().sleep(STORE_POLL_MS, signal)
+  }
+  throw new StartupError('It was ended before the event store had answered.')
+}
+
+/** Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log. */
+const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
+  const stop = new AbortController()
+  const { store, world } = ledger
+  const watch = async (): Promise<void> => {
+    let seen: SeenFact | undefined
+    while (!stop.signal.aborted) {
+      await world.sleep(LOG_CHECK_MS, stop.signal)
+      try {
+        if (!stop.signal.aborted) seen = await checkLog({ database, store }, seen)
+      } catch (error) {
+        if (error instanceof AnotherLog) return onRefused(error)
+      }
+    }
+  }
+  const watching = watch()
+  return () => {
+    stop.abort()
+    return watching
+  }
+}
+
+const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) => {
+  const { config, databaseUrl, eventStoreUrl, siblings } = options
+  const pools = openPools(databaseUrl, poolSizesOf(siblings?.apiProcesses ?? 1), cleanup)
+  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
+  cleanup.defer(() => store.close())
+  await createLedgerTables(pools.database)
+  const ledger = createLedger(store, realWorld(config.crashAt))
+  return { ...pools, ledger }
+}
+
+type Dependencies = Awaited<ReturnType<typeof openDependencies>>
+
+/** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
+const serve = async (
+  { config, log, port, siblings, onListening }: ServiceOptions,
+  known: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
+  cleanup: CleanupStack,
+): Promise<void> => {
+  if (siblings && !config.roles.includes('api')) return
+  const { startHttp } = await import('./http.ts')
+  const feeds = siblings?.feeds ?? { values: known.states }
+  const addresses = { port, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
+  await startHttp(config, { ...known, ...addresses, log, feeds, siblings }, cleanup)
+  await onListening?.()
+}
+
+/** Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be run. */
+export const startService = async (
+  options: ServiceOptions,
+  cleanup: CleanupStack,
+  starting: Starting,
+): Promise<Pick<FeedStates, 'values'>> => {
+  const { config, log, port, onRefused } = options
+  const dependencies = await openDependencies(options, cleanup)
+  const { ledger, database, feedsDatabase } = dependencies
+  const check = (): Promise<void> => checkLogIdentity(ledger, database)
+  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
+  // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may wait
+  // for them.
+  let states: FeedStates = new Map()
+  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
+  cleanup.defer(feedCleanup.run)
+  const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
+  const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
+  await serve(options, { ...dependencies, schemaBaseUrl, states: () => states.values() }, cleanup)
+  await untilAnswered(check, log, starting)
+  if (config.roles.some(role => role !== 'api')) {
+    const { startFeeds } = await import('./feeds.ts')
+    const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
+    states = await startFeeds(config, services, feedCleanup)
+  }
+  const refuse = (reason: Error): void => {
+    log.error({ reason: reason.message }, 'the log is another one')
+    onRefused(reason)
+  }
+  feedCleanup.defer(watchLog(ledger, database, refuse))
+  return states
+}

@@ -1,0 +1,23 @@
+import type { SlotCounter } from '../http/access/localSlots.ts'
+import type { Backlogs } from '../http/server/backlogs.ts'
+import type { RateCounter } from '../ports.ts'
+import type { Receiving } from '../http/server/server.ts'
+import type { FeedStates } from './feeds.ts'
+
+/** The state that a process of a service shares with the other processes of the service on this machine. */
+export type Siblings = {
+  /** How many processes serve the API. */
+  readonly apiProcesses: number
+  /** Requests of callers and networks, in progress and in their windows, of all processes together. */
+  readonly counter: RateCounter
+  readonly slots: SlotCounter
+  readonly backlogs: Backlogs
+  /** The feeds, which run in a process of their own. */
+  readonly feeds: Pick<FeedStates, 'values'>
+  /** Gives the server the connections that the primary process accepts for this one. */
+  readonly serve: <T extends Receiving>(server: T) => T
+  /** Tells the siblings of a revoked token or grant, and resolves when they know. */
+  readonly tellRevoked: (name: string) => Promise<void>
+  /** Receives the function to be called with the names that siblings have revoked. */
+  readonly onRevoked: (learn: (name: string) => void) => void
+}

@@ -1,0 +1,142 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Channel, createChannel, type Parcel } from '../../src/cluster/channel.ts'
+import { createChildLimits } from '../../src/cluster/childLimits.ts'
+import { createSharedLimits, type LimitOperations } from '../../src/cluster/sharedLimits.ts'
+import { createPace } from '../../src/http/server/pacing.ts'
+
+/** 100 a second. */
+const LIMIT = { requests: 6_000, windowSeconds: 60 }
+const ACCOUNT = { name: 'caller', waitMaxMs: 5_000 }
+
+/** A primary process with its children, connected by channels in memory, on a clock that the test advances. */
+const openFamily = () => {
+  let nowMs = 0
+  const clock = { monotonicMs: () => nowMs }
+  const shared = createSharedLimits(clock)
+  const openChild = () => {
+    const { operations, releaseAll } = shared.openFor()
+    const failures: unknown[] = []
+    const asJson = (parcel: Parcel): Parcel => JSON.parse(JSON.stringify(parcel))
+    let isCut = false
+    const atPrimary = createChannel(parcel => atChild.receive(asJson(parcel)), operations)
+    const atChild: Channel<LimitOperations> = createChannel(
+      parcel => (isCut ? undefined : atPrimary.receive(asJson(parcel))),
+      {},
+    )
+    const limits = createChildLimits(atChild, clock, error => failures.push(error))
+    return { ...limits, failures, end: releaseAll, cut: () => void (isCut = true) }
+  }
+  return { clock, openChild, pass: (timeMs: number) => void (nowMs += timeMs) }
+}
+
+/** The messages of one exchange have arrived. */
+const exchanged = async (): Promise<void> => {
+  for (let n = 0; n < 4; n++) await turn()
+}
+
+describe('the limits of several processes', () => {
+  it('count each request once, and tell each its own number', async () => {
+    const { openChild } = openFamily()
+    const children = [openChild(), openChild(), openChild()]
+    const counted = await Promise.all(
+      Array.from({ length: 100 }, () => children.map(({ counter }) => counter.count('caller', LIMIT))).flat(),
+    )
+    const numbers = counted.map(({ used }) => used).toSorted((a, b) => a - b)
+    expect(numbers).to.deep.equal(Array.from({ length: 300 }, (_, n) => n + 1))
+  })
+
+  it('give out the slots of a caller once, and again when they are released or their process has ended', async () => {
+    const { openChild } = openFamily()
+    const [one, two] = [openChild(), openChild()]
+    const taken = await Promise.all(Array.from({ length: 30 }, (_, n) => (n % 2 ? one : two).slots.take('caller', 20)))
+    const releases = taken.filter(release => release !== undefined)
+    expect(releases).to.have.lengthOf(20)
+    for (const release of releases.slice(0, 3)) {
+      release()
+      // A slot is released once, however often its release is called.
+      release()
+    }
+    await exchanged()
+    const again = await Promise.all(Array.from({ length: 5 }, () => two.slots.take('caller', 20)))
+    expect(again.filter(release => release !== undefined)).to.have.lengthOf(3)
+    one.end()
+    expect(await two.slots.take('caller', 20)).to.not.equal(undefined)
+  })
+
+  it('take no slot for a process that ended while it asked', async () => {
+    const { openChild } = openFamily()
+    const [one, two] = [openChild(), openChild()]
+    const asked = one.slots.take('caller', 1)
+    one.end()
+    await asked
+    expect(await two.slots.take('caller', 1)).to.not.equal(undefined)
+  })
+
+  it('slow a caller down to its rate, on one connection as on connections to every process', async () => {
+    const sleptWith = async (processes: number): Promise<number> => {
+      const { openChild, clock, pass } = openFamily()
+      let sleptMs = 0
+      const sleep = async (timeMs: number): Promise<void> => void (sleptMs = Math.max(sleptMs, timeMs))
+      const paces = Array.from({ length: processes }, () =>
+        createPace(LIMIT, { ...clock, sleep }, openChild().backlogs),
+      )
+      // Twice the permitted rate, for two seconds.
+      for (let n = 0; n < 400; n++) {
+        await paces[n % processes]?.admit(ACCOUNT)
+        await exchanged()
+        pass(5)
+      }
+      return sleptMs
+    }
+    const alone = await sleptWith(1)
+    expect(alone).to.be.within(1_400, 1_500)
+    // Each process knows of the last request of each other one a moment later.
+    expect(await sleptWith(4)).to.be.within(alone - 40, alone)
+  })
+
+  it('let a process count alone while the primary does not answer', async () => {
+    const { openChild } = openFamily()
+    const child = openChild()
+    child.cut()
+    const counted = await Promise.all([child.counter.count('caller', LIMIT), child.counter.count('caller', LIMIT)])
+    expect(counted.map(({ used }) => used)).to.deep.equal([1, 2])
+    const slots = await Promise.all([child.slots.take('caller', 1), child.slots.take('caller', 1)])
+    expect(slots.filter(release => release !== undefined)).to.have.lengthOf(1)
+    expect(child.failures).to.have.lengthOf(4)
+  })
+})
+
+describe('a channel between processes', () => {
+  type Remote = { readonly double: (n: number) => Promise<number> }
+  const open = (double: (n: number) => Promise<number>) => {
+    const parcels: Parcel[] = []
+    const send = (parcel: Parcel): void => {
+      parcels.push(parcel)
+      server.receive(parcel)
+    }
+    const client = createChannel<Remote>(send, {})
+    const server = createChannel(parcel => client.receive(parcel), { double })
+    return { client, parcels }
+  }
+
+  it('sends the calls of one turn of the event loop together', async () => {
+    const { client, parcels } = open(async n => 2 * n)
+    expect(await Promise.all([1, 2, 3].map(n => client.call('double', n)))).to.deep.equal([2, 4, 6])
+    expect(parcels).to.have.lengthOf(1)
+  })
+
+  it('rejects a call that failed at the other side, and every call once that side has ended', async () => {
+    const { client } = open(async () => Promise.reject(new Error('planted')))
+    const messages: string[] = []
+    const note = (error: Error): void => void messages.push(error.message)
+    await client.call('double', 1).catch(note)
+    const { client: other } = open(() => new Promise(() => undefined))
+    const pending = other.call('double', 1).catch(note)
+    await exchanged()
+    other.close()
+    await pending
+    await other.call('double', 1).catch(note)
+    expect(messages).to.deep.equal(['planted', 'The other process has ended.', 'The other process has ended.'])
+  })
+})
