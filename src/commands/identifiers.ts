@@ -1,11 +1,12 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
 import type { JsonObject, World } from '../ports.ts'
 
 /** Random and derived ids, canonical JSON, and the idempotency record of a request. */
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
+const hexSha256 = (text: string): string => hash('sha256', text, 'hex')
 
 /**
  * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces. It is written member by member, because a
@@ -40,7 +41,7 @@ export const newUuid = (world: Pick<World, 'randomBytes'>): string =>
  * has the same event ids; a later step of the same command on the same stream has others.
  */
 export const eventIdOf = (commandId: string, id: string, revision: bigint): string => {
-  return uuidOf(sha256(`${commandId}/${id}/${revision}`).toString('hex'), '8', 'a')
+  return uuidOf(hexSha256(`${commandId}/${id}/${revision}`), '8', 'a')
 }
 
 export type KeyScope = { tenant: string; subject: string; client: string; operation: string }
@@ -56,10 +57,19 @@ export type ScopedKey = {
   readonly secret: Uint8Array
 }
 
+const imported = new WeakMap<Uint8Array, KeyObject>()
+
+/** The key of a secret, which is imported once: that takes longer than a digest. */
+const keyOf = (secret: Uint8Array): KeyObject => {
+  const known = imported.get(secret) ?? createSecretKey(secret)
+  imported.set(secret, known)
+  return known
+}
+
 /** The same key in the same scope always gives the same id; without the secret it cannot be computed. */
 export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: ScopedKey): Id<P> => {
   const parts = [prefix, scope.tenant, scope.subject, scope.client, scope.operation, key]
-  return idFromBytes(prefix, createHmac('sha256', secret).update(JSON.stringify(parts)).digest())
+  return idFromBytes(prefix, createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest())
 }
 
 /** The idempotency record of a request. `request` is the validated request without server-made values. */
@@ -68,9 +78,9 @@ export const newIdempotencyRecord = (
   request: JsonObject,
   expiresAt: string,
 ): IdempotencyRecord => ({
-  key_hash: sha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])).toString('hex'),
+  key_hash: hexSha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])),
   caller: { subject: scope.subject, client: scope.client },
-  fingerprint: sha256(canonicalJson(request)).toString('hex'),
+  fingerprint: hexSha256(canonicalJson(request)),
   request: request as IdempotencyRecord['request'],
   expires_at: expiresAt,
 })

@@ -96,7 +96,8 @@ const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
 }
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
-  const parameters = new URL(req.url, 'http://localhost').searchParams
+  const question = req.url.indexOf('?')
+  const parameters = new URLSearchParams(question < 0 ? '' : req.url.slice(question))
   // One pass over the parameters, since a URL may hold thousands of them.
   const counts = new Map<string, number>()
   for (const name of parameters.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
