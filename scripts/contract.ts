@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command } from 'commander'
-import { VERSIONS } from '../src/http/index.ts'
+import { type Version, VERSIONS } from '../src/http/index.ts'
 import { compareContracts } from './contract/compare.ts'
-import { danglingReferences, type Contract } from './contract/documents.ts'
+import { type Contract, danglingReferences } from './contract/documents.ts'
 import {
   candidateOf,
   editedFiles,
@@ -16,52 +16,56 @@ import {
 import { differencesOf, isBroken, reportOf } from './contract/report.ts'
 
 /**
- * `npm run contract`: compares the contract that this code would publish with every released one, and prints or releases it. No
- * service is started.
+ * `npm run contract`: compares the contract that this code would publish with every released one, lints it, and prints or releases
+ * it. No service is started.
  */
 
-type CheckOptions = { readonly json?: true; readonly candidate?: string }
+type CheckOptions = { readonly json?: true; readonly candidate?: string; readonly lint: boolean }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
-const candidateFor = (version: (typeof VERSIONS)[number], folder: string | undefined): Contract =>
+const candidateFor = (version: Version, { candidate: folder }: CheckOptions): Contract =>
   folder === undefined ? candidateOf(version) : readContract(pathToFileURL(`${resolve(folder, version)}/`))
 
-/** Faults of the documents themselves, as sentences. */
-const faultsOf = (version: string, { openapi, asyncapi }: Contract): readonly string[] => [
-  ...danglingReferences(openapi).map(reference => `${version}: openapi.json has nothing at ${reference}.`),
-  ...danglingReferences(asyncapi).map(reference => `${version}: asyncapi.json has nothing at ${reference}.`),
-]
+/** Faults of the documents themselves, as sentences. The linters are loaded here, since they take longer than the comparison. */
+const faultsOf = async (version: Version, options: CheckOptions): Promise<readonly string[]> => {
+  const contract = candidateFor(version, options)
+  const faults = [
+    ...danglingReferences(contract.openapi).map(reference => `openapi.json has nothing at ${reference}.`),
+    ...danglingReferences(contract.asyncapi).map(reference => `asyncapi.json has nothing at ${reference}.`),
+    ...(options.lint ? await (await import('./contract/lint.ts')).lint(contract) : []),
+  ]
+  return faults.map(fault => `${version}: ${fault}`)
+}
 
-const check = ({ json, candidate: folder }: CheckOptions): void => {
+const check = async (options: CheckOptions): Promise<void> => {
   const supported = releasedDates().filter(isSupported)
-  const edited = editedFiles().map(file => `${file} was changed after its release; restore it.`)
-  const compared = supported.map(version => {
-    const candidate = candidateFor(version, folder)
-    return {
-      version,
-      findings: compareContracts(readReleased(version), candidate),
-      faults: faultsOf(version, candidate),
-    }
-  })
-  const faults = [...edited, ...compared.flatMap(one => one.faults)]
+  const compared = supported.map(version => ({
+    version,
+    findings: compareContracts(readReleased(version), candidateFor(version, options)),
+  }))
+  const faults = editedFiles().map(file => `${file} was changed after its release; restore it.`)
+  for (const version of options.candidate === undefined ? VERSIONS : supported)
+    faults.push(...(await faultsOf(version, options)))
+  const isOk = faults.length === 0 && !compared.some(isBroken)
+  if (!isOk) process.exitCode = 1
   const unreleased = VERSIONS.filter(version => !supported.includes(version))
-  if (faults.length > 0 || compared.some(isBroken)) process.exitCode = 1
-  if (json) {
+  if (options.json) {
     const versions = compared.map(({ version, findings }) => ({ version, differences: differencesOf(findings) }))
-    return print(JSON.stringify({ ok: process.exitCode !== 1, faults, unreleased, versions }, null, 2))
+    return print(JSON.stringify({ ok: isOk, faults, unreleased, versions }, null, 2))
   }
   for (const one of compared) print(reportOf(one))
   for (const version of unreleased) print(`${version}: not released, so that it may still change.`)
   for (const fault of faults) print(fault)
 }
 
-const program = new Command('contract').description('The published contract: compare, print and release it.')
+const program = new Command('contract').description('The published contract: compare, lint, print and release it.')
 
 program
   .command('check', { isDefault: true })
   .description('compare the candidate with every released contract that is still served; exit code 1 if it breaks one')
   .option('--json', 'print the differences as JSON')
+  .option('--no-lint', 'do not lint the documents')
   .option('--candidate <folder>', 'documents in <folder>/<date>/ in place of those of this code')
   .action(check)
 
@@ -69,7 +73,7 @@ program
   .command('diff <from> <to>')
   .description('the differences between two released contracts')
   .option('--json', 'print them as JSON')
-  .action((from: string, to: string, { json }: CheckOptions) => {
+  .action((from: string, to: string, { json }: { readonly json?: true }) => {
     const findings = compareContracts(readReleased(from), readReleased(to))
     print(json ? JSON.stringify(differencesOf(findings), null, 2) : reportOf({ version: `${from} → ${to}`, findings }))
   })
@@ -91,4 +95,4 @@ program
     for (const file of release(date)) print(`src/http/contract/released/${file}`)
   })
 
-program.parse()
+await program.parseAsync()

@@ -208,7 +208,10 @@ export class Unavailable extends Error {
   readonly dependency: 'event store' | 'database' | 'fact bus'
   readonly effect: 'none' | 'unknown'
 
-  constructor(dependency: Unavailable['dependency'], effect: Unavailable['effect'], cause: unknown) {
+  constructor(
+    dependency: Unavailable['dependency'],
+    { effect, cause }: { readonly effect: Unavailable['effect']; readonly cause?: unknown },
+  ) {
     super(`The ${dependency} did not answer; effect: ${effect}.`, { cause })
     this.name = 'Unavailable'
     this.dependency = dependency

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type * as SdkMetrics from '@opentelemetry/sdk-metrics'
 import type { NodeSDK } from '@opentelemetry/sdk-node'
 
 /**
@@ -27,6 +28,29 @@ const EMPTIED_ATTRIBUTES = Object.fromEntries(
   ].map(name => [name, '']),
 )
 
+type Views = NonNullable<ConstructorParameters<typeof NodeSDK>[0]>['views']
+
+/**
+ * The metrics of libraries without attributes that callers or their resources determine. Requests have a metric of their own
+ * (http/server/requestMetrics.ts). Topics are left out, because every subscription has its own.
+ */
+export const metricViews = ({
+  AggregationType,
+  createAllowListAttributesProcessor,
+}: typeof SdkMetrics): NonNullable<Views> => [
+  { instrumentName: 'http.server.*', aggregation: { type: AggregationType.DROP } },
+  {
+    instrumentName: 'messaging.*',
+    attributesProcessors: [
+      createAllowListAttributesProcessor(['messaging.system', 'messaging.operation.name', 'error.type']),
+    ],
+  },
+]
+
+/** The name of a span without the id of a subscription: metrics are made from the names of spans. */
+export const spanNameOf = (operation: string, topic: string): string =>
+  `${operation} ${topic.replace(/^(ledger\.subscription)\.[^.]+/, '$1.{id}')}`
+
 const isConfigured =
   Object.keys(process.env).some(name => /^OTEL_EXPORTER_OTLP_.*ENDPOINT$/.test(name)) &&
   process.env['OTEL_SDK_DISABLED'] !== 'true'
@@ -35,6 +59,7 @@ const start = async (): Promise<NodeSDK> => {
   const { register } = await import('node:module')
   register('@opentelemetry/instrumentation/hook.mjs', import.meta.url)
   const { NodeSDK: Sdk } = await import('@opentelemetry/sdk-node')
+  const sdkMetrics = await import('@opentelemetry/sdk-metrics')
   const [http, express, pg, kafkajs, pino, grpc, runtime] = await Promise.all([
     import('@opentelemetry/instrumentation-http'),
     import('@opentelemetry/instrumentation-express'),
@@ -46,11 +71,14 @@ const start = async (): Promise<NodeSDK> => {
   ])
   process.env['OTEL_SERVICE_NAME'] ??= 'payment-ledger'
   const sdk = new Sdk({
+    views: metricViews(sdkMetrics),
     instrumentations: [
       new http.HttpInstrumentation({ startIncomingSpanHook: () => EMPTIED_ATTRIBUTES }),
       new express.ExpressInstrumentation(),
       new pg.PgInstrumentation(),
-      new kafkajs.KafkaJsInstrumentation(),
+      new kafkajs.KafkaJsInstrumentation({
+        producerHook: (span, { topic }) => void span.updateName(spanNameOf('send', topic)),
+      }),
       new pino.PinoInstrumentation(),
       new grpc.GrpcInstrumentation(),
       new runtime.RuntimeNodeInstrumentation(),

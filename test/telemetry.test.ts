@@ -8,7 +8,7 @@ const telemetry = new URL('../src/telemetry.ts', import.meta.url).href
 describe('the telemetry of a service', function () {
   this.timeout(120_000)
 
-  it('is exported when the service ends at a signal, with the last spans', async () => {
+  it('is exported when the service ends at a signal, with the last spans and metrics', async () => {
     const collector = await openOtlpCollector()
     const dataDir = await temporaryDirectory()
     try {
@@ -16,7 +16,8 @@ describe('the telemetry of a service', function () {
         NODE_OPTIONS: `--import ${telemetry}`,
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
-        OTEL_METRICS_EXPORTER: 'none',
+        OTEL_METRICS_EXPORTER: 'otlp',
+        OTEL_METRIC_EXPORT_INTERVAL: '600000',
         OTEL_LOGS_EXPORTER: 'none',
         // No batch is full or due before the end.
         OTEL_BSP_SCHEDULE_DELAY: '600000',
@@ -27,7 +28,11 @@ describe('the telemetry of a service', function () {
       const before = collector.text()
       expect(await service.end('SIGTERM')).to.equal(0)
       expect(before, 'exported before the end').to.equal('')
-      expect(collector.text()).to.include('/schemas/:name')
+      expect(collector.text())
+        .to.include('/schemas/:name')
+        .and.to.include('ledger.http.request.duration')
+        .and.to.include('GET /schemas/{name}')
+        .and.not.to.include('http.server.request.duration')
     } finally {
       collector.close()
       await removeFolder(dataDir)

@@ -37,16 +37,24 @@ export const statOf = (text: string): ProcessStat => {
 /** The processes whose time is counted together: `root` and its descendants, without those below `without`. */
 export type ProcessGroup = { readonly root: number; readonly without?: readonly number[]; readonly alone?: boolean }
 
-/** The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it. */
-export const cpuMsOf = (stats: readonly ProcessStat[], { root, without = [], alone = false }: ProcessGroup): number => {
+/** The processes of a group; none if its root has ended. */
+export const membersOf = (
+  stats: readonly ProcessStat[],
+  { root, without = [], alone = false }: ProcessGroup,
+): readonly ProcessStat[] => {
   const children = Map.groupBy(stats, ({ parent }) => parent)
-  const sum = (stat: ProcessStat): number =>
-    (children.get(stat.pid) ?? [])
-      .filter(({ pid }) => !without.includes(pid))
-      .reduce((total, child) => total + sum(child), stat.ownMs + stat.endedChildrenMs)
-  const found = stats.find(({ pid }) => pid === root)
-  if (found === undefined) return Number.NaN
-  return alone ? found.ownMs : sum(found)
+  const withDescendants = (stat: ProcessStat): ProcessStat[] => [
+    stat,
+    ...(children.get(stat.pid) ?? []).filter(({ pid }) => !without.includes(pid)).flatMap(withDescendants),
+  ]
+  return stats.filter(({ pid }) => pid === root).flatMap(found => (alone ? [found] : withDescendants(found)))
+}
+
+/** The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it. */
+export const cpuMsOf = (stats: readonly ProcessStat[], group: ProcessGroup): number => {
+  const members = membersOf(stats, group)
+  if (members.length === 0) return Number.NaN
+  return members.reduce((sum, stat) => sum + stat.ownMs + (group.alone === true ? 0 : stat.endedChildrenMs), 0)
 }
 
 /** All processes; undefined on a system without /proc. */

@@ -20,6 +20,8 @@ export type Harness = {
   readonly file: (name: string) => string
   /** The service as `npm start` runs it, publishing to Kafka if a broker can be started. */
   readonly service: () => Promise<RunningService>
+  /** The service alone on a data directory of the caller's, which remains. */
+  readonly serviceOn: (dataDir: string) => Promise<StoppableService>
   /** Bare Express with the service's keys and database: the minimal cost of HTTP, a signature check and one query. */
   readonly bareExpress: () => Promise<string>
   /** Emmett + Express on the Postgres server of the service, with a database of its own. */
@@ -41,6 +43,13 @@ export type RunningService = {
   readonly dataDir: string
   readonly publishes: boolean
   readonly kafkaPid?: number
+}
+
+export type StoppableService = RunningService & {
+  /** From the start of the process to its line `ready`. */
+  readonly readyMs: number
+  /** Idempotent. */
+  readonly stop: () => Promise<void>
 }
 
 const SERVICE = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -89,17 +98,24 @@ const startBroker = async ({ directory, log, releases, withKafka = true }: Start
   }
 }
 
-const startService = async (start: Start, broker: Broker | undefined): Promise<RunningService> => {
-  start.log('starting the service')
-  const dataDir = join(start.directory, 'service')
+const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): Promise<StoppableService> => {
   const kafkaSettings = broker && { KAFKA_BROKERS: broker.brokers.join(',') }
   const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, RATE_LIMITS: NO_LIMITS, ...kafkaSettings, ...start.serviceEnv }
+  const begunMs = performance.now()
   const child = startNode(['--import', TELEMETRY, SERVICE], env)
-  start.releases.push(() => stopProcess(child.process))
+  const stop = (): Promise<void> => stopProcess(child.process)
+  start.releases.push(stop)
   await child.ready
+  const readyMs = performance.now() - begunMs
   const addresses = await readAddresses(dataDir)
   if (addresses === undefined) throw new Error('The service is ready and has no addresses.')
-  return { addresses, dataDir, publishes: broker !== undefined, ...(broker && { kafkaPid: broker.pid }) }
+  const publishes = broker !== undefined
+  return { addresses, dataDir, publishes, readyMs, stop, ...(broker && { kafkaPid: broker.pid }) }
+}
+
+const startService = (start: Start, broker: Broker | undefined): Promise<RunningService> => {
+  start.log('starting the service')
+  return startServiceOn(start, join(start.directory, 'service'), broker)
 }
 
 const startBareExpress = async ({ releases }: Start, { addresses }: RunningService): Promise<string> => {
@@ -145,6 +161,7 @@ export const createHarness = async (log: (line: string) => void, options: Harnes
     log,
     file: name => join(directory, name),
     service,
+    serviceOn: dataDir => startServiceOn(start, dataDir),
     bareExpress: once(async () => startBareExpress(start, await service())),
     emmett: once(async () => startEmmett(start, await service())),
     stores: once(() => startStores(start)),

@@ -8,6 +8,7 @@ import { WrongAnswers } from './answers.ts'
 import { appends } from './appends.ts'
 import { type Chart, svgOf } from './chart.ts'
 import { cold } from './cold.ts'
+import { growth } from './growth.ts'
 import { createHarness, type Harness } from './harness.ts'
 import type { Measure, Result, Size } from './measure.ts'
 import { payments } from './payments.ts'
@@ -17,14 +18,17 @@ import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
 import { tableOf } from './table.ts'
 
-const MEASURES: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish]
+/** Measures of the full form, and those that run only when they are named. */
+const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish]
+const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth]
 const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
-const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000 }
-const QUICK: Size = { seconds: 2, rounds: 2, payments: 1_000, paymentsToRead: 200 }
+const SIZES = [10_000, 1_000_000]
+const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000, sizes: SIZES }
+const QUICK: Size = { seconds: 2, rounds: 2, payments: 1_000, paymentsToRead: 200, sizes: SIZES }
 const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json', profiles: '.data/profiles' } as const
 const INTERRUPTED = 130
 
-type Options = Partial<Pick<Size, 'seconds' | 'rounds' | 'payments'>> & {
+type Options = Partial<Pick<Size, 'seconds' | 'rounds' | 'payments' | 'sizes'>> & {
   readonly only?: readonly string[]
   readonly json?: string
   readonly profile?: boolean
@@ -41,6 +45,8 @@ const positiveInteger = (text: string): number => {
   if (Number.isInteger(number)) return number
   throw new InvalidArgumentError('An integer above zero.')
 }
+
+const positiveIntegers = (text: string): number[] => text.split(',').map(positiveInteger)
 
 const named = (text: string): string[] => {
   const names = text.split(',')
@@ -88,13 +94,16 @@ const runMeasures = async (harness: Harness, measures: readonly Measure[], size:
 const compare = async (form: 'full' | 'quick', { only, json, ...size }: Options): Promise<void> => {
   const isQuick = form === 'quick'
   const whole: Size = { ...(isQuick ? QUICK : FULL), ...size }
-  const measures = (isQuick ? MEASURES_OF_QUICK : MEASURES).filter(({ name }) => only?.includes(name) ?? true)
+  const whenNoneIsNamed = isQuick ? MEASURES_OF_QUICK : MEASURES_OF_FULL
+  const measures = only === undefined ? whenNoneIsNamed : MEASURES.filter(({ name }) => only.includes(name))
   const before = machine()
   const harness = await createHarness(log, { withKafka: !isQuick })
   started.push(harness)
   const results = await runMeasures(harness, measures, whole)
   const rows = results.flatMap(result => result.rows)
-  print(tableOf(rows))
+  const compared = results.filter(({ columns }) => columns === undefined).flatMap(result => result.rows)
+  if (compared.length > 0) print(tableOf(compared))
+  for (const result of results) if (result.columns) print(`\n${tableOf(result.rows, result.columns)}`)
   const details = Object.assign({}, ...results.map(result => result.details)) as object
   const report = { at: new Date().toISOString(), machine: before, size: whole, rows, ...details }
   await save(
@@ -134,6 +143,7 @@ await new Command('bench')
   .option('--seconds <seconds>', `for each side of a comparison, over all rounds (${FULL.seconds})`, positive)
   .option('--rounds <count>', `how often the sides alternate (${FULL.rounds})`, positiveInteger)
   .option('--payments <count>', `how long a log "rebuild" and "publish" go through (${FULL.payments})`, positiveInteger)
+  .option('--sizes <counts>', `the payments in the ledgers that "growth" compares (${SIZES.join()})`, positiveIntegers)
   .option('--profile', `CPU profiles of the service's processes at 1 and 64 connections, into ${FILES.profiles}`)
   .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
   .addHelpText(

@@ -31,10 +31,16 @@ export type Size = {
   readonly payments: number
   /** The number of payments that are made in order to be read. */
   readonly paymentsToRead: number
+  /** The numbers of payments whose costs are compared. */
+  readonly sizes: readonly number[]
 }
+
+/** The titles of the columns of figures, where they are not ours and a reference's. */
+export type Columns = { readonly ours: string; readonly reference: string }
 
 export type Result = {
   readonly rows: readonly Row[]
+  readonly columns?: Columns
   readonly charts?: readonly Chart[]
   /** Further figures for the JSON file. */
   readonly details?: Readonly<Record<string, unknown>>

@@ -6,20 +6,23 @@ import { type Context, createLedger, handle, type Ledger } from '../../src/comma
 import { newIdempotencyRecord, idOfKey, randomId, type ScopedKey } from '../../src/commands/identifiers.ts'
 import { raise } from '../../src/commands/invoices.ts'
 import { pay } from '../../src/commands/payments.ts'
+import type { Id } from '../../streams/ids.ts'
 import type { EventStore, ExpectedRevision, NewEvent, StoredEvent } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import { PARTS_PER_INVOICE } from './apiClient.ts'
+import { PARTS_PER_INVOICE, PART_AMOUNT } from './apiClient.ts'
 import type { Harness } from './harness.ts'
 
 /**
  * A log as the service writes it: the service's own commands run against a recording store in memory, whose appends are
- * then sent to the event store in the same order.
+ * then sent to the event store in the same order, some invoices at a time.
  */
 
-const PART_AMOUNT = 100
 const APPENDS_IN_FLIGHT_MAX = 500
+const APPEND_DEADLINE_MS = 60_000
 const CALLERS = 64
 const WAIT_MS = 10_000
+/** The events of these invoices are in memory at once, and those of the next ones while they are sent. */
+const INVOICES_AT_ONCE = 100
 
 type Append = { readonly stream: string; readonly events: readonly NewEvent[]; readonly expected: ExpectedRevision }
 
@@ -60,8 +63,26 @@ const contextOf = (): Context => ({
   at: new Date().toISOString(),
 })
 
+type Payer = { readonly ledger: Ledger; readonly secret: Uint8Array; readonly referenceEvery: number }
+
+const payPart = async (
+  { ledger, secret, referenceEvery }: Payer,
+  invoice_id: Id<'inv'>,
+  part: number,
+): Promise<void> => {
+  const reference = part % referenceEvery === 0 ? randomUUID() : null
+  const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference, metadata: {} }
+  const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
+  const key: ScopedKey = { scope, key: randomUUID(), secret }
+  const idempotencyRecord = newIdempotencyRecord(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
+  const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
+  const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), idempotencyRecord }, contextOf())
+  if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
+}
+
 /** One order, its approved invoice and the payments that pay it in full, as the API would create them. */
-const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> => {
+const payOneInvoice = async (payer: Payer): Promise<void> => {
+  const { ledger } = payer
   const order_id = randomId('ord', ledger.world)
   const invoice_id = randomId('inv', ledger.world)
   const unit_amount = BigInt(PARTS_PER_INVOICE * PART_AMOUNT)
@@ -72,27 +93,14 @@ const payOneInvoice = async (ledger: Ledger, secret: Uint8Array): Promise<void> 
   await raise(ledger, invoice, contextOf())
   const approval = { type: 'ApproveInvoice' as const, approved_by: 'bench' }
   await handle(ledger, invoiceEntity, invoice_id, { command: approval, context: contextOf() })
-  for (let part = 0; part < PARTS_PER_INVOICE; part++) {
-    const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference: randomUUID(), metadata: {} }
-    const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
-    const key: ScopedKey = { scope, key: randomUUID(), secret }
-    const idempotencyRecord = newIdempotencyRecord(
-      key,
-      { ...terms, settlement: 'immediate' },
-      '2030-01-01T00:00:00.000Z',
-    )
-    const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
-    const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), idempotencyRecord }, contextOf())
-    if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
-  }
+  for (let part = 0; part < PARTS_PER_INVOICE; part++) await payPart(payer, invoice_id, part)
 }
 
-const makeHistory = async (payments: number, secret: Uint8Array): Promise<Append[]> => {
+const makeHistory = async (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Append[]> => {
   const { store, appends } = recordingStore()
   const ledger = createLedger(store, realWorld())
   const limit = pLimit(CALLERS)
-  const invoices = Array.from({ length: Math.ceil(payments / PARTS_PER_INVOICE) })
-  await Promise.all(invoices.map(() => limit(payOneInvoice, ledger, secret)))
+  await Promise.all(Array.from({ length: invoices }, () => limit(payOneInvoice, { ...payer, ledger })))
   return appends
 }
 
@@ -121,21 +129,59 @@ export type History = {
   readonly payments: number
 }
 
+export type PaymentLogOptions = {
+  /** Rounded up to whole invoices. */
+  readonly payments: number
+  /** Every so many payments have a business reference, which is one event more. */
+  readonly referenceEvery: number
+  readonly onProgress?: (payments: number) => void
+}
+
+const countsOf = (appends: readonly Append[], invoices: number): History => {
+  const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
+  const projected = appends.filter(({ stream }) => !stream.startsWith('reference-'))
+  return { events: count(appends), projected: count(projected), payments: invoices * PARTS_PER_INVOICE }
+}
+
+const sumOf = (one: History, other: History): History => ({
+  events: one.events + other.events,
+  projected: one.projected + other.projected,
+  payments: one.payments + other.payments,
+})
+
+/** Appends orders, invoices and payments. The next ones are made while these are sent. */
+export const writePayments = async (
+  eventStoreUrl: string,
+  { payments, referenceEvery, onProgress }: PaymentLogOptions,
+): Promise<History> => {
+  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
+  try {
+    const secret = await createLedger(store, realWorld()).idSecret()
+    let written: History = { events: 0, projected: 0, payments: 0 }
+    let sending = Promise.resolve()
+    for (let left = Math.ceil(payments / PARTS_PER_INVOICE); left > 0; left -= INVOICES_AT_ONCE) {
+      const invoices = Math.min(left, INVOICES_AT_ONCE)
+      const appends = await makeHistory(invoices, { secret, referenceEvery })
+      await sending
+      onProgress?.(written.payments)
+      written = sumOf(written, countsOf(appends, invoices))
+      sending = send(store, appends)
+      // A failure is thrown by the next `await`.
+      sending.catch(() => undefined)
+    }
+    await sending
+    return written
+  } finally {
+    await store.close()
+  }
+}
+
 const histories = new WeakMap<Harness, Promise<History>>()
 
 const write = async (harness: Harness, payments: number): Promise<History> => {
   const { eventStoreUrl } = await harness.stores()
-  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: 30_000 })
   harness.log(`making the events of ${payments} payments`)
-  const appends = await makeHistory(payments, await createLedger(store, realWorld()).idSecret())
-  harness.log(`appending ${appends.length} times`)
-  await send(store, appends).finally(() => store.close())
-  const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
-  return {
-    events: count(appends),
-    projected: count(appends.filter(({ stream }) => !stream.startsWith('reference-'))),
-    payments: Math.ceil(payments / PARTS_PER_INVOICE) * PARTS_PER_INVOICE,
-  }
+  return writePayments(eventStoreUrl, { payments, referenceEvery: 1 })
 }
 
 /** Fills the event store of the harness once; later calls return the same history. */

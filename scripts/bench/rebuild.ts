@@ -14,13 +14,14 @@ import { type Measure, rowOf } from './measure.ts'
 const AGAINST_COPY = { atLeast: 0.25 }
 const EVENTS_PER_SECOND = { atLeast: 30_000 }
 
-const TABLES = [...Object.values(projections), ...Object.values(journals)].map(({ name }) => name)
+export const TABLES = [...Object.values(projections), ...Object.values(journals)].map(({ name }) => name)
 
 const empty = async ({ sql }: Database): Promise<void> => {
   await sql(`truncate ${TABLES.join(', ')}, checkpoints`)
 }
 
-const feedsOf = (database: Database) => [
+/** The projector, as a part of the service runs it. */
+export const feedsOf = (database: Database) => [
   projectorOf({ database, store: noDeadLetters, world: realWorld() }, readModels, (name, error) => {
     throw new Error(`The read model ${name} was left behind.`, { cause: error })
   }),

@@ -1,9 +1,9 @@
-import type { Goal, Row } from './measure.ts'
+import type { Columns, Goal, Row } from './measure.ts'
 import type { Spread } from './statistics.ts'
 
 /** The printed table of the benchmarks. */
 
-const COLUMNS = ['measure', 'ours', 'reference', 'ratio', 'goal', 'met?'] as const
+const TITLES: Columns = { ours: 'ours', reference: 'reference' }
 const NOTHING = '–'
 const RATIO_DIGITS = 2
 
@@ -28,9 +28,10 @@ const cellsOf = ({ measure, ours, reference, unit, ratio, goal, met }: Row): str
 ]
 
 /** The table with medians and their ranges, followed by an explanation of each row. */
-export const tableOf = (rows: readonly Row[]): string => {
-  const cells = [[...COLUMNS], ...rows.map(cellsOf)]
-  const widths = COLUMNS.map((_, column) => Math.max(...cells.map(line => line[column]?.length ?? 0)))
+export const tableOf = (rows: readonly Row[], { ours, reference }: Columns = TITLES): string => {
+  const titles = ['measure', ours, reference, 'ratio', 'goal', 'met?']
+  const cells = [titles, ...rows.map(cellsOf)]
+  const widths = titles.map((_, column) => Math.max(...cells.map(line => line[column]?.length ?? 0)))
   const padded = cells.map(line =>
     line.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))),
   )

@@ -1,15 +1,19 @@
-import { type JsonObject, listOf, objectAt, textOf, textsOf, type Operations } from './documents.ts'
+import { type Json, type JsonObject, listOf, objectAt, textOf, textsOf, type Operations } from './documents.ts'
 import type { Finding, Rule } from './rules.ts'
 
 /** The comparison of the rule that decides who may call an operation: its scopes and its kinds of credential. */
 
+/** Each scheme without scopes of its own, as API keys are, has each of `x-scopes` as an alternative. */
+const alternativesIn = (scheme: string, own: Json, operation: JsonObject): readonly string[] => {
+  const shared = textsOf(operation['x-scopes'])
+  if (listOf(own).length > 0 || shared.length === 0) return [`${scheme} ${textsOf(own).join(' ')}`.trim()]
+  return shared.map(scope => `${scheme} ${scope}`)
+}
+
 /** Each alternative of `security` as a text; a public operation permits the empty one. */
 const alternativesOf = (operation: JsonObject): readonly string[] => {
-  const texts = listOf(operation['security']).map(alternative =>
-    Object.entries(objectAt(alternative))
-      .map(([scheme, scopes]) => `${scheme} ${textsOf(scopes).toSorted().join(' ')}`.trim())
-      .toSorted()
-      .join(' and '),
+  const texts = listOf(operation['security']).flatMap(alternative =>
+    Object.entries(objectAt(alternative)).flatMap(([scheme, scopes]) => alternativesIn(scheme, scopes, operation)),
   )
   return texts.length === 0 ? [''] : texts
 }

@@ -71,6 +71,7 @@ const MEMBERS: Readonly<Record<string, Compare>> = {
   operationId: changed('operationId', 'operation-id-changed'),
   security: compareAuthorization,
   'x-credentials': ignored,
+  'x-scopes': ignored,
   'x-rate-class': changed('x-rate-class', 'rate-class-changed'),
   'x-order': changed('x-order', 'page-order-changed'),
   'x-deadline-seconds': compareDeadline,

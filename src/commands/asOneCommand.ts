@@ -16,6 +16,6 @@ export const asOneCommand = async <T>(ledger: Ledger, work: (ledger: Ledger) => 
     return await work({ ...ledger, noteEffect })
   } catch (error) {
     const isContradicted = isDurable && error instanceof Unavailable && error.effect === 'none'
-    throw isContradicted ? new Unavailable(error.dependency, 'unknown', error) : error
+    throw isContradicted ? new Unavailable(error.dependency, { effect: 'unknown', cause: error }) : error
   }
 }

@@ -47,7 +47,7 @@ export type Handled<K extends Kind> =
   | (Rejection<K['code']> & { readonly ok: false })
   | { readonly ok: false; readonly stale: Loaded<K> }
 
-export type Request<K extends Kind> = {
+export type CommandRequest<K extends Kind> = {
   readonly command: K['command']
   readonly context: Context
   /** The client's If-Match test; with it there is no retry after a conflict. */
@@ -103,7 +103,7 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
 const decideFrom = <K extends Kind>(
   { aggregate }: Entity<K>,
   before: Loaded<K>,
-  { command, ifMatch }: Request<K>,
+  { command, ifMatch }: CommandRequest<K>,
 ): { readonly events: readonly K['event'][] } | { readonly answer: Handled<K> } => {
   if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
   const decided = aggregate.decider.decide(command, before.state)
@@ -117,7 +117,8 @@ const decideFrom = <K extends Kind>(
  */
 export class Contended extends Unavailable {
   constructor(stream: string) {
-    super('event store', 'none', new Error(`Others changed ${stream} at each of ${ATTEMPTS_MAX} attempts.`))
+    const cause = new Error(`Others changed ${stream} at each of ${ATTEMPTS_MAX} attempts.`)
+    super('event store', { effect: 'none', cause })
     this.name = 'Contended'
   }
 }
@@ -138,7 +139,10 @@ const readNewer = async <K extends Kind>(
     if (loaded.revision !== before.revision) return loaded
     await pauseBefore(attempt, world)
   }
-  throw new Unavailable('event store', 'none', new Error(`${id} has a newer version that cannot be read yet.`))
+  throw new Unavailable('event store', {
+    effect: 'none',
+    cause: new Error(`${id} has a newer version that cannot be read yet.`),
+  })
 }
 
 /**
@@ -157,7 +161,10 @@ const asStored = async <K extends Kind>(
   for await (const event of store.readStream(streamOf(aggregate, first.id as Id<IdPrefix>), range))
     stored.push({ ...recordedOf(aggregate.codec, event), position: first.position })
   if (stored.length === sent.length) return stored
-  throw new Unavailable('event store', 'unknown', new Error(`${first.id} lacks events that were appended.`))
+  throw new Unavailable('event store', {
+    effect: 'unknown',
+    cause: new Error(`${first.id} lacks events that were appended.`),
+  })
 }
 
 /** Appends the events; undefined when the stream was not at the revision that they were decided on. */
@@ -190,7 +197,7 @@ export const handle = <K extends Kind>(
   ledger: Ledger,
   entity: Entity<K>,
   id: Id<IdPrefix>,
-  request: Request<K>,
+  request: CommandRequest<K>,
 ): Promise<Handled<K>> => {
   const { aggregates, world, inTurn, noteEffect } = ledger
   const { context, ifMatch, isNew } = request

@@ -83,7 +83,10 @@ export const proveFacts = async (sql: Sql, range: FactRange): Promise<readonly P
       return counted.map((one, index) => ({ ...one, missing: (after[index] ?? []).slice(0, MISSING_MAX) }))
     before = after
   }
-  throw new Unavailable('database', 'none', new Error('Facts that were held back come while they are counted.'))
+  throw new Unavailable('database', {
+    effect: 'none',
+    cause: new Error('Facts that were held back come while they are counted.'),
+  })
 }
 
 const idsIn = (missing: readonly (readonly MissingRow[])[]): string =>

@@ -27,7 +27,7 @@ export class IdSecretLost extends Unavailable {
       `The event store has results of idempotency keys, and the secret of their ids is not in it: stream ${streamOf(secretEntity.aggregate, SECRET_ID)}. ` +
       'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup. ' +
       'A log from before ids had a secret cannot be used: for a development log remove LEDGER_DATA_DIR.'
-    super('event store', 'none', new Error(reason))
+    super('event store', { effect: 'none', cause: new Error(reason) })
     this.message = reason
     this.name = 'IdSecretLost'
   }
@@ -50,13 +50,13 @@ const hasIdempotencyRecords = async ({ store }: IdSecretDependencies): Promise<b
   try {
     for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {
       if (item.kind === 'caught_up') return false
-      if (item.kind === 'interrupted') throw new Unavailable('event store', 'none', item.error)
+      if (item.kind === 'interrupted') throw new Unavailable('event store', { effect: 'none', cause: item.error })
       if (item.kind === 'event' && (item.event.data['claim'] ?? null) !== null) return true
     }
   } finally {
     stop.abort()
   }
-  throw new Unavailable('event store', 'none', new Error('The log could not be read to its end.'))
+  throw new Unavailable('event store', { effect: 'none', cause: new Error('The log could not be read to its end.') })
 }
 
 const metadataOf = (run: string, world: World): Metadata => ({

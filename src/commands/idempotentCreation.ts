@@ -4,7 +4,7 @@ import type { Rejection } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { Entity, Kind } from './entities.ts'
-import type { Handled, Ledger, Request } from './commandHandler.ts'
+import type { Handled, Ledger, CommandRequest } from './commandHandler.ts'
 import { handle } from './commandHandler.ts'
 import { idempotencyRecordIn, keyConflict, type KeyConflict } from './idempotencyKeyConflicts.ts'
 
@@ -54,7 +54,7 @@ export const create = async <K extends Kind>(
   ledger: Ledger,
   entity: Entity<K>,
   id: Id<IdPrefix>,
-  request: Request<K> & { readonly idempotencyRecord: IdempotencyRecord | null },
+  request: CommandRequest<K> & { readonly idempotencyRecord: IdempotencyRecord | null },
 ): Promise<CreationResult<K['row'], K['code'] | 'concurrent_modification'>> => {
   const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
   if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }

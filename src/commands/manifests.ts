@@ -70,7 +70,10 @@ const attempt = async (dependencies: SealDependencies, topic: string, authority:
   const [proof] = await proveFacts(sql, { topics: [topic], from, to })
   // During a rebuild the checkpoint has gone back, and the count is incomplete.
   if (proof === undefined || (await projectedUpTo()) < to)
-    throw new Unavailable('database', 'none', new Error(`The facts up to ${to} are no longer there.`))
+    throw new Unavailable('database', {
+      effect: 'none',
+      cause: new Error(`The facts up to ${to} are no longer there.`),
+    })
   const { missing, ...counted } = proof
   const sealed: Manifest = { ...counted, from_position: from, to_position: to, ...(missing.length > 0 && { missing }) }
   const command = { type: 'SealManifest' as const, ...sealed }

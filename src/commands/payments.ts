@@ -39,8 +39,8 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
-export const pay = async (ledger: Ledger, asked: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
-  const payment = { ...asked, untilMs: ledger.world.monotonicMs() + asked.waitMs }
+export const pay = async (ledger: Ledger, input: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
+  const payment = { ...input, untilMs: ledger.world.monotonicMs() + input.waitMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
@@ -76,7 +76,7 @@ const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId):
 /** The time on the monotonic clock until which the caller waits for the outcome. */
 type WaitLimit = { readonly untilMs: number }
 
-type Begun = {
+type Initiated = {
   readonly id: PaymentId
   readonly row: PaymentRow
   readonly position: bigint
@@ -88,13 +88,13 @@ type Begun = {
  */
 const finishPaymentWithin = async (
   ledger: Ledger,
-  { untilMs, ...begun }: Begun,
+  { untilMs, ...initiated }: Initiated,
   context: Context,
 ): Promise<CreationResult<PaymentRow>> => {
-  const inProgress = { kind: 'in_progress' as const, ...begun }
+  const inProgress = { kind: 'in_progress' as const, ...initiated }
   const finishOrLoad = async (): Promise<CreationResult<PaymentRow>> => {
-    const finished = await finishPayment(ledger, begun.id, context)
-    return finished ?? (await loadOutcome(ledger, begun.id)) ?? inProgress
+    const finished = await finishPayment(ledger, initiated.id, context)
+    return finished ?? (await loadOutcome(ledger, initiated.id)) ?? inProgress
   }
   const answer = finishOrLoad().catch((error: unknown) => {
     if (error instanceof Unavailable) return inProgress
@@ -119,12 +119,12 @@ const replayOrResume = async (
   if (history.length === 0) return undefined
   const conflict = keyConflict(ledger, payment.id, payment.idempotencyRecord, idempotencyRecordIn(history))
   if (conflict) return conflict
-  const begun = rowUntil(paymentEntity, history, () => true)
-  if (begun === undefined) return undefined
-  const { row, last } = begun
-  const recorded = outcomeIn(history)
+  const initiated = rowUntil(paymentEntity, history, () => true)
+  if (initiated === undefined) return undefined
+  const { row, last } = initiated
+  const outcome = outcomeIn(history)
   const { id, untilMs } = payment
-  const answer = recorded ?? (await finishPaymentWithin(ledger, { id, row, position: last.position, untilMs }, context))
+  const answer = outcome ?? (await finishPaymentWithin(ledger, { id, row, position: last.position, untilMs }, context))
   return asReplay(answer)
 }
 
@@ -142,7 +142,7 @@ const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): CreationResult<P
 const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<CreationResult<PaymentRow> | undefined> =>
   outcomeIn(await aggregates.history(paymentEntity, id))
 
-type Refused = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
+type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
 /**
  * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
@@ -155,10 +155,10 @@ export const finishPayment = async (
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
-  const refused =
+  const refusal =
     (await takeReference(ledger, id, state.terms, context)) ?? (await reserve(ledger, id, state.terms, context))
   ledger.world.crashPoint('after_reservation')
-  if (refused) return refuse(ledger, id, { ...refused, terms: state.terms }, context)
+  if (refusal) return refuse(ledger, id, { ...refusal, terms: state.terms }, context)
   const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
   ledger.world.crashPoint('after_outcome')
   // Revision 1 is the outcome, whichever attempt recorded it; the stream may have moved on since.
@@ -171,7 +171,7 @@ const takeReference = async (
   payment_id: PaymentId,
   { reference }: PaymentTerms,
   context: Context,
-): Promise<Refused | undefined> => {
+): Promise<Refusal | undefined> => {
   if (reference === null) return undefined
   const id = referenceIdOf(context.tenant, reference)
   const command = { type: 'TakeReference' as const, payment_id }
@@ -188,20 +188,20 @@ const reserve = async (
   payment_id: PaymentId,
   terms: PaymentTerms,
   context: Context,
-): Promise<Refused | undefined> => {
+): Promise<Refusal | undefined> => {
   const { invoice_id, amount, currency, settlement } = terms
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
-  const asked = await handle(ledger, invoiceEntity, invoice_id, { command, context })
-  if (!asked.ok || asked.state.status === 'none')
-    throw new Error(`The invoice of ${payment_id} is not there, though it was before the initiation.`)
-  const allocation = asked.state.payments.get(payment_id)
+  const reserved = await handle(ledger, invoiceEntity, invoice_id, { command, context })
+  if (!reserved.ok || reserved.state.status === 'none')
+    throw new Error(`The invoice of ${payment_id} was not found, though it existed before the initiation.`)
+  const allocation = reserved.state.payments.get(payment_id)
   return allocation?.status === 'refused' ? { code: allocation.code, held_by: null } : undefined
 }
 
 const refuse = async (
   ledger: Ledger,
   id: PaymentId,
-  { code, held_by, terms }: Refused & { readonly terms: PaymentTerms },
+  { code, held_by, terms }: Refusal & { readonly terms: PaymentTerms },
   context: Context,
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   // The reference is released before the outcome is recorded, because a payment with an outcome is not continued to release
@@ -212,13 +212,13 @@ const refuse = async (
       command,
       context,
     })
-    if (!released.ok) throw new Error(`The reference of ${id} was not given back.`)
+    if (!released.ok) throw new Error(`The reference of ${id} was not released.`)
   }
-  const refused = await handle(ledger, paymentEntity, id, {
+  const handled = await handle(ledger, paymentEntity, id, {
     command: { type: 'RefusePayment', code, held_by },
     context,
   })
-  if (!refused.ok) throw new Error(`${id} did not take its refusal.`)
+  if (!handled.ok) throw new Error(`RefusePayment was rejected for ${id}.`)
   ledger.world.crashPoint('after_outcome')
   return loadOutcome(ledger, id)
 }

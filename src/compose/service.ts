@@ -35,7 +35,7 @@ export type ServiceOptions = {
 }
 
 const STORE_POLL_MS = 500
-const LOG_CHECK_MS = 1_000
+const LOG_CHECK_MS = 5_000
 
 /** Throws StartupError for tables of another log, and for a log whose idempotency records cannot be found any more. */
 const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<void> => {

@@ -102,7 +102,7 @@ const runOf = (
     processBatch: (stored, position) =>
       queue(async () => {
         if (world.monotonicMs() >= retryAtMs)
-          throw new Unavailable('database', 'none', new Error('A read model is tried again.'))
+          throw new Unavailable('database', { effect: 'none', cause: new Error('A read model is tried again.') })
         const batch = batchOf(stored, position, epoch)
         try {
           await writeTogether(dependencies, following, batch)

@@ -166,7 +166,8 @@ const follow = async (
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
-    if (interruption !== undefined) progress.failed(new Unavailable('event store', 'none', interruption), false)
+    if (interruption !== undefined)
+      progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)
     if (live && batch.length < BATCH_MAX) await dependencies.world.sleep(GATHER_MS, signal)
   }
 }

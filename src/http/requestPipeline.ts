@@ -39,16 +39,17 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
         withDenialRecording(services, attempted, () => unavailableAsProblem(declared, work)),
       )
     }
-    const { call, admitted, leftMs } = await recordingDenials(async () => {
-      const admitted = principal && (await accessControl.countAndCheck(principal, declared, res))
+    const checked = await recordingDenials(async () => {
+      const authorized = principal && (await accessControl.countAndCheck(principal, declared, res))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
-      return { call: await checkedCall(services, { req, res, declared, principal }), admitted, leftMs }
+      return { ...(await checkedCall(services, { req, res, declared, principal })), principal: authorized, leftMs }
     })
-    resource ??= resourceInBody(declared, call.body)
-    const handled = (effects: Ledger) =>
-      declared.handler({ ...call, ledger: effects, principal: admitted, context, recheck, leftMs } as never)
-    return withDeadline(ledger.world, declared, leftMs, () => recordingDenials(() => asOneCommand(ledger, handled)))
+    resource ??= resourceInBody(declared, checked.body)
+    const runHandler = (trackedLedger: Ledger) =>
+      declared.handler({ ...checked, ledger: trackedLedger, context, recheck } as never)
+    const execute = () => recordingDenials(() => asOneCommand(ledger, runHandler))
+    return withDeadline(ledger.world, declared, checked.leftMs, execute)
   }
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }

@@ -188,7 +188,14 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'the contract',
     files: /^scripts\/contract(\.ts$|\/)/,
-    may: ['src/http/(contract/openapi|contract/asyncapi|index)\\.ts', 'scripts/contract/.+', 'commander', NODE],
+    may: [
+      'src/http/(contract/openapi|contract/asyncapi|index)\\.ts',
+      'scripts/contract/.+',
+      'commander',
+      '@stoplight/spectral-[a-z]+',
+      '@asyncapi/parser',
+      NODE,
+    ],
   },
   {
     layer: 'scripts',

@@ -88,7 +88,7 @@ describe('the aggregate repository', () => {
     await paidInParts(log, 10)
     let isDown = false
     const store = log.open(({ at }) => {
-      if (isDown && at === 'append') throw new Unavailable('event store', 'none', new Error('down'))
+      if (isDown && at === 'append') throw new Unavailable('event store', { effect: 'none', cause: new Error('down') })
     })
     const ledger = createLedger(store, createVirtualWorld())
     await ledger.aggregates.load(invoiceEntity, INVOICE)

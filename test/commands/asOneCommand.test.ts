@@ -73,7 +73,7 @@ const losing = (log: MemoryLog, steps: number): Ledger => {
   let left = steps
   const lose = (at: string): void => {
     left -= 1
-    if (left < 0 && at !== 'appended') throw new Unavailable('event store', 'none', undefined)
+    if (left < 0 && at !== 'appended') throw new Unavailable('event store', { effect: 'none' })
   }
   return createLedger(
     log.open(({ at }) => lose(at)),

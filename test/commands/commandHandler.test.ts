@@ -257,7 +257,7 @@ describe('handling a command', () => {
       return ledgerOf(step => {
         if (failed || step.at !== at) return
         failed = true
-        throw new Unavailable('event store', at === 'appended' ? 'unknown' : 'none', undefined)
+        throw new Unavailable('event store', { effect: at === 'appended' ? 'unknown' : 'none' })
       })
     }
 

@@ -46,7 +46,8 @@ describe('refusals of one caller', () => {
   const many = async (denials: ReturnType<typeof createDenials>, count: number, of = (_: number) => denial()) => {
     for (let n = 1; n <= count; n++) await denials.record(of(n), context())
   }
-  const unavailable = () => Promise.reject(new Unavailable('event store', 'none', new Error('planted')))
+  const unavailable = () =>
+    Promise.reject(new Unavailable('event store', { effect: 'none', cause: new Error('planted') }))
 
   it('have a record each at once; those beyond twenty share one record with their number', async () => {
     const { appended, endWindow, denials } = start()

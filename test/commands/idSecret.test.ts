@@ -109,7 +109,7 @@ describe('the secret of ids', () => {
     let isDown = true
     const ledger = processOn(
       log.open(() => {
-        if (isDown) throw new Unavailable('event store', 'none', new Error('down'))
+        if (isDown) throw new Unavailable('event store', { effect: 'none', cause: new Error('down') })
       }),
     )
     expect(await rejectionOf(ledger.idSecret())).to.be.instanceOf(Unavailable)

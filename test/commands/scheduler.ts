@@ -52,7 +52,7 @@ export const createScheduler = (log: MemoryLog, seed: number, { crash, lostAck }
     if (call === undefined) return
     if (random() < crash) return void crashed.add(call.owner)
     suspended.splice(suspended.indexOf(call), 1)
-    if (call.at === 'appended' && random() < lostAck) call.fail(new Unavailable('event store', 'unknown', undefined))
+    if (call.at === 'appended' && random() < lostAck) call.fail(new Unavailable('event store', { effect: 'unknown' }))
     else call.resume()
   }
 

@@ -132,7 +132,7 @@ describe('the projector', function () {
 
     for (const table of TABLES)
       it(`when the database becomes unavailable while it writes ${table}`, async () => {
-        const gone = new Unavailable('database', 'none', undefined)
+        const gone = new Unavailable('database', { effect: 'none' })
         const feed = projector(
           readModels,
           failingAt(text => text.startsWith(`insert into ${table}`), gone),
@@ -143,7 +143,7 @@ describe('the projector', function () {
       })
 
     it('when the checkpoint cannot move', async () => {
-      const gone = new Unavailable('database', 'unknown', undefined)
+      const gone = new Unavailable('database', { effect: 'unknown' })
       const feed = projector(
         readModels,
         failingAt(text => text.startsWith('update checkpoints'), gone),

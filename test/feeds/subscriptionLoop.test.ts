@@ -26,13 +26,13 @@ const createBus = () => {
       sent.push([...messages])
       if (state.failures > 0) {
         state.failures -= 1
-        throw new Unavailable('fact bus', 'none', undefined)
+        throw new Unavailable('fact bus', { effect: 'none' })
       }
       if (state.hold) await held.promise
       acknowledged.push(...messages)
       if (state.lostAcks === 0) return
       state.lostAcks -= 1
-      throw new Unavailable('fact bus', 'unknown', undefined)
+      throw new Unavailable('fact bus', { effect: 'unknown' })
     },
     close: () => Promise.resolve(),
   }

@@ -54,7 +54,7 @@ const openFixtures = () => {
   const load = async (of: ApiKeyId): Promise<IssuedKey | undefined> => {
     readings.push(of)
     await unblocked
-    if (isUnavailable) throw new Unavailable('event store', 'none', new Error('planted'))
+    if (isUnavailable) throw new Unavailable('event store', { effect: 'none', cause: new Error('planted') })
     const events = keys.get(of)
     return events && { tenant: 'acme', subject: 'clerk', key: stateAfter(apiKey.decider, events) }
   }

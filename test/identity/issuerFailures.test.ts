@@ -71,7 +71,7 @@ describe('identity: the issuer when its database fails', () => {
   }
 
   it('answers 503 with Retry-After while the database does not answer', async () => {
-    const planted = new Unavailable('database', 'none', new Error('planted'))
+    const planted = new Unavailable('database', { effect: 'none', cause: new Error('planted') })
     const { reported, ...answer } = await redeem(planted)
     expect(answer).to.deep.equal({ status: 503, code: 'temporarily_unavailable', retryAfter: '1' })
     expect(reported).to.deep.equal([planted])

@@ -329,8 +329,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a payment is confirmed though its invoice refused it',
     file: 'src/commands/payments.ts',
-    find: `  if (refused) return refuse(`,
-    replace: `  if (refused?.held_by) return refuse(`,
+    find: `  if (refusal) return refuse(`,
+    replace: `  if (refusal?.held_by) return refuse(`,
   },
   {
     name: 'a list with If-Min-Position does not wait',

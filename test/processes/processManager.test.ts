@@ -111,7 +111,7 @@ describe('a process manager', function () {
   })
 
   it('stops at an outage, and the next run finds the task again', async () => {
-    const outage = new Unavailable('event store', 'none', undefined)
+    const outage = new Unavailable('event store', { effect: 'none' })
     errors.set(id('ord', 1), outage)
     await begin(1)
     await process.processNew()

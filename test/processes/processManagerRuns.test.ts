@@ -23,7 +23,7 @@ describe('a process manager whose run fails', function () {
       if (failures === 0 || !text.includes('update checkpoints')) return database.sql(text, values)
       failures -= 1
       failed += 1
-      return Promise.reject(new Unavailable('database', 'none', undefined))
+      return Promise.reject(new Unavailable('database', { effect: 'none' }))
     }
     return { database: { ...database, sql }, fail: () => void (failures += 1), failed: () => failed }
   }

@@ -35,7 +35,7 @@ const createBus = () => {
     const refused = topics.find(topic => dead.has(topic))
     if (refused === undefined) return
     calls.push(`refuse ${refused}`)
-    throw new Unavailable('fact bus', 'unknown', new Error('This topic is dead.'))
+    throw new Unavailable('fact bus', { effect: 'unknown', cause: new Error('This topic is dead.') })
   }
   const bus: FactBus = {
     ensureTopics: async topics => {

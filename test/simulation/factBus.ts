@@ -87,7 +87,7 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
     const inSequence = sequence()
     let isOpen = true
     const refused = (): Promise<never> =>
-      Promise.reject(new Unavailable('fact bus', 'none', new Error('It is closed.')))
+      Promise.reject(new Unavailable('fact bus', { effect: 'none', cause: new Error('It is closed.') }))
     const whileOpen = <T>(effect: () => T): Promise<T> => (isOpen ? request(machine, effect) : refused())
     return {
       ensureTopics: wanted =>

@@ -90,7 +90,7 @@ export const createNetwork = ({ timeline, random }: NetworkDependencies): Networ
   const request = <T>({ machine, server, writes, deadlineMs, effect }: Request<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       const fail = (kind: 'none' | 'unknown', reason: string): void =>
-        reject(new Unavailable(server, kind, new Error(reason)))
+        reject(new Unavailable(server, { effect: kind, cause: new Error(reason) }))
       if (condition(server) === 'away')
         return void machine.deliver(latencyMs(server), () => fail('none', 'The connection was refused.'))
       const unanswered = writes ? ('unknown' as const) : ('none' as const)

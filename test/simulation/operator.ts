@@ -102,7 +102,10 @@ export const rebuildTables = async (operator: Operator, { stopAll, startAll }: P
     const timeout = new AbortController()
     void machine.world.sleep(LEASE_MAX_MS).then(() => timeout.abort())
     if (!(await resetTables(database, timeout.signal)))
-      throw new Unavailable('database', 'none', new Error('A process of the ended service holds a lease.'))
+      throw new Unavailable('database', {
+        effect: 'none',
+        cause: new Error('A process of the ended service holds a lease.'),
+      })
   })
   discarded.clear()
   operator.resets += 1

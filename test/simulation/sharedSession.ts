@@ -62,7 +62,10 @@ const createSwitch = (engine: Engine) => {
       const again = await engine.run(text, values)
       if (!writes || asText(again) === rows) continue
       await suspend()
-      throw new Unavailable('database', 'none', new Error('A lock that this transaction waited for was not given up.'))
+      throw new Unavailable('database', {
+        effect: 'none',
+        cause: new Error('A lock that this transaction waited for was not given up.'),
+      })
     }
   }
 

@@ -143,7 +143,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
 }
 
 const failing = (dependency: 'event store' | 'database', effect: 'none' | 'unknown') => () =>
-  Promise.reject(new Unavailable(dependency, effect, new Error('planted')))
+  Promise.reject(new Unavailable(dependency, { effect, cause: new Error('planted') }))
 
 const failingRead = (): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: failing('event store', 'none') }),

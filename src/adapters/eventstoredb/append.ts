@@ -30,13 +30,14 @@ export const append = async (connection: Connection, asked: Append, timeoutMs: n
     const { failure, wasSent } = outcome
     if (failure instanceof ResponseTimeout) connection.renew(client)
     const refused = refusalOf(failure)
-    if (refused !== undefined) throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', refused)
+    if (refused !== undefined)
+      throw new Unavailable('event store', { effect: mayBeWritten ? 'unknown' : 'none', cause: refused })
     if (!isLost(failure)) throw failure
     const neverSent = !wasSent || wasNeverSent(failure)
     mayBeWritten ||= !neverSent
     const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
     if (!mayTryAgain || (neverSent && !(failure instanceof CallEnded)))
-      throw new Unavailable('event store', mayBeWritten ? 'unknown' : 'none', failure)
+      throw new Unavailable('event store', { effect: mayBeWritten ? 'unknown' : 'none', cause: failure })
     await sleep(RESEND_AFTER_MS)
   }
 }
@@ -75,11 +76,11 @@ const outcomeOfFirst = async (
     const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
     for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) found.push(event)
   } catch (error) {
-    throw new Unavailable('event store', 'unknown', error)
+    throw new Unavailable('event store', { effect: 'unknown', cause: error })
   }
   if (found.some(({ id }, n) => id !== events[n]?.id)) return refused
   const last = found.at(-1)
-  if (last === undefined || found.length < events.length) throw new Unavailable('event store', 'unknown', undefined)
+  if (last === undefined || found.length < events.length) throw new Unavailable('event store', { effect: 'unknown' })
   return { ok: true, revision: last.revision, position: last.position }
 }
 

@@ -94,8 +94,8 @@ async function* readArrays(
 const readFailure = async (connection: Connection, client: Client, error: unknown): Promise<unknown> => {
   if (error instanceof ResponseTimeout) connection.renew(client)
   const refused = await connection.refusalIn(error)
-  if (refused !== undefined) return new Unavailable('event store', 'none', refused)
-  return isLost(error) ? new Unavailable('event store', 'none', error) : error
+  if (refused !== undefined) return new Unavailable('event store', { effect: 'none', cause: refused })
+  return isLost(error) ? new Unavailable('event store', { effect: 'none', cause: error }) : error
 }
 
 /** The position of the newest event, system events included. */

@@ -26,7 +26,7 @@ export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin)
     if (error instanceof TopicMismatch) throw error
     const refusal = refusalOf(error, options)
     if (refusal !== undefined) throw new BrokerAccessDenied(refusal, error)
-    throw new Unavailable('fact bus', 'unknown', error)
+    throw new Unavailable('fact bus', { effect: 'unknown', cause: error })
   } finally {
     client.drop()
   }

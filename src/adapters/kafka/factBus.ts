@@ -114,7 +114,7 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   const pauseOrGiveUp = async (tries: number, delivery: Delivery, error: unknown): Promise<void> => {
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** tries) * (0.5 + Math.random() / 2)
     const late = performance.now() + pauseMs > delivery.deadline
-    if (late || closing.aborted) throw new Unavailable('fact bus', delivery.effect, error)
+    if (late || closing.aborted) throw new Unavailable('fact bus', { effect: delivery.effect, cause: error })
     await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)
   }
 
@@ -170,7 +170,7 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
 
   const afterPrevious = async (before: Promise<void>, chunks: readonly ProducerRecord[][]): Promise<void> => {
     await before.catch((cause: unknown) => {
-      throw new Unavailable('fact bus', 'none', cause)
+      throw new Unavailable('fact bus', { effect: 'none', cause })
     })
     try {
       await deliverAll(chunks)
@@ -182,7 +182,8 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
   }
 
   const throwIfClosed = (): void => {
-    if (closing.signal.aborted) throw new Unavailable('fact bus', 'none', new Error('It was closed.'))
+    if (closing.signal.aborted)
+      throw new Unavailable('fact bus', { effect: 'none', cause: new Error('It was closed.') })
   }
 
   return {

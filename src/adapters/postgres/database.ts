@@ -74,7 +74,7 @@ const acquire = async (pool: Pool): Promise<PoolClient> => {
     return await pool.connect()
   } catch (error) {
     // Nothing was sent: the server was not reachable, refused the connection, or no connection became free in time.
-    throw new Unavailable('database', 'none', error)
+    throw new Unavailable('database', { effect: 'none', cause: error })
   }
 }
 

@@ -33,10 +33,10 @@ export const endsConnection = (error: unknown): boolean =>
 export const statementError = (error: unknown, lost: Unavailable['effect']): unknown => {
   if (error instanceof Unavailable) return error
   // An error of the client: the connection broke, or a timeout passed.
-  if (!(error instanceof DatabaseError)) return new Unavailable('database', lost, error)
+  if (!(error instanceof DatabaseError)) return new Unavailable('database', { effect: lost, cause: error })
   const code = codeOf(error)
-  if (ENDED_CODES.has(code)) return new Unavailable('database', lost, error)
+  if (ENDED_CODES.has(code)) return new Unavailable('database', { effect: lost, cause: error })
   // The server reported that it did nothing. That includes statement timeouts (57014), which are rolled back.
   const passes = INFRASTRUCTURE_CLASSES.has(code.slice(0, 2)) || TRANSIENT_CODES.has(code) || isStalePlan(error)
-  return passes ? new Unavailable('database', 'none', error) : error
+  return passes ? new Unavailable('database', { effect: 'none', cause: error }) : error
 }

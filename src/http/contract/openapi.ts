@@ -8,6 +8,7 @@ import {
 import { headerComponentsOf, requestHeadersOf, successHeadersOf } from './headers.ts'
 import { contractTerms, SCOPE_DESCRIPTIONS, TAGS } from './contractTerms.ts'
 import { createExamples } from './examples.ts'
+import { describeParameters } from './parameterDescriptions.ts'
 import { descriptionOf, securityOf, termsOf } from './operationTerms.ts'
 import { failureOf } from './problemResponses.ts'
 import { statusOf } from '../response/problemCatalogue.ts'
@@ -99,13 +100,20 @@ const open: CreateDocumentOptions['override'] = ({ jsonSchema, io }) => {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
+type Document = ReturnType<typeof createDocument>
+
+const operationsIn = ({ paths = {} }: Document) =>
+  Object.values(paths).flatMap(item => [item.get, item.post, item.patch, item.delete])
+
 type Contents = Readonly<Record<string, { schema?: object; example?: unknown }>>
 
 /** Adds an example to each JSON body of a request or a successful response; problems have theirs already. */
-const addExamples = (document: ReturnType<typeof createDocument>): void => {
+const addExamples = (document: Document): void => {
   const exampleOf = createExamples(document)
-  const operations = Object.values(document.paths ?? {}).flatMap(({ get, post, patch }) => [get, post, patch])
-  const bodies = operations.flatMap(operation => [operation?.requestBody, ...Object.values(operation?.responses ?? {})])
+  const bodies = operationsIn(document).flatMap(operation => [
+    operation?.requestBody,
+    ...Object.values(operation?.responses ?? {}),
+  ])
   for (const body of bodies)
     for (const [type, content] of Object.entries<Contents[string]>((body as { content?: Contents })?.content ?? {}))
       if (type.endsWith('json')) content.example = exampleOf(content.schema)
@@ -124,7 +132,7 @@ export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) =
         version,
         description: 'Orders, invoices with approval, payments made exactly once per intent, published facts.',
         contact: { name: 'The owner of the contract, named in CONTRIBUTING.md' },
-        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+        license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
       },
       servers: [{ url: '/', description: 'The service that serves this document.' }],
       tags: [...TAGS],
@@ -135,6 +143,7 @@ export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) =
     { override: open },
   )
   const whole = withoutUnused(document, version)
+  describeParameters(operationsIn(whole))
   addExamples(whole)
   return whole
 }

@@ -23,13 +23,14 @@ const credentialsOf = (declared: AnyRoute): readonly PrincipalKind[] => {
 const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] =>
   scope === 'none' ? [] : [scope, ...orScopes]
 
-/** Each scope of a token suffices alone; an API key has the scopes that OpenAPI calls its roles. */
+/** Each scope of a token suffices alone. OpenAPI has no scopes of API keys: they are in `x-scopes`. */
 export const securityOf = (declared: AnyRoute): Record<string, string[]>[] => [
   ...scopesOf(declared).map(scope => ({ oauth: [scope] })),
-  ...(isForApiKeys(declared) ? scopesOf(declared).map(scope => ({ apiKey: [scope] })) : []),
+  ...(isForApiKeys(declared) ? [{ apiKey: [] }] : []),
 ]
 
 export const termsOf = (declared: AnyRoute) => ({
+  'x-scopes': scopesOf(declared),
   'x-credentials': credentialsOf(declared),
   'x-rate-class': declared.rateClass,
   'x-deadline-seconds': deadlineOf(declared) / MS_PER_SECOND,

@@ -19,6 +19,9 @@ type Locals = {
   readonly publicUrl?: string
   readonly rateUsage?: readonly RateUsage[]
   readonly capacityLease?: CapacityLease
+  /** For the metric of requests: the code of the problem, and the time of the first byte of a streamed response. */
+  errorCode?: string
+  streamedAt?: number
 }
 type Response = ServerResponse & { locals: Locals }
 
@@ -85,6 +88,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   const gone = new AbortController()
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
+  res.locals.streamedAt = performance.now()
   // A stream may last for hours, so it holds no request slot.
   res.locals.capacityLease?.close()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
@@ -106,6 +110,7 @@ export const sendProblem = (req: IncomingMessage, res: Response, problem: Proble
     res.destroy()
     return
   }
+  res.locals.errorCode = problem.code
   const correlationId = res.locals.correlationId ?? ''
   const instance = (req.url ?? '').split('?', 1)[0] ?? ''
   const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))

@@ -6,6 +6,7 @@ import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
 import { addressAccount, capacityLeaseOf, type LoadShedding, loadShedding } from './loadShedding.ts'
 import { bodyArrived, sendContinueTo } from '../request/body.ts'
+import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf } from '../request/correlation.ts'
@@ -45,6 +46,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(dependencies)
   const { addressOf = createAddressOf([]), resolveVersion = resolveVersionWithout(new Set()) } = dependencies
   const distrusted = new WeakSet<Socket>()
+  const record = createRequestMetrics()
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
     if (distrusted.has(req.socket)) return undefined
@@ -56,6 +58,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
       requestedVersion: resolveVersion(versionHeaderOf(req)),
     }
     const response = Object.assign(res, { locals })
+    res.once('close', () => record(response))
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
     if (fault) return sendProblem(req, response, fault)
@@ -76,6 +79,7 @@ const routerOf = ({ routes, loadShedding: shedding, issuer, pace, ...exchange }:
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
   app.use(loadShedding({ ...shedding, exempt, pace }))
   const paced = (kind: 'public' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
+    if (kind === 'issuer') res.locals['route'] = kind
     const account = anonymousAccount(kind, res.locals['address'])
     capacityLeaseOf(res)?.release()
     await pace.admit(account)
@@ -132,9 +136,12 @@ type Exchange = Pick<AppDependencies, 'pipeline' | 'log' | 'usage'>
 
 /** The handler of a route, which answers each request by its version. */
 const respondInVersion = (declared: AnyRoute, dependencies: Exchange) => {
+  const route = `${declared.method} ${declared.path}`
   const byVersion = new Map(VERSIONS.map(version => [version, routeIn(declared, version)]))
-  return (req: Incoming, res: Outgoing): Promise<void> =>
-    respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? declared, dependencies)
+  return (req: Incoming, res: Outgoing): Promise<void> => {
+    res.locals['route'] = route
+    return respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? declared, dependencies)
+  }
 }
 
 const respond = async (
@@ -150,10 +157,10 @@ const respond = async (
     if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')
     sendProblem(req, res, problem)
   } finally {
-    const { correlationId, startedAt, tenant, client } = res.locals
+    const { correlationId, startedAt, tenant, client, route } = res.locals
     const { version, refusal } = requestedVersionOf(res)
     if (client !== undefined && refusal === undefined)
-      usage?.count(version, `${declared.method} ${declared.path}`, { tenant: String(tenant), client: String(client) })
+      usage?.count(version, String(route), { tenant: String(tenant), client: String(client) })
     const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
     log.info({ correlationId, tenant, route: declared.operationId, status: res.statusCode, tookMs }, 'request')
   }

@@ -12,6 +12,8 @@ import { sendProblem } from '../response/respond.ts'
 const LOOP_DELAY_MAX_MS = 100
 const LOOP_RESOLUTION_MS = 10
 const LOOP_WINDOW_MS = 250
+/** The measurement ends after so many windows without a request. */
+const IDLE_WINDOWS = 40
 const NANOSECONDS_PER_MS = 1e6
 
 /**
@@ -21,20 +23,47 @@ const NANOSECONDS_PER_MS = 1e6
 const turnMsOf = ({ mean, stddev }: { readonly mean: number; readonly stddev: number }): number =>
   (mean ** 2 + stddev ** 2) / mean / NANOSECONDS_PER_MS
 
-/** Compares the last two windows, so that one slow turn of the loop does not count as overload. */
-const watchLoop = (): (() => boolean) => {
-  const histogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
-  histogram.enable()
+type DelayHistogram = Pick<
+  ReturnType<typeof monitorEventLoopDelay>,
+  'count' | 'mean' | 'stddev' | 'enable' | 'disable' | 'reset'
+>
+
+/**
+ * Compares the last two windows, so that one slow turn of the loop does not count as overload. The measurement wakes the
+ * process a hundred times a second, so it is on only while there are requests. The first ones after a pause are admitted.
+ */
+export const watchLoop = (
+  histogram: DelayHistogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS }),
+  windowMs = LOOP_WINDOW_MS,
+): (() => boolean) => {
   let before = 0
   let now = 0
-  setInterval(() => {
+  let idleWindows = 0
+  let timer: NodeJS.Timeout | undefined
+  const end = (): void => {
+    clearInterval(timer)
+    timer = undefined
+    histogram.disable()
+    before = now = 0
+  }
+  const endWindow = (): void => {
     // A turn longer than a window leaves a window without measurements, which says nothing about the load.
     if (histogram.count === 0) return
+    idleWindows += 1
+    if (idleWindows > IDLE_WINDOWS) return end()
     before = now
     now = turnMsOf(histogram)
     histogram.reset()
-  }, LOOP_WINDOW_MS).unref()
-  return () => Math.min(before, now) > LOOP_DELAY_MAX_MS
+  }
+  return () => {
+    idleWindows = 0
+    if (timer === undefined) {
+      histogram.reset()
+      histogram.enable()
+      timer = setInterval(endWindow, windowMs).unref()
+    }
+    return Math.min(before, now) > LOOP_DELAY_MAX_MS
+  }
 }
 
 export type LoadShedding = {

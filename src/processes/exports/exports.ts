@@ -34,8 +34,8 @@ const EXPIRE_AT_ONCE = 100
 const SWEEP_EVERY_MS = 60_000
 const FAILURE_CODE = 'internal_error'
 
-type Request = Recorded<Extract<OperationEvent, { type: 'ExportRequested' }>>
-type Job = OpenTask<Request>
+type ExportRequest = Recorded<Extract<OperationEvent, { type: 'ExportRequested' }>>
+type Job = OpenTask<ExportRequest>
 
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
@@ -63,7 +63,7 @@ const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN_STATUSES.has(sent.sta
  */
 const attemptOnce = async (
   dependencies: ExportDependencies,
-  request: Request,
+  request: ExportRequest,
   signal: AbortSignal,
 ): Promise<boolean> => {
   const { event, id, position, metadata } = request
@@ -119,7 +119,8 @@ const every = (
   }
 }
 
-const isRequest = (recorded: Recorded<OperationEvent>): recorded is Request => recorded.event.type === 'ExportRequested'
+const isRequest = (recorded: Recorded<OperationEvent>): recorded is ExportRequest =>
+  recorded.event.type === 'ExportRequested'
 
 const ENDING_EVENTS: ReadonlySet<OperationEvent['type']> = new Set([
   'ExportCompleted',
@@ -136,7 +137,7 @@ type Jobs = Receiver & {
 
 /** The open exports of one run, and the attempts at them. */
 const createJobs = (dependencies: ExportDependencies): Jobs => {
-  const tasks = createOpenTasks<Request>(dependencies.ledger.world)
+  const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world)
   // An attempt may be under way for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
   const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant)

@@ -125,7 +125,7 @@ describe('rate limits', function () {
       ...database,
       sql: (text, values) =>
         isUnavailable
-          ? Promise.reject(new Unavailable('database', 'none', new Error('planted')))
+          ? Promise.reject(new Unavailable('database', { effect: 'none', cause: new Error('planted') }))
           : database.sql(text, values),
     }
     const failures: unknown[] = []

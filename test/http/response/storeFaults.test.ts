@@ -20,7 +20,7 @@ const SLOW_APPEND_MS = 1_400
 const losing = (appends: number, effect: Effect = 'none') => {
   let left = appends
   const check = (): void => {
-    if (left <= 0) throw new Unavailable('event store', effect, new Error('planted'))
+    if (left <= 0) throw new Unavailable('event store', { effect, cause: new Error('planted') })
   }
   const store = (real: EventStore): EventStore => ({
     ...real,
@@ -30,7 +30,7 @@ const losing = (appends: number, effect: Effect = 'none') => {
       return real.append(...asked)
     },
     async *readStream(...asked) {
-      if (left <= 0) throw new Unavailable('event store', 'none', new Error('planted'))
+      if (left <= 0) throw new Unavailable('event store', { effect: 'none', cause: new Error('planted') })
       yield* real.readStream(...asked)
     },
   })
@@ -140,7 +140,7 @@ describe('an event store that fails in the middle of a request', function () {
       const withoutScope = { ...caller, scopes: new Set(['payments:read' as const]) }
       const store = (real: EventStore): EventStore => ({
         ...real,
-        append: () => Promise.reject(new Unavailable('event store', effect, new Error('planted'))),
+        append: () => Promise.reject(new Unavailable('event store', { effect, cause: new Error('planted') })),
       })
       const refusals = await through({ store, authenticate: async () => withoutScope }, broken =>
         Promise.all([

@@ -91,7 +91,7 @@ const afterAppend = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof Unavailable ? new Unavailable(error.dependency, 'unknown', error) : error
+    throw error instanceof Unavailable ? new Unavailable(error.dependency, { effect: 'unknown', cause: error }) : error
   }
 }
 

@@ -159,7 +159,7 @@ describe('the tail of the feed of facts', function () {
   it('continues after an outage of the database without a gap', async () => {
     let isUnavailable = false
     const sql: Sql = (text, values) =>
-      isUnavailable ? Promise.reject(new Unavailable('database', 'none', undefined)) : database.sql(text, values)
+      isUnavailable ? Promise.reject(new Unavailable('database', { effect: 'none' })) : database.sql(text, values)
     const own = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
     const followed = await own.follow('acme')
     isUnavailable = true

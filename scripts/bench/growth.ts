@@ -1,0 +1,176 @@
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { withClient } from './apiClient.ts'
+import type { Cpu } from './cpu.ts'
+import { checkTotals, totalsIn, type Walk, walkPayments, TENANT } from './growthChecks.ts'
+import { growthData, type GrowthData, removeGrowthData } from './growthData.ts'
+import { measureExport } from './growthExport.ts'
+import { type GrowthRead, measureRead, readsOf } from './growthReads.ts'
+import { type FigureName, type Figures, growthCharts, growthRows, type SizeFigures } from './growthRows.ts'
+import { COUNTED, type GrowthSide, measureRebuilds, openSide, totalOf } from './growthSide.ts'
+import type { Harness } from './harness.ts'
+import type { Measure, Size } from './measure.ts'
+import { percentile } from './measure.ts'
+import { readMemory } from './memory.ts'
+import { createCaller } from './apiClient.ts'
+
+/** Benchmark: the same operations at several sizes of the ledger, in alternation. */
+
+const DIRECTORY = '.data/bench-growth'
+/** Smaller data is made anew for each run, since the measured payments would enlarge it noticeably. */
+const KEPT_FROM_PAYMENTS = 100_000
+const STARTS = 3
+const REBUILDS = 2
+/** The log of a larger size is rebuilt once, which takes long enough. */
+const REBUILT_ONCE_FROM_PAYMENTS = 100_000
+const READS_PER_ROUND = 200
+const PAYMENTS_AT_MANY = 600
+const PAYMENTS_AT_ONE = 100
+const MANY_CONNECTIONS = 16
+const WALKED_IDS = 10_000
+const IDLE_MS = 20_000
+const MB = 1_000_000
+
+type Prepared = {
+  readonly payments: number
+  readonly data: GrowthData
+  readonly figures: Figures
+  readonly events: number
+}
+
+const add = (figures: Figures, name: FigureName, value: number): void => {
+  figures.set(name, [...(figures.get(name) ?? []), value])
+}
+
+const prepare = async (harness: Harness, payments: number): Promise<Prepared> => {
+  const directory = resolve(join(DIRECTORY, String(payments)))
+  if (payments < KEPT_FROM_PAYMENTS) await removeGrowthData(directory)
+  const data = await growthData(directory, payments, harness.log)
+  harness.log(`rebuilding the read models of ${payments} payments`)
+  const rounds = payments < REBUILT_ONCE_FROM_PAYMENTS ? REBUILDS : 1
+  const { seconds, logSize, readModelBytes } = await measureRebuilds(data, rounds, harness.log)
+  const figures: Figures = new Map()
+  for (const one of seconds) add(figures, 'rebuild', (1_000_000 * one) / logSize.events)
+  add(figures, 'logBytes', logSize.bytes / data.history.payments)
+  add(figures, 'modelBytes', readModelBytes / data.history.payments)
+  return { payments, data, figures, events: logSize.events }
+}
+
+/** The first start, whose feeds have to go through the log, is not measured. */
+const measureStarts = async (harness: Harness, prepared: readonly Prepared[]): Promise<void> => {
+  for (const { data, payments } of prepared) {
+    harness.log(`first start on ${payments} payments`)
+    const service = await harness.serviceOn(data.dataDir)
+    await openSide(service, payments, harness.log)
+    await service.stop()
+  }
+  for (let round = 1; round <= STARTS; round += 1)
+    for (const { data, figures, payments } of prepared) {
+      harness.log(`start ${round} of ${STARTS} on ${payments} payments`)
+      const service = await harness.serviceOn(data.dataDir)
+      add(figures, 'ready', service.readyMs / 1_000)
+      await service.stop()
+    }
+}
+
+type Measured = Prepared & { readonly side: GrowthSide; readonly walk: Walk; readonly reads: readonly GrowthRead[] }
+
+/** Opens the service, and checks what it holds and what it lists. */
+const open = async (harness: Harness, prepared: Prepared): Promise<Measured> => {
+  const { data, payments } = prepared
+  const service = await harness.serviceOn(data.dataDir)
+  const side = await openSide(service, payments, harness.log)
+  const { headers } = await createCaller(service, TENANT)
+  harness.log(`reading the list of ${payments} payments to its end`)
+  const walk = await walkPayments(service.addresses.api, headers, Math.max(1, Math.floor(payments / WALKED_IDS)))
+  await check(side, data, walk)
+  return { ...prepared, side, walk, reads: await readsOf(side, walk) }
+}
+
+const check = async (side: GrowthSide, { history }: GrowthData, walk: Walk): Promise<void> => {
+  const totals = await withClient(side.service.addresses.postgres, totalsIn)
+  checkTotals([...totals, walk.totals], history.payments)
+}
+
+const measureIdle = async (measured: readonly Measured[]): Promise<void> => {
+  const before: Cpu[] = []
+  for (const { side } of measured) before.push(await side.meter())
+  await sleep(IDLE_MS)
+  for (const [index, { side, figures }] of measured.entries())
+    add(figures, 'idle', (100 * (totalOf(await side.meter()) - totalOf(before[index] ?? {}))) / IDLE_MS)
+}
+
+const measurePayments = async ({ side, figures }: Measured): Promise<void> => {
+  const one = await side.pay(1, PAYMENTS_AT_ONE)
+  add(figures, 'payOne', percentile(one, 0.5))
+  const many = await side.pay(MANY_CONNECTIONS, PAYMENTS_AT_MANY)
+  add(figures, 'payMany', percentile(many, 0.5))
+  add(figures, 'payCpu', totalOf(many.cpu ?? {}))
+}
+
+const measureReads = async (measured: readonly Measured[], isWarmUp: boolean): Promise<void> => {
+  for (const index of measured[0]?.reads.keys() ?? [])
+    for (const { side, figures, reads } of measured) {
+      const read = reads[index]
+      if (read === undefined) continue
+      const { p50Ms, cpuMs } = await measureRead(side, read, READS_PER_ROUND)
+      if (isWarmUp) continue
+      add(figures, read.name, p50Ms)
+      add(figures, `${read.name}Cpu`, cpuMs)
+    }
+}
+
+const measureMemory = async ({ side, figures }: Measured): Promise<void> => {
+  const memory = await readMemory(side.groups)
+  for (const name of COUNTED)
+    if (name === 'service' || name === 'event store' || name === 'Postgres')
+      add(figures, name, (memory[name] ?? Number.NaN) / MB)
+}
+
+const measureRounds = async (harness: Harness, measured: readonly Measured[], rounds: number): Promise<void> => {
+  for (const one of measured) await one.side.pay(MANY_CONNECTIONS, PAYMENTS_AT_MANY)
+  await measureReads(measured, true)
+  for (let round = 1; round <= rounds; round += 1) {
+    harness.log(`payments and reads, round ${round} of ${rounds}`)
+    for (const one of measured) await measurePayments(one)
+    await measureReads(measured, false)
+    for (const one of measured) await measureMemory(one)
+  }
+}
+
+const run = async (harness: Harness, { sizes, rounds }: Size): ReturnType<Measure['run']> => {
+  const prepared: Prepared[] = []
+  for (const payments of sizes.toSorted((a, b) => a - b)) prepared.push(await prepare(harness, payments))
+  await measureStarts(harness, prepared)
+  const measured: Measured[] = []
+  for (const one of prepared) measured.push(await open(harness, one))
+  harness.log('idle')
+  await measureIdle(measured)
+  await measureRounds(harness, measured, rounds)
+  for (const { side, figures, walk } of measured) {
+    harness.log(`exporting ${walk.totals.payments} payments`)
+    const { usPerRow, cpuUsPerRow } = await measureExport(side, walk.totals.payments)
+    add(figures, 'export', usPerRow)
+    add(figures, 'exportCpu', cpuUsPerRow)
+  }
+  for (const one of measured) await measureMemory(one)
+  for (const { side, data, walk } of measured) await check(side, data, walk)
+  const figures: SizeFigures[] = measured
+  const named = (payments = 0): string => `at ${payments.toLocaleString('en-US')}`
+  return {
+    rows: growthRows(figures),
+    charts: growthCharts(figures),
+    columns: { ours: named(figures.at(-1)?.payments), reference: named(figures[0]?.payments) },
+    details: {
+      growth: measured.map(({ payments, events, figures: all }) => ({ payments, events, ...Object.fromEntries(all) })),
+    },
+  }
+}
+
+export const growth: Measure = {
+  name: 'growth',
+  description:
+    'Payments, reads, lists, events, start, rebuild, export, memory and disk at 10,000 and at 1,000,000 payments (--sizes), ' +
+    `whose data is made once, through the event store, in ${DIRECTORY}. Only when it is named: it takes an hour.`,
+  run,
+}

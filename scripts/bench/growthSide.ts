@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { journals } from '../../projections/index.ts'
+import { checkpointPositions } from '../../src/feeds/checkpoints.ts'
+import { createCaller, PARTS_PER_INVOICE, withClient } from './apiClient.ts'
+import { type Cpu, type CpuMeter, openCpuMeter, type ProcessGroup, processGroups, type ProcessName } from './cpu.ts'
+import { feedsOf, TABLES } from './rebuild.ts'
+import { openTables, runUntilCaughtUp } from './feedRuns.ts'
+import { type GrowthData, type RunningStores, startStoresOn } from './growthData.ts'
+import type { Harness, StoppableService } from './harness.ts'
+import { partsOf, pay, payAndCheck, type PaidSample } from './paymentSides.ts'
+
+/** One size of the growth benchmark: its stores, and the service on them. */
+
+const CAUGHT_UP_MAX_MS = 3_600_000
+const POLL_MS = 1_000
+const QUIET_MAX_MS = 600_000
+/** The share of a core below which all processes together are quiet. */
+const QUIET_CORES = 0.05
+const QUIET_MS = 3_000
+const PAYING_MAX_SECONDS = 120
+
+export const COUNTED: readonly ProcessName[] = ['service', 'event store', 'Postgres']
+
+export const totalOf = (cpu: Cpu): number => COUNTED.reduce((sum, name) => sum + (cpu[name] ?? 0), 0)
+
+/** The events of a log, and their number of bytes with indexes. */
+export type LogSize = { readonly events: number; readonly bytes: number }
+
+const eventsUrl = (databaseUrl: string): string => {
+  const url = new URL(databaseUrl)
+  url.pathname = '/eventstore'
+  return url.href
+}
+
+const LOG_SIZE = `select count(*)::float8 as events, pg_total_relation_size('events')::float8 as bytes from events`
+const TABLE_BYTES = 'select sum(pg_total_relation_size(name::regclass))::float8 as bytes from unnest($1::text[]) name'
+
+/** The bytes of the read models on disk, with their indexes. */
+export const readModelBytes = (databaseUrl: string): Promise<number> =>
+  withClient(databaseUrl, async client => {
+    const { rows } = await client.query<{ bytes: number }>(TABLE_BYTES, [TABLES])
+    return rows[0]?.bytes ?? Number.NaN
+  })
+
+/** Does at once what Postgres' autovacuum and its checkpoints would do in the background of the measurements. */
+export const settleTables = async (databaseUrl: string): Promise<LogSize> => {
+  await withClient(databaseUrl, async client => {
+    await client.query('vacuum analyze')
+  })
+  return withClient(eventsUrl(databaseUrl), async client => {
+    await client.query('vacuum analyze')
+    await client.query('checkpoint')
+    const { rows } = await client.query<LogSize>(LOG_SIZE)
+    return rows[0] ?? { events: 0, bytes: 0 }
+  })
+}
+
+/** Empties the read models, and fills them from the log; returns seconds. */
+export const rebuildReadModels = async (stores: RunningStores): Promise<number> => {
+  const database = await openTables(stores)
+  try {
+    await database.sql(`truncate ${TABLES.join(', ')}`)
+    await database.sql('delete from checkpoints where name = any($1::text[])', [TABLES])
+    return await runUntilCaughtUp(stores, database, feedsOf(database))
+  } finally {
+    await database.close()
+  }
+}
+
+/** Rebuilds `rounds` times, and leaves the data in a settled state. */
+export const measureRebuilds = async ({ dataDir }: GrowthData, rounds: number, log: Harness['log']) => {
+  const stores = await startStoresOn(dataDir, log)
+  try {
+    const seconds: number[] = []
+    while (seconds.length < rounds) seconds.push(await rebuildReadModels(stores))
+    const logSize = await settleTables(stores.databaseUrl)
+    return { seconds, logSize, readModelBytes: await readModelBytes(stores.databaseUrl) }
+  } finally {
+    await stores.stop()
+  }
+}
+
+const HEAD = 'select max(position)::text as head from events'
+
+/** Waits until every feed has processed the present end of the log. */
+const untilCaughtUp = async ({ addresses: { postgres } }: StoppableService): Promise<void> => {
+  const head = await withClient(eventsUrl(postgres), async client => {
+    const { rows } = await client.query<{ head: string }>(HEAD)
+    return BigInt(rows[0]?.head ?? 0)
+  })
+  await withClient(postgres, async client => {
+    const sql = async <R>(text: string) => (await client.query(text)).rows as R[]
+    const deadlineMs = performance.now() + CAUGHT_UP_MAX_MS
+    for (let before = ''; performance.now() < deadlineMs; await sleep(POLL_MS)) {
+      const positions = await checkpointPositions(sql)
+      const now = [...positions].map(([name, position]) => `${name} ${position}`).join()
+      // Feeds of rare categories stay behind the head; they have caught up when they no longer move.
+      if (now === before && BigInt(positions.get(journals.facts.name) ?? -1) >= head) return
+      before = now
+    }
+    throw new Error('The feeds did not catch up with the log.')
+  })
+}
+
+export type GrowthSide = {
+  readonly payments: number
+  readonly service: StoppableService
+  readonly groups: Partial<Record<ProcessName, ProcessGroup>>
+  readonly meter: CpuMeter
+  /** Pays so many payments of an own tenant at so many connections, and checks them. */
+  readonly pay: (connections: number, payments: number) => Promise<PaidSample>
+}
+
+/** The service on the data, when all feeds have caught up and nothing is left to do. */
+export const openSide = async (
+  service: StoppableService,
+  payments: number,
+  log: Harness['log'],
+): Promise<GrowthSide> => {
+  const groups = processGroups(service.addresses.pids, undefined)
+  const meter = await openCpuMeter(groups, log)
+  if (meter === undefined) throw new Error('This benchmark needs /proc.')
+  await untilCaughtUp(service)
+  await untilQuiet(meter)
+  const payer = await createCaller(service, `growth-${Date.now()}`)
+  return {
+    payments,
+    service,
+    groups,
+    meter,
+    pay: async (connections, count) => {
+      const next = partsOf(await payer.invoices(Math.ceil(count / PARTS_PER_INVOICE) + connections), connections, false)
+      await payer.untilFeedsCaughtUp()
+      let left = count
+      const side = pay(service.addresses, payer, connections, connection => (left-- > 0 ? next(connection) : undefined))
+      return payAndCheck(payer, meter, side)(PAYING_MAX_SECONDS)
+    },
+  }
+}
+
+/** Waits until all processes together take almost no CPU time. */
+const untilQuiet = async (meter: CpuMeter): Promise<void> => {
+  const deadlineMs = performance.now() + QUIET_MAX_MS
+  while (performance.now() < deadlineMs) {
+    const before = totalOf(await meter())
+    await sleep(QUIET_MS)
+    if ((totalOf(await meter()) - before) / QUIET_MS < QUIET_CORES) return
+  }
+  throw new Error(`The service was not idle within ${QUIET_MAX_MS} ms.`)
+}

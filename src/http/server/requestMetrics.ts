@@ -1,0 +1,37 @@
+import { metrics } from '@opentelemetry/api'
+import type { Response as Outgoing } from 'express'
+import { requestedVersionOf } from '../versions/requestedVersion.ts'
+
+/**
+ * The metric of requests. Its attributes are the route template, the status class, the stable error code and the API version,
+ * never ids, keys, names or texts of callers, so that the number of series is bounded whatever is requested.
+ */
+
+const NAME = 'ledger.http.request.duration'
+/** Seconds, around the deadlines of the contract. */
+const BOUNDARIES_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+const MS_PER_SECOND = 1_000
+
+/** The route of requests that no declared route answers. */
+const NO_ROUTE = 'none'
+
+/** Records each response when it has ended; one that is streamed counts up to its first byte. */
+export type RequestMetrics = (res: Pick<Outgoing, 'locals' | 'statusCode'>) => void
+
+/** To be called after OpenTelemetry has started: the meter of an earlier call would never record. */
+export const createRequestMetrics = (): RequestMetrics => {
+  const durations = metrics.getMeter('payment-ledger').createHistogram(NAME, {
+    unit: 's',
+    description: 'Duration of requests, by route template, status class, error code and API version.',
+    advice: { explicitBucketBoundaries: BOUNDARIES_SECONDS },
+  })
+  return res => {
+    const { startedAt, streamedAt = performance.now(), route = NO_ROUTE, errorCode } = res.locals
+    durations.record((Number(streamedAt) - Number(startedAt)) / MS_PER_SECOND, {
+      route: String(route),
+      status_class: `${Math.floor(res.statusCode / 100)}xx`,
+      api_version: requestedVersionOf(res).version,
+      ...(errorCode === undefined ? {} : { error_code: String(errorCode) }),
+    })
+  }
+}
