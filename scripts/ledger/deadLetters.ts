@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { recordAccess } from '../../src/commands/recordAccess.ts'
+import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
 import { StartupError } from '../../src/startupError.ts'
 import {
   type ParkedEvent,
@@ -88,7 +88,7 @@ type OperatorRequest = {
 const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: ParkedEvent): Promise<void> =>
   withLedger(storeUrl, ledger => {
     const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
-    return recordAccess(ledger, command, operatorContext(tenant_id))
+    return recordAuditedDecision(ledger, command, operatorContext(tenant_id))
   })
 
 /** Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain. */

@@ -1,6 +1,6 @@
 import type { Database, Sql } from '../ports.ts'
 import type { Context, Ledger } from './commandHandler.ts'
-import { recordAccess } from './recordAccess.ts'
+import { recordAuditedDecision } from './recordAuditedDecision.ts'
 
 /**
  * The retirement of API versions: a switch in Postgres that all instances read every few seconds. Each change is an audit
@@ -28,6 +28,6 @@ export const changeRetirement = async (
   { version, operation }: Change,
   context: Context,
 ): Promise<void> => {
-  await recordAccess(ledger, { type: 'GrantAccess', operation, resource: version }, context)
+  await recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource: version }, context)
   await database.sql(STATEMENTS[operation], [version])
 }

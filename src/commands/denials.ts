@@ -1,5 +1,5 @@
 import type { DenyAccess } from '../../streams/access/index.ts'
-import { recordAccess } from './recordAccess.ts'
+import { recordAuditedDecision } from './recordAuditedDecision.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 
 /**
@@ -29,7 +29,7 @@ type Counted = { denial: Denial; context: Context; count: number }
 type Caller = { recorded: number; readonly kinds: Map<string, Counted> }
 
 const write = (ledger: Ledger, { denial, context, count }: Counted): Promise<void> =>
-  recordAccess(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
+  recordAuditedDecision(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
 
 /** Records the counts of a caller. */
 const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unknown) => void): Promise<void> => {

@@ -40,7 +40,9 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
       )
     }
     const checked = await recordingDenials(async () => {
-      const authorized = principal && (await accessControl.countAndCheck(principal, declared, res))
+      // Limits come before permissions, whose refusals are appended as audit records: a caller over its limits causes no appends.
+      if (principal) await accessControl.countRequest(principal, declared, res)
+      const authorized = principal && (await accessControl.checkPermissions(principal, declared))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
       return { ...(await checkedCall(services, { req, res, declared, principal })), principal: authorized, leftMs }

@@ -4,7 +4,7 @@ import { isId } from '../../streams/ids.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
 import type { RefundEvent } from '../../streams/refund/index.ts'
-import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../commands/timeBudgets.ts'
+import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from './recoveryTimes.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import { finishPayment } from '../commands/payments.ts'
 import { finishRefund } from '../commands/refunds.ts'
@@ -20,7 +20,7 @@ import { contextOf, type ProcessManager, type Task } from './processManager.ts'
  *   PaymentSucceeded, PaymentFailed (deferred)  PaymentApplied or PaymentReleased on the invoice
  *   RefundInitiated                             RefundApplied on the invoice, or RefundRefused on the payment
  *
- * The times of its looks and retries are in src/commands/timeBudgets.ts.
+ * The times of its looks and retries are in recoveryTimes.ts.
  */
 export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
   name: STORED_NAME,

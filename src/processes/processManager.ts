@@ -1,6 +1,6 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import { RECOVERY_CONTENDED_RETRY_MS, RECOVERY_FAILED_RETRY_MS, RECOVERY_TICK_MS } from '../commands/timeBudgets.ts'
+import { RECOVERY_CONTENDED_RETRY_MS, RECOVERY_FAILED_RETRY_MS, RECOVERY_TICK_MS } from './recoveryTimes.ts'
 import { Contended, type Context, type Ledger } from '../commands/commandHandler.ts'
 import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/subscriptionLoop.ts'

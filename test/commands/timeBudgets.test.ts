@@ -1,17 +1,19 @@
 import { expect } from 'chai'
 import {
   APPEND_DEADLINE_MS,
-  RECOVERY_APPENDS_MS,
-  RECOVERED_WITHIN_MS,
   KEY_WAIT_MS,
   PAYMENT_DEADLINE_MS,
-  PAYMENT_GRACE_MS,
-  RECOVERY_TICK_MS,
   REQUEST_DEADLINE_MS,
-  REQUEST_GRACE_MS,
-  TAKE_OVER_MS,
   waitMaxMs,
 } from '../../src/commands/timeBudgets.ts'
+import {
+  RECOVERY_APPENDS_MS,
+  RECOVERED_WITHIN_MS,
+  PAYMENT_GRACE_MS,
+  RECOVERY_TICK_MS,
+  REQUEST_GRACE_MS,
+  TAKE_OVER_MS,
+} from '../../src/processes/recoveryTimes.ts'
 import { leaseDefaults } from '../../src/adapters/postgres/lease.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { pay } from '../../src/commands/payments.ts'

@@ -181,7 +181,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'payment recovery does not wait for the deadline of the request',
-    file: 'src/commands/timeBudgets.ts',
+    file: 'src/processes/recoveryTimes.ts',
     find: `export const PAYMENT_GRACE_MS = PAYMENT_DEADLINE_MS`,
     replace: `export const PAYMENT_GRACE_MS = -PAYMENT_DEADLINE_MS`,
   },
@@ -403,7 +403,7 @@ const snapshotOf`,
   },
   {
     name: 'recovery waits for the whole deadline of a request',
-    file: 'src/commands/timeBudgets.ts',
+    file: 'src/processes/recoveryTimes.ts',
     find: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2`,
     replace: `export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS`,
   },

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { REQUEST_GRACE_MS } from '../../src/commands/timeBudgets.ts'
+import { REQUEST_GRACE_MS } from '../../src/processes/recoveryTimes.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { handle } from '../../src/commands/commandHandler.ts'
 import { pay } from '../../src/commands/payments.ts'

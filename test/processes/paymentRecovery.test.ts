@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/commands/timeBudgets.ts'
+import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/processes/recoveryTimes.ts'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { handle } from '../../src/commands/commandHandler.ts'
 import { type NewPayment, pay } from '../../src/commands/payments.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { RECOVERY_APPENDS_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERY_APPENDS_MS } from '../../src/processes/recoveryTimes.ts'
 import { Contended, handle } from '../../src/commands/commandHandler.ts'
 import { Unavailable } from '../../src/ports.ts'
 import { feedOf } from '../../src/processes/processManager.ts'

@@ -1,4 +1,4 @@
-import { RECOVERED_WITHIN_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
 import { checkAnswers } from './checks/answers.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'

@@ -1,5 +1,5 @@
 import { facts } from '../../projections/facts/projection.ts'
-import { RECOVERED_WITHIN_MS } from '../../src/commands/timeBudgets.ts'
+import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'

@@ -15,11 +15,10 @@ export type Authenticate = (req: Incoming) => Promise<Principal>
 export type AccessControl = {
   /** Authenticates the caller, and counts failures by network. */
   readonly authenticateCounting: Authenticate
-  /**
-   * Counts the request, and checks the caller's limits, tenant and scopes. Resolves to the caller with its effective scopes.
-   * Throws Problem: 429 before 403; forbidden requests are counted too.
-   */
-  readonly countAndCheck: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<Principal>
+  /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
+  readonly countRequest: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<void>
+  /** Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope. */
+  readonly checkPermissions: (principal: Principal, declared: AnyRoute) => Promise<Principal>
   /** Repeats the checks for a response that is still being sent, without counting. */
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
 }
@@ -28,7 +27,7 @@ export const createAccessControl = (
   { rateLimits, tenantStatuses }: Services,
   authenticate: Authenticate,
 ): AccessControl => {
-  const checkTenantAndScopes = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
+  const checkPermissions = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
     if (status.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
     const effective = withoutRevoked(principal, status)
@@ -38,19 +37,17 @@ export const createAccessControl = (
 
   return {
     authenticateCounting: countingFailures(rateLimits, authenticate),
-    countAndCheck: async (principal, declared, res) => {
+    countRequest: async (principal, declared, res) => {
       const counted = await rateLimits.count(principal, declared.rateClass)
       res.locals['rateUsage'] = counted
       res.locals['tenant'] = principal.tenant
       res.locals['client'] = principal.client
-      // Checked before the permissions: their refusals are appended as audit records, and a caller beyond its limits must
-      // cause no appends.
       const exceeded = exceededBy(counted)
       if (exceeded) throw exceeded
-      return checkTenantAndScopes(principal, declared)
     },
+    checkPermissions,
     recheck: async (req, declared) => {
-      await checkTenantAndScopes(await authenticate(req), declared)
+      await checkPermissions(await authenticate(req), declared)
     },
   }
 }

@@ -5,7 +5,8 @@ import { ACCESS_CHECKS } from '../../../streams/access/index.ts'
 import { ANOTHER_TENANT } from '../access/denialRecording.ts'
 import { readPage } from './collection.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { createdQuery, pageQuery, textSchema, timeSchema, listOf } from './commonSchemas.ts'
+import { textSchema, timeSchema } from './commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from './paging.ts'
 
 /** The endpoint that lists audit records. The operations with such records have the member `audited` in their route (route.ts). */
 

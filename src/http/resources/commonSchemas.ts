@@ -90,59 +90,12 @@ export const resourceShape = {
   metadata: z.record(z.string(), z.string()),
 }
 
-const PAGE_LIMIT_MAX = 100
-const PAGE_LIMIT = 25
-
-/** A whole number: digits in the URL, `type: integer` in openapi.json. */
-const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'A whole number.')
-    .transform(Number)
-    .pipe(z.int().min(minimum).max(maximum))
-    .default(usual)
-    .meta({ override: ({ jsonSchema }) => integerOf(jsonSchema, { minimum, maximum, default: usual }) })
-
-const integerOf = (schema: object, integer: Readonly<Record<string, number>>): void => {
-  for (const name of Object.keys(schema)) Reflect.deleteProperty(schema, name)
-  Object.assign(schema, { type: 'integer', ...integer })
-}
-
 /** The query of every GET by id: the state at an earlier time. */
 export const asOfQuery = z.object({
   as_of: timeSchema
     .optional()
     .meta({ description: 'Returns the resource as it was at this time; 404 before its creation.' }),
 })
-
-/** The query parameters of every list. */
-export const pageQuery = {
-  limit: numberQuery({ minimum: 1, maximum: PAGE_LIMIT_MAX, usual: PAGE_LIMIT }),
-  cursor: z.string().min(1).max(1_024).optional(),
-}
-
-export const createdQuery = { created_after: timeSchema.optional(), created_before: timeSchema.optional() }
-
-export const pageSchema = <T extends z.ZodType>(item: T) =>
-  z.object({
-    items: z.array(item),
-    page: z.object({
-      next_cursor: z.string().nullable(),
-      has_more: z.boolean(),
-      as_of_position: z.string().meta({ description: 'The position of the log up to which the list is complete.' }),
-    }),
-  })
-
-/** The declared response and errors of every list. */
-export const listOf = <T extends z.ZodType>(item: T) =>
-  ({
-    isList: true,
-    order: ['-created_at', '-id'],
-    responses: {
-      200: { description: 'A page of the list.', schema: pageSchema(item), headers: ['Link', 'Preference-Applied'] },
-    },
-    errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
-  }) as const
 
 export const NOT_MODIFIED = { description: 'The caller’s copy is current.', headers: ['ETag'] } as const
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { OperationRow } from '../../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { ExportFormat } from '../../../streams/operation/index.ts'
-import { recordAccess } from '../../commands/recordAccess.ts'
+import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { bytesOf } from '../../commands/exportFiles.ts'
 import { isNotModified } from '../request/conditional.ts'
@@ -42,7 +42,7 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
 export const recordExportRead = (
   { ledger, params, context }: ExportCall,
   operation: 'read_export' | 'read_export_manifest',
-): Promise<void> => recordAccess(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
+): Promise<void> => recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
 
 /** The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile: the response is cut off. */
 const contentOf =

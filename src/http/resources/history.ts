@@ -7,7 +7,8 @@ import type { Scope } from '../../identity/principal.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { keyInCursor, pageReply } from './paging.ts'
-import { pageQuery, pageSchema, timeSchema } from './commonSchemas.ts'
+import { timeSchema } from './commonSchemas.ts'
+import { pageQuery, pageSchema } from './paging.ts'
 
 /** The history of a resource: its events in order, each with its subject, time and authority. */
 

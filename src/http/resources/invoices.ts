@@ -16,19 +16,17 @@ import { type AnyRoute, type Call, route } from '../route.ts'
 import {
   amountSchema,
   asOfQuery,
-  createdQuery,
   currencySchema,
   exponentSchema,
   metadataSchema,
-  pageQuery,
   dateSchema,
   resourceShape,
   sumSchema,
   textSchema,
   timeSchema,
-  listOf,
   resourceById,
 } from './commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from './paging.ts'
 
 /** The endpoints of invoices. */
 

@@ -16,17 +16,15 @@ import { type AnyRoute, route } from '../route.ts'
 import {
   amountSchema,
   asOfQuery,
-  createdQuery,
   currencySchema,
   exponentSchema,
   metadataPatchSchema,
   metadataSchema,
-  pageQuery,
   resourceShape,
   textSchema,
-  listOf,
   resourceById,
 } from './commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { violationsOf } from '../request/violations.ts'
 
 /** The endpoints of orders. */

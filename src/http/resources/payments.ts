@@ -15,17 +15,15 @@ import { type AnyRoute, type Preference, route } from '../route.ts'
 import {
   amountSchema,
   asOfQuery,
-  createdQuery,
   currencySchema,
   exponentSchema,
   metadataSchema,
-  pageQuery,
   resourceShape,
   sumSchema,
   textSchema,
-  listOf,
   resourceById,
 } from './commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from './paging.ts'
 
 /** The endpoints that create, list and read payments. */
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { amountSchema, pageSchema, textSchema } from '../resources/commonSchemas.ts'
+import { amountSchema, textSchema } from '../resources/commonSchemas.ts'
+import { pageSchema } from '../resources/paging.ts'
 import { invoiceSchema } from '../resources/invoices.ts'
 import { itemsDown, type Translator, withRequest, withResponse } from './changes.ts'
 

@@ -20,7 +20,7 @@ import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** A batch is one request to the broker; then the next subscription has its turn. */
 const BATCH_MAX = 500
-const SERVE_RETRY_MS = 1_000
+const REPLAY_RETRY_MS = 1_000
 /**
  * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries are
  * compared with rows of the facts projection and never reach the store, so that one between two events is valid here.
@@ -140,7 +140,7 @@ const serve = async (
       await delivery.serve(signal)
     } catch (error) {
       if (!(error instanceof Unavailable)) log.warn({ error }, 'a replay of dead letters failed')
-      await world.sleep(SERVE_RETRY_MS, signal)
+      await world.sleep(REPLAY_RETRY_MS, signal)
     }
   }
 }

@@ -4,7 +4,8 @@ import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import type { Call } from '../../route.ts'
 import { keyInCursor } from '../paging.ts'
-import { pageQuery, positionSchema, textSchema, timeSchema } from '../commonSchemas.ts'
+import { positionSchema, textSchema, timeSchema } from '../commonSchemas.ts'
+import { pageQuery } from '../paging.ts'
 
 /** Reads the facts projection for the pages and the streams of GET /events. */
 

@@ -20,7 +20,8 @@ import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKe
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
 import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { createdQuery, pageQuery, listOf, resourceById } from '../commonSchemas.ts'
+import { resourceById } from '../commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from '../paging.ts'
 
 /** The endpoints of API keys. */
 

@@ -6,7 +6,7 @@ import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
 import { PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
-import { pageQuery, pageSchema } from '../commonSchemas.ts'
+import { pageQuery, pageSchema } from '../paging.ts'
 import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
 
 /** GET /subscriptions/{id}/dead-letters: the parked facts of a subscription. */

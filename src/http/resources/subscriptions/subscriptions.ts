@@ -19,7 +19,8 @@ import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
 import { replyToCreation, PRIVATE_CACHING, visible } from '../commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
-import { createdQuery, pageQuery, listOf, resourceById } from '../commonSchemas.ts'
+import { resourceById } from '../commonSchemas.ts'
+import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
   newSubscription,

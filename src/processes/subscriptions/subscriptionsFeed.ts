@@ -31,7 +31,7 @@ const ROUND_MS = 200
 const FRESH_MS = 400
 /** The pause of a subscription after a failure. The others go on. */
 const FAILURE_PAUSE_MS = 5_000
-/** After this number of failures of the broker in a row the run ends. */
+/** After this number of failures of the broker in a row the run ends, and the next one begins without these pauses. */
 const BROKER_FAILURES_MAX = 2
 
 /** The state of one run, which its rounds share. */
