@@ -94,6 +94,9 @@ const payOneInvoice = async (payer: Payer): Promise<void> => {
   const approval = { type: 'ApproveInvoice' as const, approved_by: 'bench' }
   await handle(ledger, invoiceEntity, invoice_id, { command: approval, context: contextOf() })
   for (let part = 0; part < PARTS_PER_INVOICE; part++) await payPart(payer, invoice_id, part)
+  // As the process manager of fulfilment does when the invoice is paid.
+  const completion = { type: 'CompleteOrder' as const, invoice_id }
+  await handle(ledger, orderEntity, order_id, { command: completion, context: contextOf() })
 }
 
 const makeHistory = async (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Append[]> => {

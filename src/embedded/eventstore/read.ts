@@ -9,8 +9,9 @@ import { firstVisible, isExpired, isSoftDeleted, isVisible } from './truncation.
 /** Reads of streams and of $all, from memory where possible, else from Postgres. */
 
 const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
-const PAGE_EVENTS_MAX = 2000
-const PAGE_BYTES_AIM = 4 * 1024 * 1024
+/** Each reader has two pages in memory; larger ones cost more memory and no less CPU time. */
+const PAGE_EVENTS_MAX = 500
+const PAGE_BYTES_AIM = 1 * 1024 * 1024
 
 /** The sources of reads. */
 export type Log = { readonly reader: Reader; readonly streams: Streams; readonly tail: Tail }
