@@ -1,10 +1,15 @@
 /**
  * Groups the items of a source into batches. A batch has the items that came since the last one was taken, and never waits
- * to become full. The source is read ahead by one batch at most while a batch is processed.
+ * to become full. The source is read ahead by one batch at most while a batch is processed. `arrived` is called for each item
+ * when it is read.
  *
  * Long because the reader of the source and the generator share one buffer.
  */
-export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): AsyncGenerator<T[]> {
+export async function* batches<T>(
+  source: AsyncIterable<T>,
+  sizeMax: number,
+  arrived: (item: T) => void = () => undefined,
+): AsyncGenerator<T[]> {
   let waiting: T[] = []
   let ended = false
   let wake = Promise.withResolvers<void>()
@@ -15,6 +20,7 @@ export async function* batches<T>(source: AsyncIterable<T>, sizeMax: number): As
     for await (const item of source) {
       if (abandoned) return
       waiting.push(item)
+      arrived(item)
       wake.resolve()
       if (waiting.length < sizeMax) continue
       space = Promise.withResolvers()

@@ -3,7 +3,7 @@ import { acquireCheckpoint, type ResumePosition } from './checkpoints.ts'
 import { isTransient, serveRegularly } from './parking.ts'
 import type { ReadModel } from './readModel.ts'
 import {
-  batchOf,
+  createDecodedEvents,
   type OpenReadModel,
   openReadModel,
   type ReadModelWriterDependencies,
@@ -88,6 +88,7 @@ const runOf = (
   { readModels: all, epoch, signal, queue, pauseUntilMs, onLeftBehind }: RunDependencies,
 ): Run => {
   const { world } = dependencies
+  const { decoded, prepare, forget } = createDecodedEvents()
   let following = all
   let retryAtMs = Number.POSITIVE_INFINITY
 
@@ -103,7 +104,7 @@ const runOf = (
       queue(async () => {
         if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', { effect: 'none', cause: new Error('A read model is tried again.') })
-        const batch = batchOf(stored, position, epoch)
+        const batch = { stored, decoded, position, epoch }
         try {
           await writeTogether(dependencies, following, batch)
         } catch (error) {
@@ -114,7 +115,9 @@ const runOf = (
             if (reason !== undefined) leaveBehind(readModel, reason)
           }
         }
+        forget(stored)
       }),
+    prepare,
     background: () => serveRegularly(() => following.map(({ parking }) => parking), world, signal),
   }
 }

@@ -86,14 +86,31 @@ export type Batch = {
   readonly epoch: bigint
 }
 
-export const batchOf = (stored: readonly StoredEvent[], position: bigint, epoch: bigint): Batch => {
+/** The decoded events of a run, each decoded once: when it arrives, while the database writes an earlier batch. */
+export const createDecodedEvents = () => {
   const known = new Map<StoredEvent, Recorded<AnyEvent>>()
-  const decoded = (event: StoredEvent): Recorded<AnyEvent> => {
-    const recorded = known.get(event) ?? decode(event).recorded
-    known.set(event, recorded)
+  const decoded = (stored: StoredEvent): Recorded<AnyEvent> => {
+    const found = known.get(stored)
+    if (found !== undefined) return found
+    const { recorded } = decode(stored)
+    known.set(stored, recorded)
     return recorded
   }
-  return { stored, decoded, position, epoch }
+  return {
+    decoded,
+    /** Decodes an event early. An event that cannot be decoded fails in its batch. */
+    prepare: (stored: StoredEvent): void => {
+      try {
+        decoded(stored)
+      } catch {
+        // `decoded` throws again.
+      }
+    },
+    /** Events of a batch that was processed. */
+    forget: (events: readonly StoredEvent[]): void => {
+      for (const event of events) known.delete(event)
+    },
+  }
 }
 
 /** SQLSTATE 22: the data cannot be stored. 23: a constraint of the table refuses it. */

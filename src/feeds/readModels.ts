@@ -24,6 +24,20 @@ const insertOf = (name: string, columns: Columns): string => {
   return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
 }
 
+/**
+ * The streams that begin before the batch, whose rows are needed. The row of another stream is the fold of its events in the
+ * batch alone, and is not written where the table has it already.
+ */
+const idsWithEarlierEvents = (events: readonly Recorded<AnyEvent>[]): string[] => {
+  const begun = new Set<string>()
+  const earlier = new Set<string>()
+  for (const { id, revision } of events) {
+    if (revision === 0n) begun.add(id)
+    else if (!begun.has(id)) earlier.add(id)
+  }
+  return [...earlier]
+}
+
 /** One row per stream. A batch is folded in memory, so that each row is written once for all events of its stream. */
 export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Projection<E, R>): ReadModel => {
   const { name, category, columns } = projection
@@ -37,8 +51,9 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
     name,
     categories: [category],
     write: async (sql, events) => {
-      const ids = [...new Set(events.map(({ id }) => id))]
-      const rows = new Map((await sql<R>(known, [ids])).map(row => [row.id, row]))
+      const ids = idsWithEarlierEvents(events)
+      const found = ids.length === 0 ? [] : await sql<R>(known, [ids])
+      const rows = new Map(found.map(row => [row.id, row]))
       for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
       await sql(upsert, arraysOf(columns, [...rows.values()]))
     },

@@ -48,6 +48,8 @@ export type Run = {
    * before it. An error other than Unavailable stops the feed.
    */
   readonly processBatch: (events: readonly StoredEvent[], position: bigint) => Promise<void>
+  /** Called for each event when it arrives, while an earlier batch may still be processed. Does not throw. */
+  readonly prepare?: (event: StoredEvent) => void
   /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
   readonly background?: () => Promise<void>
 }
@@ -59,7 +61,7 @@ export type FeedDependencies = {
   readonly report: (state: FeedState) => void
 }
 
-const BATCH_MAX = 1_000
+const BATCH_MAX = 2_000
 /**
  * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
  * load events gather into larger batches.
@@ -159,7 +161,10 @@ const follow = async (
   const items = dependencies.store.subscribe({ after, categories, ...(excludeTypes && { excludeTypes }), signal })
   let live = false
   let processedUpTo = after === 'start' ? 0n : after
-  for await (const batch of batches(items, BATCH_MAX)) {
+  const arrived = (item: FeedItem): void => {
+    if (item.kind === 'event') run.prepare?.(item.event)
+  }
+  for await (const batch of batches(items, BATCH_MAX, arrived)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
     progress.hasWork()
     if (position !== undefined) await run.processBatch(events, position)

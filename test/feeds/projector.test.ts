@@ -72,6 +72,47 @@ describe('the projector', function () {
     expect(await allTables()).to.deep.equal(before)
   })
 
+  it('decodes events when they arrive, and has the same result', async () => {
+    await feedAll(projector(), log)
+    const whole = await allTables()
+    database = await postgres.ledgerDatabase()
+    const run = await beginRun(projector())
+    // Copies of the events, which can no longer be decoded once their data is gone.
+    const events: StoredEvent[] = log.events.map(event => ({ ...event }))
+    for (const event of events) run.prepare?.(event)
+    for (const event of events) Object.assign(event, { data: {} })
+    await run.processBatch(events, head())
+    expect(await allTables()).to.deep.equal(whole)
+  })
+
+  it('reads the rows of those streams only that began before the batch', async () => {
+    const asked: unknown[] = []
+    const watched = ({ sql, transaction, ...others }: Database): Database => ({
+      ...others,
+      sql,
+      transaction: (work, timeoutMs) =>
+        transaction(
+          inTransaction =>
+            work((text, values) => {
+              if (text.startsWith('select id,')) asked.push(values?.[0])
+              return inTransaction(text, values)
+            }),
+          timeoutMs,
+        ),
+    })
+    const orders = readModels.filter(({ name }) => name === 'orders_v1')
+    const events = log.events.filter(({ stream }) => stream.startsWith('order-'))
+    const [first, second] = [events.slice(0, 5), events.slice(5)]
+    const run = await beginRun(projector(orders, watched(database)))
+    for (const batch of [first, second]) await run.processBatch(batch, batch.at(-1)?.position ?? 0n)
+    const idsIn = (some: readonly StoredEvent[]): Set<string> =>
+      new Set(some.map(({ stream }) => stream.slice('order-'.length)))
+    const both = [...idsIn(first)].filter(id => idsIn(second).has(id))
+    expect(both).to.have.length.above(0)
+    expect(asked).to.deep.equal([both])
+    expect(await rowsIn(database, 'orders_v1')).to.deep.equal((await foldedRows(log)).orders_v1)
+  })
+
   it('writes the same rows again in a rebuild', async () => {
     await feedAll(projector(), log)
     const before = await allTables()

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
+import { withBinaryArrays } from './arrayParameters.ts'
 import { endsConnection, mayWrite, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
 import { valueTypes } from './types.ts'
@@ -66,7 +67,7 @@ const toStatement = (
 ): Statement => {
   if (values === undefined || values.length === 0) return { text }
   const name = nameOf(text)
-  return { text, values: [...values], ...(name === undefined ? {} : { name }) }
+  return { text, values: withBinaryArrays(text, values), ...(name === undefined ? {} : { name }) }
 }
 
 const acquire = async (pool: Pool): Promise<PoolClient> => {
