@@ -1,9 +1,10 @@
 import { Unavailable } from '../ports.ts'
 import { acquireCheckpoint, type ResumePosition } from './checkpoints.ts'
 import { isTransient, serveRegularly } from './parking.ts'
+import { decode } from './decode.ts'
+import { preparedEvents } from './preparedEvents.ts'
 import type { ReadModel } from './readModel.ts'
 import {
-  createDecodedEvents,
   type OpenReadModel,
   openReadModel,
   type ReadModelWriterDependencies,
@@ -88,7 +89,7 @@ const runOf = (
   { readModels: all, epoch, signal, queue, pauseUntilMs, onLeftBehind }: RunDependencies,
 ): Run => {
   const { world } = dependencies
-  const { decoded, prepare, forget } = createDecodedEvents()
+  const { resultOf: decoded, prepare, forget } = preparedEvents(stored => decode(stored).recorded)
   let following = all
   let retryAtMs = Number.POSITIVE_INFINITY
 

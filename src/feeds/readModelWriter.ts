@@ -86,33 +86,6 @@ export type Batch = {
   readonly epoch: bigint
 }
 
-/** The decoded events of a run, each decoded once: when it arrives, while the database writes an earlier batch. */
-export const createDecodedEvents = () => {
-  const known = new Map<StoredEvent, Recorded<AnyEvent>>()
-  const decoded = (stored: StoredEvent): Recorded<AnyEvent> => {
-    const found = known.get(stored)
-    if (found !== undefined) return found
-    const { recorded } = decode(stored)
-    known.set(stored, recorded)
-    return recorded
-  }
-  return {
-    decoded,
-    /** Decodes an event early. An event that cannot be decoded fails in its batch. */
-    prepare: (stored: StoredEvent): void => {
-      try {
-        decoded(stored)
-      } catch {
-        // `decoded` throws again.
-      }
-    },
-    /** Events of a batch that was processed. */
-    forget: (events: readonly StoredEvent[]): void => {
-      for (const event of events) known.delete(event)
-    },
-  }
-}
-
 /** SQLSTATE 22: the data cannot be stored. 23: a constraint of the table refuses it. */
 const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
 

@@ -93,7 +93,7 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
     else from.skipField(tag)
   }
   from.close(outer)
-  const storedAt = new Date(Number(systemMetadata.created.slice(0, -TICK_DIGITS))).toISOString()
+  const storedAt = timeOf(systemMetadata.created.slice(0, -TICK_DIGITS))
   return {
     id,
     type: systemMetadata.type,
@@ -106,6 +106,18 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
   }
 }
 
+let lastMs = ''
+let lastTime = ''
+
+/** RFC 3339. Events of one commit have the same time, so that the last one is kept. */
+const timeOf = (ms: string): string => {
+  if (ms !== lastMs) {
+    lastMs = ms
+    lastTime = new Date(Number(ms)).toISOString()
+  }
+  return lastTime
+}
+
 /** Reads one entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
 const readSystemEntry = (systemMetadata: { type: string; created: string }, from: ProtobufReader): void => {
   const outer = from.open()
@@ -114,7 +126,7 @@ const readSystemEntry = (systemMetadata: { type: string; created: string }, from
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === MAP_ENTRY.key) key = from.text()
-    else if (tag === MAP_ENTRY.value) value = from.text()
+    else if (tag === MAP_ENTRY.value && key !== 'content-type') value = from.text()
     else from.skipField(tag)
   }
   from.close(outer)

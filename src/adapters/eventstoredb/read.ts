@@ -116,7 +116,7 @@ type Cancellable = Readable & { readonly cancel: () => void }
 type ReceiveOptions = { readonly timeoutMs: () => number; readonly signal?: AbortSignal | undefined }
 
 /** The items of the arrays. Not a generator, because that costs a reader four promises per item in place of one. */
-const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
+export const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
   let array: readonly T[] = []
   let at = 0
   const nextOfNextArray = async (): Promise<IteratorResult<T>> => {

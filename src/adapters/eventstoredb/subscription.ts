@@ -4,7 +4,7 @@ import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
 import { ResponseTimeout, isLost, withPosition } from './errors.ts'
 import { subscribeRequest } from './messages.ts'
-import { received } from './read.ts'
+import { oneByOne, received } from './read.ts'
 
 /** Catch-up subscriptions to $all that resubscribe after every interruption. */
 
@@ -18,29 +18,42 @@ const RESUBSCRIBE_MAX_MS = 5000
  * item each time that the store does not answer or refuses this service (StoreRefused), since both may be repaired
  * meanwhile. Other errors are thrown, because repeating the request would give them again.
  */
-export async function* subscribe(connection: Connection, options: SubscribeOptions): AsyncGenerator<FeedItem> {
+export const subscribe = (connection: Connection, options: SubscribeOptions): AsyncIterableIterator<FeedItem> =>
+  oneByOne(arraysOfItems(connection, options))
+
+/** The place that a subscription has reached. */
+type Reached = { after: SubscribeOptions['after']; live: boolean }
+
+/** Removes repeated announcements that the feed is live, and advances `reached`. */
+const newItems = (items: readonly FeedItem[], reached: Reached): FeedItem[] =>
+  items.filter(item => {
+    if (item.kind === 'caught_up' && reached.live) return false
+    reached.live = item.kind === 'caught_up' || (reached.live && item.kind === 'checkpoint')
+    if (item.kind === 'event') reached.after = item.event.position
+    if (item.kind === 'checkpoint') reached.after = item.position
+    return true
+  })
+
+/** The items in arrays, each as it arrived. */
+async function* arraysOfItems(connection: Connection, options: SubscribeOptions): AsyncGenerator<readonly FeedItem[]> {
   const { signal } = options
-  let after = options.after
-  let live = false
+  const reached: Reached = { after: options.after, live: false }
   for (let waitMs = RESUBSCRIBE_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RESUBSCRIBE_MAX_MS)) {
     const { client } = connection
     try {
-      for await (const item of feed(client, { ...options, after })) {
+      for await (const items of feed(client, { ...options, after: reached.after })) {
         waitMs = RESUBSCRIBE_MS
-        if (item.kind === 'caught_up' && live) continue
-        live = item.kind === 'caught_up' || (live && item.kind === 'checkpoint')
-        if (item.kind === 'event' || item.kind === 'checkpoint') after = positionOf(item)
-        yield item
+        yield newItems(items, reached)
       }
     } catch (error) {
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
-      if (refused === undefined && !isInterruption(error)) throw withPosition(error, after)
+      if (refused === undefined && !isInterruption(error)) throw withPosition(error, reached.after)
       if (error instanceof ResponseTimeout && error.limitMs < IDLE_TIMEOUT_MS) connection.renew(client)
       // An idle log is silent too, so that resubscribing is not reported as an interruption.
       if (!isIdleTimeout(error)) {
-        live = false
-        yield { kind: 'interrupted', error: refused ?? error }
+        reached.live = false
+        yield [{ kind: 'interrupted', error: refused ?? error }]
       }
     }
     await sleep(waitMs, undefined, { signal }).catch(() => undefined)
@@ -58,22 +71,22 @@ const REFUSAL_STATUSES: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMEN
 const isInterruption = (error: unknown): boolean =>
   isLost(error) && !(error instanceof Error && 'code' in error && REFUSAL_STATUSES.has(error.code))
 
-const positionOf = (item: Extract<FeedItem, { kind: 'event' | 'checkpoint' }>): bigint =>
-  item.kind === 'event' ? item.event.position : item.position
-
 /** One subscription. Checkpoints are yielded in order among the events. */
-async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<FeedItem> {
+async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<readonly FeedItem[]> {
   let confirmed = false
   const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
   const call = await client.read(subscribeRequest(wanted))
   const isWanted = wantedBy(wanted)
-  for await (const answers of received(call, { timeoutMs, signal }))
+  for await (const answers of received(call, { timeoutMs, signal })) {
+    const items: FeedItem[] = []
     for (const answer of answers) {
       if (answer.kind === 'confirmed') confirmed = true
       else if (answer.kind === 'event' && !isWanted(answer.event))
-        yield { kind: 'checkpoint', position: answer.event.position }
-      else if (answer.kind !== 'other') yield answer
+        items.push({ kind: 'checkpoint', position: answer.event.position })
+      else if (answer.kind !== 'other') items.push(answer)
     }
+    if (items.length > 0) yield items
+  }
 }
 
 /** Selects the categories among events that were requested by type. */

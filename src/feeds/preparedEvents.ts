@@ -1,0 +1,39 @@
+import type { StoredEvent } from '../ports.ts'
+
+/**
+ * Results that are made of events when they arrive, while an earlier batch is written or sent: their computation then takes
+ * no time of the batch. Each is made once.
+ */
+
+export type PreparedEvents<T> = {
+  /** The result; made now if it was not prepared. Throws if it cannot be made. */
+  readonly resultOf: (event: StoredEvent) => T
+  /** Makes the result early. If it cannot be made, `resultOf` throws later. */
+  readonly prepare: (event: StoredEvent) => void
+  /** Removes the results of a batch that was processed. */
+  readonly forget: (events: readonly StoredEvent[]) => void
+}
+
+export const preparedEvents = <T extends object>(make: (event: StoredEvent) => T): PreparedEvents<T> => {
+  const made = new Map<StoredEvent, T>()
+  const resultOf = (event: StoredEvent): T => {
+    const known = made.get(event)
+    if (known !== undefined) return known
+    const result = make(event)
+    made.set(event, result)
+    return result
+  }
+  return {
+    resultOf,
+    prepare: event => {
+      try {
+        resultOf(event)
+      } catch {
+        // The error belongs to the batch of the event, where `resultOf` throws it again.
+      }
+    },
+    forget: events => {
+      for (const event of events) made.delete(event)
+    },
+  }
+}
