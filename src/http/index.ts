@@ -19,6 +19,7 @@ import { problemRoutes } from './contract/problemPages.ts'
 import { replayRoutes } from './resources/subscriptions/replays.ts'
 import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
+import { docsRoutes } from './contract/docsPages.ts'
 import { versionPageRoutes } from './contract/versionPages.ts'
 import type { AnyRoute } from './route.ts'
 
@@ -47,6 +48,7 @@ const resources: readonly AnyRoute[] = [
   ...wellKnownRoutes,
   ...problemRoutes,
   ...versionPageRoutes,
+  ...docsRoutes,
   ...factSchemaRoutes,
   ...asyncApiRoutes,
 ]

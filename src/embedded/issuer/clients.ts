@@ -64,11 +64,24 @@ const workloadClient = (tenant: string): DevClient => ({
   scope: SCOPES.join(' '),
 })
 
+/** The path of the page that Swagger UI of the service returns to (http/contract/docsPages.ts). */
+const DOCS_REDIRECT_PATH = '/docs/oauth2-redirect.html'
+
+/** The client of the page /docs for the users of a tenant. It runs in the browser, on any port of this machine. */
+const docsClient = (tenant: string): DevClient => ({
+  client_id: `docs-${tenant}`,
+  name: 'The API reference',
+  public: true,
+  tenant,
+  scope: SCOPES.join(' '),
+  redirect_uris: ['localhost', '127.0.0.1'].map(host => `http://${host}${DOCS_REDIRECT_PATH}`),
+})
+
 const registry = createRegistry<DevClient>({
   name: 'clients',
   entry: clientSchema,
   idOf: ({ client_id }) => client_id,
-  initial: () => DEFAULT_TENANTS.map(workloadClient),
+  initial: () => DEFAULT_TENANTS.flatMap(tenant => [workloadClient(tenant), docsClient(tenant)]),
 })
 
 /** The clients of the issuer, created with fresh secrets at first use. Throws a StartupError if they cannot be read. */
@@ -130,7 +143,8 @@ export const rotateClientSecret = async (dataDir: string, id: string): Promise<s
   return secret
 }
 
-const isLoopback = (uri: string): boolean => {
+/** Whether the URI is plain http on this machine, such as that of an application on a user's device. */
+export const isLoopback = (uri: string): boolean => {
   const { protocol, hostname } = new URL(uri)
   return protocol === 'http:' && LOOPBACK.has(hostname)
 }

@@ -11,6 +11,7 @@ import {
   type ResourceServer,
 } from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
+import { isLoopback } from './clients.ts'
 import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, INTERACTION_ROUTE, ROUTES } from './endpoints.ts'
 import { grantName } from './oidcAdapters.ts'
 import {
@@ -128,9 +129,18 @@ const createPolicy = (): interactionPolicy.DefaultPolicy => {
   return policy
 }
 
+/** Any port of a loopback address is the same application (RFC 8252, section 7.3). */
+const isOriginOf = (redirectUri: string, origin: string): boolean => {
+  const [ours, theirs] = [new URL(redirectUri), new URL(origin)]
+  if (isLoopback(redirectUri)) theirs.port = ours.port
+  return ours.origin === theirs.origin
+}
+
 /** CORS is permitted for the origins of the client's redirect URIs. */
 const clientBasedCORS: Configuration['clientBasedCORS'] = (_, origin, client) =>
-  client.clientAuthMethod === 'none' && (client.redirectUris ?? []).some(uri => new URL(uri).origin === origin)
+  client.clientAuthMethod === 'none' &&
+  URL.canParse(origin) &&
+  (client.redirectUris ?? []).some(uri => isOriginOf(uri, origin))
 
 const isPage = ({ oidc }: KoaContextWithOIDC): boolean => ['authorization', 'resume'].includes(oidc.route)
 

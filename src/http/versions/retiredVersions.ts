@@ -4,7 +4,8 @@ import { type ResolveVersion, resolveVersionWithout } from './requestedVersion.t
 
 /** Follows the retirement of versions, which an operator changes while the service runs. */
 
-const READ_EVERY_MS = 2_000
+/** A change takes effect on every instance within 5 seconds. */
+const READ_EVERY_MS = 4_000
 
 export type ServedVersions = { readonly resolveVersion: ResolveVersion; readonly close: () => Promise<void> }
 

@@ -187,18 +187,21 @@ describe('every error code of every endpoint', function () {
     else body['metadata'] = { other: 'yes' }
     return body
   }
-  const badParameter = (operationId: string): string =>
-    /^read_(order|invoice|payment|operation)$/.test(operationId)
-      ? 'as_of=yesterday'
-      : operationId === 'read_idempotency_key'
-        ? 'operation=nope'
-        : operationId === 'read_events_manifest'
-          ? 'from=2&to=1'
-          : 'limit=0'
+  const BAD_PARAMETERS: Readonly<Record<string, string>> = {
+    read_idempotency_key: 'operation=nope',
+    read_docs: 'version=1999-01-01',
+    read_docs_login: `code=${'x'.repeat(3_000)}`,
+    read_events_manifest: 'from=2&to=1',
+  }
+  const badParameter = (operationId: string): string => {
+    if (/^read_(order|invoice|payment|operation)$/.test(operationId)) return 'as_of=yesterday'
+    return BAD_PARAMETERS[operationId] ?? 'limit=0'
+  }
   const missing = (path: string): string =>
     path
       .replace('{id}', `${idPrefixOf(path)}_${'0'.repeat(26)}`)
       .replace('{code}', 'no_such_code')
+      .replace('{file}', 'index.html')
       .replace('{version}', '1999-01-01')
       .replace('{name}', 'no.such.v1.json')
       .replace('{key}', 'x'.repeat(600))
