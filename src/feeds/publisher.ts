@@ -1,11 +1,11 @@
 import { facts, publishedBy } from '../../projections/facts/projection.ts'
 import { TOPIC_PARTITIONS, topicOf } from '../../projections/factTopics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
-import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import type { Database, EventStore, FactMessage, FactProducer, StoredEvent, TopicSettings, World } from '../ports.ts'
 import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
+import { factMessageOf } from './factMessage.ts'
 import { openDeliveryWithParking } from './deliveryWithParking.ts'
 import type { Outgoing } from './retriesBeforeParking.ts'
 import { referenceOf } from './parkedEvents.ts'
@@ -22,38 +22,6 @@ const FACT_TOPICS: readonly TopicSettings[] = facts.categories.map(category => (
   partitions: TOPIC_PARTITIONS,
   retentionMs: TOPIC_RETENTION_MS,
 }))
-
-/**
- * A CloudEvent in the binary mode of the Kafka protocol binding 1.0: attributes are headers, the value is the data. The
- * headers are listed, because an object that is made from a list of names costs several times as much.
- */
-export const messageOf = (topic: string, event: CloudEvent): FactMessage => ({
-  topic,
-  key: event.partitionkey,
-  headers: {
-    ce_specversion: event.specversion,
-    ce_id: event.id,
-    ce_source: event.source,
-    ce_type: event.type,
-    ce_subject: event.subject,
-    ce_time: event.time,
-    ce_dataschema: event.dataschema,
-    ce_partitionkey: event.partitionkey,
-    ce_sequence: event.sequence,
-    ce_position: event.position,
-    ce_correlationid: event.correlationid,
-    ce_causationid: event.causationid,
-    ce_tenantid: event.tenantid,
-    'content-type': event.datacontenttype,
-    ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
-  } satisfies Headers,
-  value: JSON.stringify(event.data),
-})
-
-/** Fails to compile when an attribute of the envelope has no header. */
-type Headers = {
-  readonly [A in Exclude<keyof CloudEvent, 'data' | 'datacontenttype' | 'traceparent'> as `ce_${A}`]: string
-} & { readonly 'content-type': string; readonly traceparent?: string }
 
 /** By event type: 'internal', or the function that makes the fact. */
 const factsOf = (category: Category): Readonly<Record<string, unknown>> => aggregates[category].facts
@@ -72,11 +40,11 @@ const knownTypes = (Object.keys(aggregates) as Category[]).flatMap(category => O
 const published = new Set(knownTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
 const UNPUBLISHED_TYPES = [...new Set(knownTypes.map(([type]) => type))].filter(type => !published.has(type))
 
-const factMessageOf = (stored: StoredEvent): FactMessage => {
+const messageOfStoredEvent = (stored: StoredEvent): FactMessage => {
   const { category, recorded } = decode(stored)
   const event = publishedBy(category, recorded)
   if (event === undefined) throw new Error(`${stored.type} is no fact.`)
-  return messageOf(topicOf(category), event)
+  return factMessageOf(topicOf(category), event)
 }
 
 /** An event that this build cannot decode fails when its message is made, so that it stops its key alone. */
@@ -111,10 +79,10 @@ export const publisherOf = ({ database, bus, store, world }: PublisherDependenci
       database,
       bus,
       world,
-      find: async parked => outgoingOf(await storedEventOf(store, parked), factMessageOf),
+      find: async parked => outgoingOf(await storedEventOf(store, parked), messageOfStoredEvent),
       fence: fenceCheckpoint(PUBLISHER, epoch),
     })
-    const { resultOf, prepare, forget } = preparedEvents(factMessageOf)
+    const { resultOf, prepare, forget } = preparedEvents(messageOfStoredEvent)
     return {
       after,
       processBatch: async (events, position) => {

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { topicOf } from '../../projections/factTopics.ts'
-import { messageOf, publisherOf } from '../../src/feeds/publisher.ts'
+import { factMessageOf } from '../../src/feeds/factMessage.ts'
+import { publisherOf } from '../../src/feeds/publisher.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
 import { publishedBy } from '../../projections/facts/projection.ts'
@@ -66,7 +67,7 @@ describe('running feeds', function () {
       if (stored.stream.startsWith('reference-')) return []
       const { category, recorded } = decode(stored)
       const event = publishedBy(category, recorded)
-      return event ? [messageOf(topicOf(category), event)] : []
+      return event ? [factMessageOf(topicOf(category), event)] : []
     })
 
   before(async () => {

@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { topicOf } from '../../projections/factTopics.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { messageOf } from '../../src/feeds/publisher.ts'
+import { factMessageOf } from '../../src/feeds/factMessage.ts'
 import { schemaDocuments } from '../../src/http/contract/factSchemas.ts'
 import type { FactMessage, Json, JsonObject } from '../../src/ports.ts'
 import { type CloudEvent, withSchemaBaseUrl } from '../../streams/facts.ts'
@@ -46,7 +46,7 @@ const today: ReadonlyMap<string, string> = new Map(
       const file = `${place.slice(0, -1)}/${path.slice(path.indexOf('/') + 1, -'.json'.length)}`
       return [
         [`${file}.event.json`, `${JSON.stringify(event)}\n`],
-        [`${file}.message.json`, `${JSON.stringify(messageOf(topicOf(category), event), null, 2)}\n`],
+        [`${file}.message.json`, `${JSON.stringify(factMessageOf(topicOf(category), event), null, 2)}\n`],
       ] as const
     }),
   ),

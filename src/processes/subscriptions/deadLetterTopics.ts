@@ -3,7 +3,7 @@ import { reasonForTenant } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
 import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
-import { messageOf } from '../../feeds/publisher.ts'
+import { factMessageOf } from '../../feeds/factMessage.ts'
 import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
@@ -16,7 +16,9 @@ const BATCH_MAX = 100
 
 const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactMessage => {
   const { deadLetterTopic: topic } = topicNamesOf(fact.delivery)
-  const headers = event ? messageOf(topic, event).headers : { ce_id: fact.event_id, 'content-type': 'application/json' }
+  const headers = event
+    ? factMessageOf(topic, event).headers
+    : { ce_id: fact.event_id, 'content-type': 'application/json' }
   const { position, key, event_id, type, attempts, first_failed_at } = fact
   const reason = reasonForTenant(fact.reason)
   const letter = { position: position.toString(), key, event_id, type, reason, attempts, first_failed_at }

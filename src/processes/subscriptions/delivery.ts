@@ -6,7 +6,7 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import { type DeliveryWithParking, openDeliveryWithParking } from '../../feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../feeds/retriesBeforeParking.ts'
 import { type ParkedEvent, parkedBetween } from '../../feeds/parkedEvents.ts'
-import { messageOf } from '../../feeds/publisher.ts'
+import { factMessageOf } from '../../feeds/factMessage.ts'
 import {
   type DeliveryCheckpoint,
   type SubscriptionDelivery,
@@ -58,7 +58,7 @@ const outgoingOf = (topic: string, position: bigint, event: CloudEvent): Outgoin
   type: event.type,
   tenant_id: event.tenantid,
   // Equal to the message on the topic of its category, except for the topic.
-  message: () => messageOf(topic, event),
+  message: () => factMessageOf(topic, event),
 })
 
 type PageItem = { readonly position: bigint; readonly fact: Outgoing | null }

@@ -4,7 +4,7 @@ import addFormats from 'ajv-formats'
 import { expect } from 'chai'
 import { facts } from '../../../projections/facts/projection.ts'
 import { topicOf } from '../../../projections/factTopics.ts'
-import { messageOf } from '../../../src/feeds/publisher.ts'
+import { factMessageOf } from '../../../src/feeds/factMessage.ts'
 import { factKinds, schemaDocuments } from '../../../src/http/contract/factSchemas.ts'
 import type { JsonObject } from '../../../src/ports.ts'
 import { type CloudEvent, FACT_TYPES, schemaPathOf } from '../../../streams/facts.ts'
@@ -114,7 +114,7 @@ describe('asyncapi.json', function () {
     const [envelope] = (schemaDocuments.get('/schemas/cloudevent.v1.json')?.['examples'] ?? []) as CloudEvent[]
     if (envelope === undefined) return expect.fail('There is no example.')
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
-    const { headers } = messageOf('t', { ...envelope, traceparent })
+    const { headers } = factMessageOf('t', { ...envelope, traceparent })
     const validate = ajv.getSchema('document#/components/messages/order.created.v1/headers')
     expect([validate?.(headers), validate?.errors]).to.deep.equal([true, null])
     expect(validate?.({ ...headers, ce_type: 'invoice.paid' })).to.equal(false)

@@ -4,7 +4,7 @@ import { CloudEvent, type CloudEventV1, Kafka } from 'cloudevents'
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { rememberSchemaBaseUrl, withSchemaBaseUrl } from '../../../src/compose/schemaBaseUrl.ts'
-import { messageOf } from '../../../src/feeds/publisher.ts'
+import { factMessageOf } from '../../../src/feeds/factMessage.ts'
 import type { Database, FactBus, FactMessage } from '../../../src/ports.ts'
 import { type CloudEvent as Fact, FACT_TYPES } from '../../../streams/facts.ts'
 import { type Client, clientOf, newKey, retryingFetch } from '../../support/client.ts'
@@ -63,7 +63,7 @@ describe('facts and the SDK of CloudEvents', function () {
     const sent: FactMessage[] = []
     const bus = withSchemaBaseUrl(collecting(sent), service.api)
     const internal = facts.map(fact => ({ ...fact, dataschema: new URL(fact.dataschema).pathname }))
-    await bus.publish(internal.map(fact => messageOf('t', fact)))
+    await bus.publish(internal.map(fact => factMessageOf('t', fact)))
     expect(sent).to.have.length(facts.length)
     for (const [index, { headers, key, value }] of sent.entries()) {
       const message = { headers: { ...headers }, key, value, body: value, timestamp: '' }
