@@ -16,7 +16,7 @@ const STEP_MS = 20
 const letPass = (timeline: Timeline): (() => Promise<void>) => {
   let isOver = false
   const passing = (async () => {
-    while (!isOver) await timeline.run(timeline.nowMs() + STEP_MS)
+    while (!isOver) await timeline.advance(timeline.nowMs() + STEP_MS)
   })()
   return async () => {
     isOver = true

@@ -98,7 +98,7 @@ const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
   const receivedCount = (): number => allPages.reduce((sum, { reader }) => sum + reader.seen.length, 0)
   for (let before = -1; receivedCount() > before && !isOver(); ) {
     before = receivedCount()
-    await timeline.run(timeline.nowMs() + READ_MAX_MS, isOver)
+    await timeline.advance(timeline.nowMs() + READ_MAX_MS, isOver)
   }
   const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
   return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
@@ -130,13 +130,13 @@ export const runFinalChecks = async (
   const faultsEndedMs = timeline.nowMs()
   const openWork = openWorkOf(run, readers)
   const areClientsDone = (): boolean => openActions() === 0
-  await timeline.run(faultsEndedMs + RECOVERED_WITHIN_MS, areClientsDone)
+  await timeline.advance(faultsEndedMs + RECOVERED_WITHIN_MS, areClientsDone)
   await service.database.idle()
   const late = areClientsDone() ? [] : await openWork.check()
   if (late.length > 0) return late
-  await timeline.run(faultsEndedMs + RETRIES_MAX_MS, areClientsDone)
+  await timeline.advance(faultsEndedMs + RETRIES_MAX_MS, areClientsDone)
   const endedMs = timeline.nowMs()
-  await timeline.run(endedMs + ARRIVAL_MAX_MS)
+  await timeline.advance(endedMs + ARRIVAL_MAX_MS)
   for (;;) {
     await service.database.idle()
     const wrong = await checkState(run, readers)
@@ -144,6 +144,6 @@ export const runFinalChecks = async (
     const left = openWork.isDue() ? await openWork.check() : []
     if (left.length > 0) return left
     if (timeline.nowMs() >= endedMs + RECOVERED_WITHIN_MS) return wrong
-    await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
+    await timeline.advance(timeline.nowMs() + CHECK_EVERY_MS)
   }
 }

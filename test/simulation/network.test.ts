@@ -23,7 +23,7 @@ describe('the simulated network', () => {
       effect: () => Promise.reject(new Error('The server refuses it.')),
     })
     const rejected = answer.catch((error: unknown) => error)
-    await timeline.run(100_000)
+    await timeline.advance(100_000)
     process.off('unhandledRejection', listener)
     expect(await rejected).to.be.instanceOf(Unavailable)
     expect(unhandled).to.deep.equal([])

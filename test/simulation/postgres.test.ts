@@ -9,17 +9,17 @@ describe('Postgres in the simulation', function () {
 
   it('does not grow with the number of snapshots that were taken and released', async () => {
     const engine = await openEngine({ statementsPerVacuum: 100 })
-    await engine.run(
+    await engine.query(
       `insert into checkpoints (name, position, epoch) select n::text, 1, 1 from generate_series(1, ${ROWS}) n`,
     )
     const sizes: number[] = []
     for (let taken = 0; taken < SNAPSHOTS; taken += 1) {
       const schema = await engine.snapshot()
-      const [copy] = await engine.run<{ count: bigint }>(`select count(*) as count from ${schema}.checkpoints`)
+      const [copy] = await engine.query<{ count: bigint }>(`select count(*) as count from ${schema}.checkpoints`)
       expect(Number(copy?.count)).to.equal(ROWS)
       engine.release(schema)
       await engine.vacuumWhenDue()
-      const [size] = await engine.run<{ bytes: bigint }>(
+      const [size] = await engine.query<{ bytes: bigint }>(
         `select pg_total_relation_size('${schema}.checkpoints') as bytes`,
       )
       sizes.push(Number(size?.bytes))
@@ -31,9 +31,9 @@ describe('Postgres in the simulation', function () {
     const engine = await openEngine()
     let time = '2026-03-01T08:00:00.000Z'
     engine.setClock(() => time)
-    await engine.run(`insert into export_slots (caller, operation_id) values ('alice', 'op_1')`)
+    await engine.query(`insert into export_slots (caller, operation_id) values ('alice', 'op_1')`)
     time = '2026-03-01T08:01:00.000Z'
     const text = `select now() - taken_at = interval '1 minute' as is_minute from export_slots where taken_at < now()`
-    expect(await engine.run(text)).to.deep.equal([{ is_minute: true }])
+    expect(await engine.query(text)).to.deep.equal([{ is_minute: true }])
   })
 })

@@ -5,7 +5,7 @@ import { type Field, messages, readReply, type Reply } from './protocol.ts'
 
 /** Postgres compiled to WebAssembly (PGlite), in this process. It has one session, which all simulated processes share. */
 export type Engine = {
-  readonly run: <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
+  readonly query: <R extends Row = Row>(text: string, values?: readonly unknown[]) => Promise<R[]>
   /** Empties every table. */
   readonly reset: () => Promise<void>
   /** Copies the tables as they are now, and resolves with the name of the schema that has the copies. */
@@ -26,7 +26,7 @@ const isPreparable = (text: string, values: readonly unknown[]): boolean =>
  * Each statement is parsed, planned and described once; later executions are one message. PGlite's own client needs five messages
  * and several times as long, and statements are most of the cost of a run.
  */
-const createRunner = (engine: PGlite): Engine['run'] => {
+const createRunner = (engine: PGlite): Engine['query'] => {
   const prepared = new Map<string, { readonly name: string; readonly fields: readonly Field[] }>()
 
   const send = async (message: Buffer, known: readonly Field[] = []): Promise<Reply> => {
@@ -54,7 +54,7 @@ const createRunner = (engine: PGlite): Engine['run'] => {
   }
 }
 
-const asDatabase = (run: Engine['run']): Database => ({
+const asDatabase = (run: Engine['query']): Database => ({
   sql: run,
   transaction: work => work(run),
   snapshot: () => Promise.reject(new Error('No snapshot is needed to create tables.')),
@@ -66,7 +66,7 @@ const asDatabase = (run: Engine['run']): Database => ({
  * Schemas with a copy of every table, which are reused: their creation and removal for each snapshot took a third of the time of
  * all statements, and made the catalog grow.
  */
-const createSnapshots = (run: Engine['run'], tables: readonly string[]) => {
+const createSnapshots = (run: Engine['query'], tables: readonly string[]) => {
   const schemas: string[] = []
   let free: string[] = []
 
@@ -112,11 +112,11 @@ export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM }
   const runPrepared = createRunner(engine)
   let statements = 0
   let now = (): string => 'epoch'
-  const runAtPresent: Engine['run'] = async (text, values) => {
+  const runAtPresent: Engine['query'] = async (text, values) => {
     await runPrepared(`set clock.time = '${now()}'`)
     return runPrepared(text, values)
   }
-  const run: Engine['run'] = (text, values) => {
+  const run: Engine['query'] = (text, values) => {
     statements += 1
     return COMPARES_TIMES.test(text) ? runAtPresent(text, values) : runPrepared(text, values)
   }
@@ -146,7 +146,7 @@ export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM }
     await vacuumWhenDue()
   }
   return {
-    run,
+    query: run,
     reset,
     snapshot: snapshots.take,
     release: snapshots.release,

@@ -33,7 +33,7 @@ const restore = async ({ timeline, service, history, random }: Run): Promise<boo
   const { events } = service.log
   const lastChecked = events.findLast(({ storedAt }) => storedAt < timeOf(timeline.nowMs() - CHECKED_BEFORE_MS))
   if (lastChecked === undefined) return false
-  const [row] = await service.engine.run<{ position: bigint | null }>(NEWEST_FACT_BEFORE, [lastChecked.position])
+  const [row] = await service.engine.query<{ position: bigint | null }>(NEWEST_FACT_BEFORE, [lastChecked.position])
   const newest = row?.position
   if (newest === undefined || newest === null) return false
   const before = events.filter(({ position }) => position < newest).length
@@ -49,17 +49,17 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   if (!(await restore(run))) return []
   const { timeline, service } = run
   const { log, engine, operator } = service
-  await timeline.run(timeline.nowMs() + NOTICED_MS, () => service.instances().length === 0)
+  await timeline.advance(timeline.nowMs() + NOTICED_MS, () => service.instances().length === 0)
   const left = service.instances().map(({ machine }) => machine.name)
   if (left.length > 0) return [violation('a restored log is noticed', `${left.join()} still run`)]
   void rebuildTables(operator, service)
-  await timeline.run(
+  await timeline.advance(
     timeline.nowMs() + REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * log.events.length,
     () => !service.isStoppedForRebuild(),
   )
   const untilMs = timeline.nowMs() + RECOVERED_WITHIN_MS
   for (;;) {
-    await timeline.run(timeline.nowMs() + CHECK_EVERY_MS)
+    await timeline.advance(timeline.nowMs() + CHECK_EVERY_MS)
     await service.database.idle()
     const settledAt = timeOf(timeline.nowMs() - CHECK_EVERY_MS)
     const wrong = [...checkStreamAgreement(log), ...(await checkReadModels(log, engine, settledAt))]

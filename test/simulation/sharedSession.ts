@@ -54,12 +54,12 @@ const createSwitch = (engine: Engine) => {
   const suspend = async (): Promise<void> => {
     if (current === undefined) return
     current = undefined
-    await engine.run('rollback')
+    await engine.query('rollback')
   }
 
   const repeat = async ({ executed }: Transaction): Promise<void> => {
     for (const { text, values, rows, writes } of executed) {
-      const again = await engine.run(text, values)
+      const again = await engine.query(text, values)
       if (!writes || asText(again) === rows) continue
       await suspend()
       throw new Unavailable('database', {
@@ -73,7 +73,7 @@ const createSwitch = (engine: Engine) => {
     if (current === transaction) return
     await suspend()
     const path = transaction.schema && `; set local search_path = ${transaction.schema}, public`
-    await engine.run(`begin${path ?? ''}`)
+    await engine.query(`begin${path ?? ''}`)
     current = transaction
     await repeat(transaction)
   }
@@ -99,7 +99,7 @@ export const createSharedSession = (engine: Engine) => {
       run(async () => {
         await suspend()
         await engine.vacuumWhenDue()
-        return engine.run<R>(text, values)
+        return engine.query<R>(text, values)
       }),
     statementIn: <R extends Row>(
       transaction: Transaction,
@@ -108,7 +108,7 @@ export const createSharedSession = (engine: Engine) => {
     ): Promise<R[]> =>
       run(async () => {
         await resume(transaction)
-        const rows = await engine.run<R>(text, values)
+        const rows = await engine.query<R>(text, values)
         transaction.executed.push({ text, values, rows: asText(rows), writes: isWrite(text) })
         return rows
       }),
@@ -117,7 +117,7 @@ export const createSharedSession = (engine: Engine) => {
         if (transaction.executed.length === 0) return
         await resume(transaction)
         forget()
-        await engine.run('commit')
+        await engine.query('commit')
       }),
     /** Rolls the transaction back, unless it has been committed. */
     abandon: (transaction: Transaction): Promise<void> =>

@@ -98,12 +98,12 @@ const startReaders = ({ timeline, history, service, random }: Run, isOver: () =>
 
 /** Runs clients and faults, ends all faults, and waits until a rebuild of the tables that has begun is over. */
 const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOver: () => boolean): Promise<void> => {
-  await timeline.run(busyMs)
+  await timeline.advance(busyMs)
   endFaults({ service, history })
   void replayParkedRegularly(service.operator, isOver)
-  await timeline.run(service.faultsUntilMs())
+  await timeline.advance(service.faultsUntilMs())
   const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
-  await timeline.run(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedForRebuild())
+  await timeline.advance(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedForRebuild())
 }
 
 /** Adds the state at the end of the run to its history. */
@@ -111,7 +111,7 @@ const recordEnd = async ({ history, service }: Run): Promise<void> => {
   const { log, engine, duplicates, refusals, database, network } = service
   const ids = log.events.map(({ id }) => id).join()
   history.note(`the log has ${log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
-  history.count('late facts', (await engine.run('select from late_facts')).length)
+  history.count('late facts', (await engine.query('select from late_facts')).length)
   history.count('requests sent twice', duplicates.count())
   history.count('keys of refused rows', refusals.count())
   history.count('leases taken over', database.takeOvers())

@@ -8,7 +8,8 @@ import { simulate } from './simulate.ts'
 
 const SEEDS = 500
 const MANY_MAX_MS = 600_000
-const ONE_MAX_MS = 60_000
+/** Long, for a loaded machine: a run takes some seconds. */
+const ONE_MAX_MS = 300_000
 
 /** Their histories once depended on the order of rows for which a query did not ask. */
 const SEEDS_WITH_UNORDERED_ROWS = [1000, 1040, 1095, 1104]
@@ -51,7 +52,7 @@ describe('the simulation', () => {
     const engines = [await openEngine()]
     for (const settings of QUERY_PLANS) {
       const engine = await openEngine({ statementsPerVacuum: 200 })
-      await engine.run(settings)
+      await engine.query(settings)
       engines.push(engine)
     }
     for (const seed of SEEDS_WITH_UNORDERED_ROWS) {

@@ -10,7 +10,7 @@ export type Timeline = {
   readonly nowMs: () => number
   readonly after: (delayMs: number, run: () => void | Promise<void>) => Cancel
   /** Runs the entries in the order of their times until `isOver`, or until no entry is left before `untilMs`. */
-  readonly run: (untilMs: number, isOver?: () => boolean) => Promise<void>
+  readonly advance: (untilMs: number, isOver?: () => boolean) => Promise<void>
   /** The number of entries that have run. */
   readonly steps: () => number
 }
@@ -92,7 +92,7 @@ export const createTimeline = (random: Random): Timeline => {
         entry.cancelled = true
       }
     },
-    run: async (untilMs, isOver = () => false) => {
+    advance: async (untilMs, isOver = () => false) => {
       await runMicrotasks()
       for (;;) {
         const entry = queue.first()

@@ -17,7 +17,7 @@ const storeOf = (events: readonly StoredEvent[]): Compared['store'] => ({
 
 const isRefused = async (engine: Engine, events: readonly StoredEvent[]): Promise<boolean> => {
   try {
-    await checkLog({ database: { sql: engine.run }, store: storeOf(events) })
+    await checkLog({ database: { sql: engine.query }, store: storeOf(events) })
     return false
   } catch (error) {
     if (error instanceof AnotherLog) return true
@@ -28,7 +28,7 @@ const isRefused = async (engine: Engine, events: readonly StoredEvent[]): Promis
 const NEWEST_ROW = 'select max(position) as position from facts_v1'
 
 export const checkOtherLogs = async ({ events }: SimulatedLog, engine: Engine): Promise<Violation[]> => {
-  const [row] = await engine.run<{ position: bigint | null }>(NEWEST_ROW)
+  const [row] = await engine.query<{ position: bigint | null }>(NEWEST_ROW)
   const newest = row?.position
   if (newest === undefined || newest === null) return []
   const backup = events.filter(({ position }) => position < newest)

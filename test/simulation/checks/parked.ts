@@ -16,7 +16,7 @@ export const checkParked = async (
   engine: Engine,
   discarded: ReadonlySet<string>,
 ): Promise<readonly Violation[]> => {
-  const parked = await parkedSummary(engine.run)
+  const parked = await parkedSummary(engine.query)
   return parked
     .filter(({ delivery }) => !delivery.startsWith(SUBSCRIPTIONS))
     .flatMap(fact => {

@@ -19,7 +19,7 @@ export const checkReadModels = async (log: SimulatedLog, engine: Engine, settled
   for (const projection of Object.values(projections)) {
     const { name, category, columns } = projection
     const names = Object.keys(columns)
-    const rows = await engine.run<{ id: string }>(`select ${names.join(', ')} from ${name}`)
+    const rows = await engine.query<{ id: string }>(`select ${names.join(', ')} from ${name}`)
     const byId = new Map(rows.map(row => [row.id, row]))
     for (const stream of streams.filter(one => partsOf(one).category === category)) {
       const { id } = partsOf(stream)
