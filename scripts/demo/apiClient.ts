@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { createRetryingFetch } from '../client/src/retry.ts'
 import { DemoFailure } from './demoFailure.ts'
 
 /** The client of the API, with retries. */
@@ -36,8 +37,10 @@ export type ApiClientOptions = {
 /** Longer than the minute of a rate limit, so that consecutive runs succeed, only later. */
 const RETRY_MAX_MS = 75_000
 const REQUEST_MAX_MS = 15_000
-const PAUSE_MIN_MS = 200
-const PAUSE_MAX_MS = 5_000
+const ATTEMPTS_MAX = 100
+const ACCEPTED = 202
+const ACCEPTED_PAUSE_MS = 500
+const EFFECT_UNKNOWN = 504
 
 const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
 
@@ -58,11 +61,6 @@ export const expectBody = <T>({ method, path }: Request, answer: Answer, schema:
   throw new DemoFailure(`${method} ${path} was answered with a body that the contract does not have.`, parsed.error)
 }
 
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([202, 429, 502, 503, 504])
-
-const isRetried = (answer: Answer): boolean =>
-  RETRIED_STATUSES.has(answer.status) || (answer.status === 409 && problemIn(answer).code === 'idempotency_in_progress')
-
 const readAnswer = async (response: Response): Promise<Answer> => ({
   status: response.status,
   body: await response.json().catch(() => undefined),
@@ -71,53 +69,47 @@ const readAnswer = async (response: Response): Promise<Answer> => ({
   replayed: response.headers.get('idempotent-replayed') === 'true',
 })
 
-type Attempt = { readonly answer: Answer; readonly retryAfterMs: number | undefined } | { readonly lost: Error }
-
-const SECOND_MS = 1_000
-
-const sendOnce = async ({ api, token, signal }: ApiClientOptions, request: Request): Promise<Attempt> => {
-  const { method, path, body, idempotencyKey, ifMatch } = request
+const initOf = async ({ token, signal }: ApiClientOptions, request: Request): Promise<RequestInit> => {
+  const { method, body, idempotencyKey, ifMatch } = request
   const headers = {
     authorization: `Bearer ${await token()}`,
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
     ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
   }
-  try {
-    const response = await fetch(`${api}${path}`, {
-      method,
-      headers,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MAX_MS)]),
-    })
-    const seconds = response.headers.get('retry-after')
-    const retryAfterMs = seconds === null ? undefined : Number(seconds) * SECOND_MS
-    return { answer: await readAnswer(response), retryAfterMs }
-  } catch (error) {
-    signal.throwIfAborted()
-    return { lost: error instanceof Error ? error : new Error(String(error)) }
-  }
+  return { method, headers, signal, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
 }
 
-const explain = (tried: Attempt): string => {
-  if ('lost' in tried) return `no answer (${tried.lost.message})`
-  return `${tried.answer.status} ${problemIn(tried.answer).code}`
+/** The effect of a conditional request without a response is unknown, as after a 504: the caller reads the state. */
+const lostAnswer = ({ method, path, ifMatch }: Request, error: unknown): Answer => {
+  const reason = error instanceof Error ? error.message : String(error)
+  if (ifMatch === undefined)
+    throw new DemoFailure(`${method} ${path} had no answer (${reason}), for more than a minute.`)
+  return {
+    status: EFFECT_UNKNOWN,
+    body: { code: 'no_answer', detail: reason },
+    etag: '',
+    location: undefined,
+    replayed: false,
+  }
 }
 
 /**
- * A client of the API with one identity. Lost responses and retryable statuses are retried with the same key until
- * RETRY_MAX_MS; then a DemoFailure gives the last response.
+ * A client of the API with one identity, on the retrying fetch of the published client. A payment that is accepted and not decided
+ * (202) is asked for again with its key, until RETRY_MAX_MS.
  */
-export const createApiClient =
-  (options: ApiClientOptions): Call =>
-  async request => {
+export const createApiClient = (options: ApiClientOptions): Call => {
+  const send = createRetryingFetch({ attemptsMax: ATTEMPTS_MAX, deadlineMs: RETRY_MAX_MS, attemptMs: REQUEST_MAX_MS })
+  return async request => {
     const givenUpAtMs = performance.now() + RETRY_MAX_MS
-    for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
-      const tried = await sendOnce(options, request)
-      if ('answer' in tried && !isRetried(tried.answer)) return tried.answer
-      const waitMs = ('answer' in tried ? tried.retryAfterMs : undefined) ?? pauseMs
-      if (performance.now() + waitMs >= givenUpAtMs)
-        throw new DemoFailure(`${request.method} ${request.path} had ${explain(tried)}, for more than a minute.`)
-      await sleep(waitMs, undefined, { signal: options.signal })
+    for (;;) {
+      const init = await initOf(options, request)
+      const answer = await send(`${options.api}${request.path}`, init).then(readAnswer, (error: unknown) => {
+        options.signal.throwIfAborted()
+        return lostAnswer(request, error)
+      })
+      if (answer.status !== ACCEPTED || performance.now() >= givenUpAtMs) return answer
+      await sleep(ACCEPTED_PAUSE_MS, undefined, { signal: options.signal })
     }
   }
+}

@@ -22,7 +22,8 @@ export type Retries = { sent: number; replayed: number }
 
 const CONCURRENCY = 8
 const APPROVAL_ATTEMPTS_MAX = 3
-const CONFLICTS: ReadonlySet<number> = new Set([409, 412])
+/** After these the state is read: another one was first, or the effect is unknown. */
+const READ_STATE_AFTER: ReadonlySet<number> = new Set([409, 412, 500, 504])
 
 const created = z.object({ id: z.string() })
 const invoiceSchema = z.object({ id: z.string(), state: z.string() })
@@ -73,7 +74,7 @@ const approve = async ({ clerk, approver }: Identities, { id, answer }: Created)
     const request: Request = { method: 'POST', path: `/invoices/${id}:approve`, body: {}, ifMatch: invoice.etag }
     const approved = await approver(request)
     // A concurrent demo, or an approval whose response was lost, may have been first.
-    const isTooLate = CONFLICTS.has(approved.status) && attempt < APPROVAL_ATTEMPTS_MAX
+    const isTooLate = READ_STATE_AFTER.has(approved.status) && attempt < APPROVAL_ATTEMPTS_MAX
     invoice = isTooLate ? await readInvoice(clerk, id) : expectBodyAndTag(request, approved)
   }
 }

@@ -185,6 +185,12 @@ const importRules: readonly ImportRule[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { layer: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
+  { layer: 'the published client', files: /^scripts\/client\/src\//, may: ['scripts/client/src/.+'] },
+  {
+    layer: 'the generator of the client',
+    files: /^scripts\/client\/generate\.ts$/,
+    may: ['src/http/(contract/openapi|index)\\.ts', 'swagger-typescript-api', NODE],
+  },
   {
     layer: 'the contract',
     files: /^scripts\/contract(\.ts$|\/)/,

@@ -108,7 +108,9 @@ const withServer = async <T>(handler: Handler, work: (api: string) => Promise<T>
 }
 
 const problem = (response: ServerResponse, status: number, code: string): void =>
-  void response.writeHead(status, { 'retry-after': '0' }).end(JSON.stringify({ code }))
+  void response
+    .writeHead(status, { 'retry-after': '0', 'content-type': 'application/problem+json' })
+    .end(JSON.stringify({ code }))
 
 describe('a request of the demo', () => {
   const call = (handler: Handler): Promise<Answer> =>

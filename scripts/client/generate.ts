@@ -1,0 +1,60 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { generateApi } from 'swagger-typescript-api'
+import { openApiOf } from '../../src/http/contract/openapi.ts'
+import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
+
+/**
+ * `npm run client` writes the generated files of the client, from the contract of the newest version. The generator is
+ * swagger-typescript-api, the only maintained one that brings its TypeScript compiler: the others need a compiler API that
+ * TypeScript 7 does not have.
+ */
+
+const SOURCES = new URL('src/', import.meta.url)
+
+/**
+ * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve` has one
+ * parameter.
+ */
+const withoutActions = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
+  path: P,
+) => ({
+  ...path,
+  route: path.originalRoute.replaceAll(/\{(\w+)\}/g, '$${$1}'),
+  pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
+})
+
+type Guidance = { readonly retry: object }
+const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
+  Object.entries(problems)
+    .map(([code, { retry }]) => `  ${code}: ${JSON.stringify(retry)},\n`)
+    .join('')
+
+/** The file names and contents, from the contract of this code. */
+export const generatedFiles = async (): Promise<Readonly<Record<string, string>>> => {
+  const document = openApiOf(routes, NEWEST_VERSION)
+  const { files } = await generateApi({
+    spec: JSON.parse(JSON.stringify(document)),
+    output: false,
+    silent: true,
+    httpClientType: 'fetch',
+    generateUnionEnums: true,
+    generateRouteTypes: true,
+    hooks: { onBuildRoutePath: withoutActions },
+  })
+  const problems: Readonly<Record<string, Guidance>> = document['x-problems']
+  const contract = [
+    '/** The version of the contract and its retry table. Written by npm run client. */',
+    `export const API_VERSION = '${NEWEST_VERSION}'`,
+    `export const RETRY_TABLE = {\n${tableOf(problems)}} as const`,
+  ]
+  return { 'generated.ts': files[0]?.fileContent ?? '', 'contract.ts': `${contract.join('\n\n')}\n` }
+}
+
+/** The generated files that are not as the contract is now. */
+export const outdatedFiles = async (): Promise<readonly string[]> =>
+  Object.entries(await generatedFiles())
+    .filter(([name, content]) => readFileSync(new URL(name, SOURCES), 'utf8') !== content)
+    .map(([name]) => name)
+
+if (import.meta.main)
+  for (const [name, content] of Object.entries(await generatedFiles())) writeFileSync(new URL(name, SOURCES), content)

@@ -1,0 +1,105 @@
+import { expect } from 'chai'
+import { RETRY_TABLE } from '../../../scripts/client/src/contract.ts'
+import { createRetryingFetch, type RetryOptions } from '../../../scripts/client/src/retry.ts'
+import { PROBLEMS, retryOf } from '../../../src/http/response/problemCatalogue.ts'
+import { rejectionOf } from '../../support/rejection.ts'
+
+type Reply = { readonly status: number; readonly code?: string; readonly after?: number } | 'lost'
+type Seen = { readonly key: string | null; readonly body: unknown }
+
+const LOST = new TypeError('fetch failed')
+
+/** A fetch that gives these replies, the last one again and again, on virtual time. */
+const scripted = (replies: readonly Reply[], options: RetryOptions = {}) => {
+  const seen: Seen[] = []
+  const pauses: number[] = []
+  let nowMs = 0
+  const send: typeof fetch = async (_input, init = {}) => {
+    seen.push({ key: new Headers(init.headers).get('idempotency-key'), body: init.body })
+    const reply = replies[Math.min(seen.length, replies.length) - 1]
+    if (reply === undefined || reply === 'lost') throw LOST
+    const { status, code, after } = reply
+    const headers = {
+      ...(code === undefined ? {} : { 'content-type': 'application/problem+json' }),
+      ...(after === undefined ? {} : { 'retry-after': String(after) }),
+    }
+    return new Response(code === undefined ? '{}' : JSON.stringify({ code }), { status, headers })
+  }
+  const retrying = createRetryingFetch(options, {
+    fetch: send,
+    nowMs: () => nowMs,
+    sleep: async ms => {
+      pauses.push(ms)
+      nowMs += ms
+    },
+    random: () => 1,
+  })
+  return { retrying, seen, pauses, elapsedMs: () => nowMs }
+}
+
+const payment = { method: 'POST', body: '{"amount":1}', headers: { 'Idempotency-Key': 'k1' } }
+const keyless = { method: 'POST', body: '{"amount":1}' }
+
+describe('the retries of the client', () => {
+  it('have the table of the contract', () => {
+    const codes = Object.keys(PROBLEMS) as (keyof typeof PROBLEMS)[]
+    expect(RETRY_TABLE).to.deep.equal(Object.fromEntries(codes.map(code => [code, retryOf(code)])))
+  })
+
+  for (const [what, first, init, isRetried] of [
+    ['a request without effect', { status: 503, code: 'overloaded' }, keyless, true],
+    ['a race that was lost', { status: 409, code: 'concurrent_modification' }, keyless, true],
+    ['a payment in progress, with its key', { status: 409, code: 'idempotency_in_progress' }, payment, true],
+    ['a payment in progress, without a key', { status: 409, code: 'idempotency_in_progress' }, keyless, false],
+    ['an unknown effect, with a key', { status: 504, code: 'deadline_exceeded' }, payment, true],
+    ['an unknown effect, without a key', { status: 504, code: 'deadline_exceeded' }, keyless, false],
+    ['an unknown effect of a read', { status: 500, code: 'internal_error' }, {}, true],
+    ['a rejection', { status: 409, code: 'payment_exceeds_due' }, payment, false],
+    ['an expired token', { status: 401, code: 'token_expired' }, payment, false],
+    ['an invalid request', { status: 400, code: 'validation_failed' }, payment, false],
+    ['a failure of another server, with a key', { status: 502 }, payment, true],
+    ['a failure of another server, without a key', { status: 502 }, keyless, false],
+  ] as const)
+    it(`${isRetried ? 'repeat' : 'do not repeat'} ${what}`, async () => {
+      const { retrying, seen } = scripted([first, { status: 201 }])
+      const { status } = await retrying('/payments', init)
+      expect([status, seen.length]).to.deep.equal(isRetried ? [201, 2] : [first.status, 1])
+    })
+
+  it('send the same key and body each time', async () => {
+    const { retrying, seen } = scripted(['lost', { status: 504, code: 'deadline_exceeded' }, { status: 201 }])
+    expect((await retrying('/payments', payment)).status).to.equal(201)
+    expect(seen).to.deep.equal(Array.from({ length: 3 }, () => ({ key: 'k1', body: payment.body })))
+  })
+
+  it('do not repeat a write without a key whose response was lost', async () => {
+    const { retrying, seen } = scripted(['lost'])
+    expect(await rejectionOf(retrying('/orders', keyless))).to.equal(LOST)
+    expect(seen).to.have.lengthOf(1)
+  })
+
+  it('wait for Retry-After, and longer from pause to pause without it', async () => {
+    const requested = scripted([{ status: 429, code: 'rate_limited', after: 7 }, { status: 200 }])
+    await requested.retrying('/orders')
+    expect(requested.pauses[0]).to.be.within(7_000, 8_000)
+    const { retrying, pauses } = scripted([{ status: 503, code: 'overloaded' }], { attemptsMax: 5 })
+    await retrying('/orders')
+    expect(pauses).to.deep.equal([200, 400, 800, 1_600])
+  })
+
+  it('end with the last response after the attempts, and before the deadline', async () => {
+    const attempts = scripted([{ status: 503, code: 'overloaded' }])
+    expect((await attempts.retrying('/orders')).status).to.equal(503)
+    expect(attempts.seen).to.have.lengthOf(6)
+    const late = scripted([{ status: 503, code: 'overloaded', after: 20 }], { deadlineMs: 50_000 })
+    await late.retrying('/orders')
+    expect(late.seen).to.have.lengthOf(3)
+    expect(late.elapsedMs()).to.be.below(50_000)
+  })
+
+  it('end when the caller aborts', async () => {
+    const { retrying, seen } = scripted(['lost'])
+    await rejectionOf(retrying('/orders', { signal: AbortSignal.abort() }))
+    expect(seen).to.have.lengthOf(1)
+  })
+})
