@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
+import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'

@@ -1,4 +1,4 @@
-import { type FeedState, STALLED_AFTER_MS } from '../feeds/progress.ts'
+import { type FeedState, STALLED_AFTER_MS } from '../feeds/feedProgress.ts'
 import type { World } from '../ports.ts'
 import type { SentFeedState } from './protocol.ts'
 

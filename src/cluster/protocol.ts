@@ -1,5 +1,5 @@
 import type { Role } from '../config.ts'
-import type { FeedState } from '../feeds/subscriptionLoop.ts'
+import type { FeedState } from '../feeds/feedLoop.ts'
 import type { Counted, RateLimit } from '../ports.ts'
 
 /** The operations that the primary process and its children call on each other. */

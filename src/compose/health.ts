@@ -1,5 +1,5 @@
 import type { Ledger } from '../commands/commandHandler.ts'
-import type { FeedState } from '../feeds/subscriptionLoop.ts'
+import type { FeedState } from '../feeds/feedLoop.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
 import type { FeedStates } from './feeds.ts'

@@ -12,7 +12,7 @@ import {
   writeTogether,
 } from './readModelWriter.ts'
 import { createSerialQueue } from './serialQueue.ts'
-import type { Feed, Run } from './subscriptionLoop.ts'
+import type { Feed, Run } from './feedLoop.ts'
 
 /**
  * The feed of the read models. All of them share one subscription, so that each event is transferred and decoded once, and

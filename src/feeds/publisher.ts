@@ -11,7 +11,7 @@ import type { Outgoing } from './retriesBeforeParking.ts'
 import { referenceOf } from './parkedEvents.ts'
 import { storedEventOf } from './parking.ts'
 import { preparedEvents } from './preparedEvents.ts'
-import type { Feed } from './subscriptionLoop.ts'
+import type { Feed } from './feedLoop.ts'
 import { TOPIC_RETENTION_MS } from '../topicRetention.ts'
 
 /** Publishes facts from the log on the topics of Kafka, one topic per category. */

@@ -13,7 +13,7 @@ import {
 } from '../feeds/parkedEvents.ts'
 import { openParking, type Parking, REQUESTS_POLL_MS, storedEventOf } from '../feeds/parking.ts'
 import { createSerialQueue } from '../feeds/serialQueue.ts'
-import type { Run } from '../feeds/subscriptionLoop.ts'
+import type { Run } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import type { OpenTasks, Origin } from './openTasks.ts'
 

@@ -3,7 +3,7 @@ import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
 import { moveCheckpoint, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
-import type { Feed } from '../feeds/subscriptionLoop.ts'
+import type { Feed } from '../feeds/feedLoop.ts'
 import type { Database } from '../ports.ts'
 
 /**

@@ -17,7 +17,7 @@ import {
 import { leaseDefaults } from '../../src/adapters/postgres/lease.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { pay } from '../../src/commands/payments.ts'
-import { UNAVAILABLE_RETRY_MS } from '../../src/feeds/subscriptionLoop.ts'
+import { UNAVAILABLE_RETRY_MS } from '../../src/feeds/feedLoop.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { approveInvoice, context, newPayment } from './fixtures.ts'

@@ -3,7 +3,7 @@ import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parke
 import { projectorOf } from '../../src/feeds/projector.ts'
 import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
-import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
+import { runFeeds } from '../../src/feeds/feedLoop.ts'
 import type { Database, JsonObject } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'

@@ -4,7 +4,7 @@ import { positionOf, EpochSuperseded, acquireCheckpoint } from '../../src/feeds/
 import { projectorOf } from '../../src/feeds/projector.ts'
 import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
-import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
+import type { Feed } from '../../src/feeds/feedLoop.ts'
 import { type Database, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'

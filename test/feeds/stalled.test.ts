@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { type Feed, runFeeds } from '../../src/feeds/subscriptionLoop.ts'
+import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import type { Database, EventStore, FeedItem } from '../../src/ports.ts'
 import { createHeldWorld, type HeldWorld } from '../processes/harness.ts'
 import { createReports, type Reports } from './fixtures.ts'

@@ -37,7 +37,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a feed run continues after its background work has ended',
     issue: 'A4',
-    file: 'src/feeds/subscriptionLoop.ts',
+    file: 'src/feeds/feedLoop.ts',
     find: `        progress.hasWork()
         halfEnded.abort()`,
     replace: `        progress.hasWork()`,

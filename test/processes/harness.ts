@@ -1,6 +1,6 @@
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import type { Feed } from '../../src/feeds/subscriptionLoop.ts'
+import type { Feed } from '../../src/feeds/feedLoop.ts'
 import type { Database, World } from '../../src/ports.ts'
 import type { ProcessManager } from '../../src/processes/processManager.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'

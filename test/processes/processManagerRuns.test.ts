@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/commandHandler.ts'
-import { runFeeds } from '../../src/feeds/subscriptionLoop.ts'
+import { runFeeds } from '../../src/feeds/feedLoop.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { feedOf, type ProcessManager } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'

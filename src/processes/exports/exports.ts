@@ -5,7 +5,7 @@ import type { OperationCommand, OperationEvent } from '../../../streams/operatio
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
 import { type Handled, handle } from '../../commands/commandHandler.ts'
-import type { Feed } from '../../feeds/subscriptionLoop.ts'
+import type { Feed } from '../../feeds/feedLoop.ts'
 import { Unavailable } from '../../ports.ts'
 import { type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { exportedReadModels } from './exportedReadModels.ts'

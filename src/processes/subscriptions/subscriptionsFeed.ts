@@ -1,7 +1,7 @@
 import { partsOf } from '../../../streams/aggregate.ts'
 import { moveCheckpoint, positionOf, EpochSuperseded, acquireCheckpoint } from '../../feeds/checkpoints.ts'
 import { firstParkedPositions } from '../../feeds/parkedEvents.ts'
-import type { Feed } from '../../feeds/subscriptionLoop.ts'
+import type { Feed } from '../../feeds/feedLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
 import { type StoredEvent, Unavailable } from '../../ports.ts'
 import { announceDeadLetters } from './deadLetterTopics.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { healthOf, cachedFor } from '../../../src/compose/health.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import type { FeedState } from '../../../src/feeds/subscriptionLoop.ts'
+import type { FeedState } from '../../../src/feeds/feedLoop.ts'
 import { checkErrors } from '../../../scripts/ledger/doctor/errors.ts'
 import { clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'

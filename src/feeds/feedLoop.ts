@@ -1,9 +1,9 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
 import { type ResumePosition, EpochSuperseded } from './checkpoints.ts'
-import { createProgress, type FeedState, type Progress } from './progress.ts'
+import { createProgress, type FeedState, type Progress } from './feedProgress.ts'
 
-export type { FeedState } from './progress.ts'
+export type { FeedState } from './feedProgress.ts'
 
 /**
  * The loop that runs every feed, a subscriber of the log. Feeds that share a lease run in one process at a time, and each
@@ -19,7 +19,7 @@ export type { FeedState } from './progress.ts'
  *      ├──────── a dependency did not answer ──────────────┴────────────────────────────────────────────────────┤
  *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────────┘
  *
- * A feed that has work and processes no batch for 30 s is reported as `stalled` in place of its state (progress.ts), until
+ * A feed that has work and processes no batch for 30 s is reported as `stalled` in place of its state (feedProgress.ts), until
  * the next batch. A feed that is live, or whose lease another process has, has no work.
  *
  * A run has two halves: the loop, which processes batches from the checkpoint on, and the background work. The end of one
@@ -61,7 +61,7 @@ export type FeedDependencies = {
   readonly report: (state: FeedState) => void
 }
 
-const BATCH_MAX = 2_000
+const FEED_BATCH_MAX = 2_000
 /**
  * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
  * load events gather into larger batches.
@@ -164,7 +164,7 @@ const follow = async (
   const arrived = (item: FeedItem): void => {
     if (item.kind === 'event') run.prepare?.(item.event)
   }
-  for await (const batch of batches(items, BATCH_MAX, arrived)) {
+  for await (const batch of batches(items, FEED_BATCH_MAX, arrived)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
     progress.hasWork()
     if (position !== undefined) await run.processBatch(events, position)
@@ -173,7 +173,7 @@ const follow = async (
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined)
       progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)
-    if (live && batch.length < BATCH_MAX) await dependencies.world.sleep(GATHER_MS, signal)
+    if (live && batch.length < FEED_BATCH_MAX) await dependencies.world.sleep(GATHER_MS, signal)
   }
 }
 
