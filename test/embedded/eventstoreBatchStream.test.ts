@@ -16,7 +16,7 @@ import timestamp from 'google-protobuf/google/protobuf/timestamp_pb.js'
 import empty from 'google-protobuf/google/protobuf/empty_pb.js'
 import { BATCH_APPEND, batchAppend } from '../../src/embedded/eventstore/protocol/batchAppend.ts'
 import { readBatchRequest } from '../../src/embedded/eventstore/protocol/batchRequest.ts'
-import { isPlainBatchAppend, serveBatchAppend } from '../../src/embedded/eventstore/protocol/batchStream.ts'
+import { serveBatchAppend } from '../../src/embedded/eventstore/protocol/batchStream.ts'
 import { identifierOf, uuidMessage } from '../../src/embedded/eventstore/protocol/messages.ts'
 import { interceptStreams } from '../../src/embedded/eventstore/protocol/streamInterception.ts'
 import { openStreams } from '../../src/embedded/eventstore/streams.ts'
@@ -69,6 +69,8 @@ const requestTo = (stream: string, id = randomUUID()): Request => {
 }
 
 const framed = (request: Request): Buffer => prefixed(request.serializeBinary())
+
+const PATH = '/event_store.client.streams.Streams/BatchAppend'
 
 describe('embedded event store: BatchAppend on a stream of HTTP/2', function () {
   this.timeout(20_000)
@@ -146,7 +148,7 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
         server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (_, bound) => resolve(bound)),
       )
       const serve = serveBatchAppend(writer, MESSAGE_BYTES_MAX)
-      stopIntercepting = interceptStreams({ port, isWanted: isPlainBatchAppend, serve })
+      stopIntercepting = interceptStreams({ port, methods: new Map([[PATH, serve]]) })
       http2 = connect(`http://127.0.0.1:${port}`)
     })
     beforeEach(() => {
@@ -170,7 +172,7 @@ describe('embedded event store: BatchAppend on a stream of HTTP/2', function () 
     const open = (more: Record<string, string> = {}): Opened => {
       const stream = http2.request({
         ':method': 'POST',
-        ':path': '/event_store.client.streams.Streams/BatchAppend',
+        ':path': PATH,
         'content-type': 'application/grpc',
         te: 'trailers',
         ...more,

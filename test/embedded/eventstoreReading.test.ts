@@ -9,7 +9,12 @@ import {
 } from '@eventstore/db-client'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
-import { eventMessage, streamName, uuidText } from '../../src/embedded/eventstore/protocol/messages.ts'
+import {
+  checkpointMessage,
+  eventMessage,
+  streamName,
+  uuidText,
+} from '../../src/embedded/eventstore/protocol/messages.ts'
 import { type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -24,6 +29,14 @@ describe('embedded event store: reading and subscribing', function () {
     ;({ client, append, revisionsOf, stop } = await startRaw())
   })
   after(() => stop())
+
+  it("encodes checkpoints by the protocol's definitions", () => {
+    for (const position of [0n, 1n, 733n, 9_007_199_254_740_993n]) {
+      const checkpoint = streams.ReadResp.deserializeBinary(checkpointMessage(position)).getCheckpoint()
+      expect(checkpoint?.getCommitPosition()).to.equal(position.toString())
+      expect(checkpoint?.getPreparePosition()).to.equal(position.toString())
+    }
+  })
 
   describe('the encoding of an event', () => {
     const record = {

@@ -1,4 +1,4 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, type ServerHttp2Stream, connect } from 'node:http2'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
@@ -10,9 +10,12 @@ import {
   type BackpressureWriter,
   type ReadCall,
   openBackpressureWriter,
+  outputOf,
   writesBatches,
 } from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
+import { outputOn } from '../../src/embedded/eventstore/protocol/readStream.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
+import { interceptStreams } from '../../src/embedded/eventstore/protocol/streamInterception.ts'
 import type { StoredRecord } from '../../src/embedded/eventstore/record.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -82,121 +85,129 @@ describe('messages of the embedded event store', function () {
     )
   })
 
-  describe('in batches', () => {
-    const { path } = streamsGrpc.StreamsService.read
-    let serve: (writer: BackpressureWriter) => void
-    let server: Server
-    let session: ClientHttp2Session
+  for (const isIntercepted of [false, true])
+    describe(`in batches, ${isIntercepted ? 'on a stream of HTTP/2' : 'by the gRPC library'}`, () => {
+      const { path } = streamsGrpc.StreamsService.read
+      let serve: (writer: BackpressureWriter) => void
+      let server: Server
+      let session: ClientHttp2Session
+      let stopIntercepting: (() => void) | undefined
 
-    beforeEach(async () => {
-      server = new Server({ interceptors: [writesBatches(path)] })
-      const responseSerialize = (bytes: Uint8Array): Buffer => Buffer.from(bytes)
-      const unused = (): undefined => undefined
-      server.addService(
-        { ...streamsGrpc.StreamsService, read: { ...streamsGrpc.StreamsService.read, responseSerialize } },
-        {
-          read: (call: ReadCall) => serve(openBackpressureWriter(call)),
-          append: unused,
-          batchAppend: unused,
-          delete: unused,
-          tombstone: unused,
-        },
-      )
-      const port = await new Promise<number>((resolve, reject) =>
-        server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-          error === null ? resolve(bound) : reject(error),
-        ),
-      )
-      session = connect(`http://127.0.0.1:${port}`)
-    })
-    afterEach(() => {
-      session.destroy()
-      server.forceShutdown()
-    })
-
-    const framed = (message: ReadReq): Buffer => {
-      const bytes = message.serializeBinary()
-      const head = Buffer.alloc(5)
-      head.writeUInt32BE(bytes.length, 1)
-      return Buffer.concat([head, bytes])
-    }
-    const open = (): ClientHttp2Stream => {
-      const call = session.request({
-        ':method': 'POST',
-        ':path': path,
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      })
-      call.end(framed(new streams.ReadReq()))
-      return call
-    }
-    const messagesIn = (sent: Buffer): string[] => {
-      const messages: string[] = []
-      for (let at = 0; at < sent.length; ) {
-        const length = sent.readUInt32BE(at + 1)
-        messages.push(sent.toString('utf8', at + 5, at + 5 + length))
-        at += 5 + length
-      }
-      return messages
-    }
-    const responseOf = async (call: ClientHttp2Stream) => {
-      const chunks: Buffer[] = []
-      let status: unknown
-      call.on('trailers', trailers => (status = trailers['grpc-status']))
-      for await (const chunk of call) chunks.push(chunk as Buffer)
-      return { chunks: chunks.length, messages: messagesIn(Buffer.concat(chunks)), status }
-    }
-    const text = (n: number): string => `event ${n} `.padEnd(500, '.')
-
-    it('share frames, and keep their order', async () => {
-      const count = 2000
-      serve = async writer => {
-        for (let n = 0; n < count; n += 1) await writer.send(Buffer.from(text(n)))
-        writer.end(undefined)
-      }
-      const { chunks, messages, status } = await responseOf(open())
-      expect(messages).to.deep.equal(Array.from({ length: count }, (_, n) => text(n)))
-      expect(status).to.equal('0')
-      expect(chunks).to.be.lessThan(count / 10)
-    })
-
-    it('are sent at once if nothing follows, and before a failure', async () => {
-      const received = Promise.withResolvers<void>()
-      serve = async writer => {
-        void writer.send(Buffer.from('alone'))
-        await received.promise
-        void writer.send(Buffer.from('last'))
-        writer.end(streamDeleted('s-1'))
-      }
-      const call = open()
-      call.once('data', () => received.resolve())
-      const { messages, status } = await responseOf(call)
-      expect(messages).to.deep.equal(['alone', 'last'])
-      expect(status).to.equal('9')
-    })
-
-    it('wait for a reader that does not read, and not for one that has left', async () => {
-      let sentBytes = 0
-      let waits = 0
-      let hasEnded = false
-      serve = async writer => {
-        while (!writer.gone.aborted) {
-          const drained = writer.send(Buffer.alloc(KIB))
-          sentBytes += KIB
-          if (drained === undefined) continue
-          waits += 1
-          await drained
+      beforeEach(async () => {
+        server = new Server({ interceptors: [writesBatches(path)] })
+        const responseSerialize = (bytes: Uint8Array): Buffer => Buffer.from(bytes)
+        const unused = (): undefined => undefined
+        server.addService(
+          { ...streamsGrpc.StreamsService, read: { ...streamsGrpc.StreamsService.read, responseSerialize } },
+          {
+            read: (call: ReadCall) => serve(openBackpressureWriter(outputOf(call))),
+            append: unused,
+            batchAppend: unused,
+            delete: unused,
+            tombstone: unused,
+          },
+        )
+        const port = await new Promise<number>((resolve, reject) =>
+          server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+            error === null ? resolve(bound) : reject(error),
+          ),
+        )
+        const intercept = (stream: ServerHttp2Stream): void => {
+          stream.on('error', () => undefined).resume()
+          serve(openBackpressureWriter(outputOn(stream)))
         }
-        hasEnded = true
+        stopIntercepting = isIntercepted ? interceptStreams({ port, methods: new Map([[path, intercept]]) }) : undefined
+        session = connect(`http://127.0.0.1:${port}`)
+      })
+      afterEach(() => {
+        session.destroy()
+        stopIntercepting?.()
+        server.forceShutdown()
+      })
+
+      const framed = (message: ReadReq): Buffer => {
+        const bytes = message.serializeBinary()
+        const head = Buffer.alloc(5)
+        head.writeUInt32BE(bytes.length, 1)
+        return Buffer.concat([head, bytes])
       }
-      const call = open()
-      call.on('error', () => undefined)
-      await eventually(() => waits > 0)
-      expect(sentBytes).to.be.at.most(AHEAD_BYTES_MAX)
-      call.resume()
-      await eventually(() => sentBytes > 2 * AHEAD_BYTES_MAX)
-      call.destroy()
-      await eventually(() => hasEnded)
+      const open = (): ClientHttp2Stream => {
+        const call = session.request({
+          ':method': 'POST',
+          ':path': path,
+          'content-type': 'application/grpc',
+          te: 'trailers',
+        })
+        call.end(framed(new streams.ReadReq()))
+        return call
+      }
+      const messagesIn = (sent: Buffer): string[] => {
+        const messages: string[] = []
+        for (let at = 0; at < sent.length; ) {
+          const length = sent.readUInt32BE(at + 1)
+          messages.push(sent.toString('utf8', at + 5, at + 5 + length))
+          at += 5 + length
+        }
+        return messages
+      }
+      const responseOf = async (call: ClientHttp2Stream) => {
+        const chunks: Buffer[] = []
+        let status: unknown
+        call.on('trailers', trailers => (status = trailers['grpc-status']))
+        for await (const chunk of call) chunks.push(chunk as Buffer)
+        return { chunks: chunks.length, messages: messagesIn(Buffer.concat(chunks)), status }
+      }
+      const text = (n: number): string => `event ${n} `.padEnd(500, '.')
+
+      it('share frames, and keep their order', async () => {
+        const count = 2000
+        serve = async writer => {
+          for (let n = 0; n < count; n += 1) await writer.send(Buffer.from(text(n)))
+          writer.end(undefined)
+        }
+        const { chunks, messages, status } = await responseOf(open())
+        expect(messages).to.deep.equal(Array.from({ length: count }, (_, n) => text(n)))
+        expect(status).to.equal('0')
+        expect(chunks).to.be.lessThan(count / 10)
+      })
+
+      it('are sent at once if nothing follows, and before a failure', async () => {
+        const received = Promise.withResolvers<void>()
+        serve = async writer => {
+          void writer.send(Buffer.from('alone'))
+          await received.promise
+          void writer.send(Buffer.from('last'))
+          writer.end(streamDeleted('s-1'))
+        }
+        const call = open()
+        call.once('data', () => received.resolve())
+        const { messages, status } = await responseOf(call)
+        expect(messages).to.deep.equal(['alone', 'last'])
+        expect(status).to.equal('9')
+      })
+
+      it('wait for a reader that does not read, and not for one that has left', async () => {
+        let sentBytes = 0
+        let waits = 0
+        let hasEnded = false
+        serve = async writer => {
+          while (!writer.gone.aborted) {
+            const drained = writer.send(Buffer.alloc(KIB))
+            sentBytes += KIB
+            if (drained === undefined) continue
+            waits += 1
+            await drained
+          }
+          hasEnded = true
+        }
+        const call = open()
+        call.on('error', () => undefined)
+        await eventually(() => waits > 0)
+        expect(sentBytes).to.be.at.most(AHEAD_BYTES_MAX)
+        call.resume()
+        await eventually(() => sentBytes > 2 * AHEAD_BYTES_MAX)
+        call.destroy()
+        await eventually(() => hasEnded)
+      })
     })
-  })
 })

@@ -5,14 +5,16 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { StartupError } from '../../startupError.ts'
 import { append } from './protocol/append.ts'
 import { BATCH_APPEND, batchAppend } from './protocol/batchAppend.ts'
-import { isPlainBatchAppend, serveBatchAppend } from './protocol/batchStream.ts'
+import { serveBatchAppend } from './protocol/batchStream.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
 import { writesBatches } from './protocol/backpressureWriter.ts'
 import { read } from './protocol/read.ts'
+import { serveReadStream } from './protocol/readStream.ts'
 import { deleteStream, tombstone } from './protocol/delete.ts'
-import { interceptStreams } from './protocol/streamInterception.ts'
+import { type Interception, interceptStreams } from './protocol/streamInterception.ts'
+import type { Log } from './read.ts'
 import { openReader } from './storage.ts'
-import { openWriter } from './writer.ts'
+import { type Writer, openWriter } from './writer.ts'
 
 /** The gRPC server of the embedded event store. */
 
@@ -58,9 +60,10 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
     interceptors: [writesBatches(streamsGrpc.StreamsService.read.path)],
   })
   const { tail, streams } = writer
+  const log = { reader, streams, tail }
   let boundPort = port
   server.addService(STREAMS_SERVICE, {
-    read: read({ reader, streams, tail }),
+    read: read(log),
     append: append(writer),
     batchAppend: batchAppend(writer),
     delete: deleteStream(writer),
@@ -83,11 +86,17 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   }
   stopIntercepting = interceptStreams({
     port: boundPort,
-    isWanted: isPlainBatchAppend,
-    serve: serveBatchAppend(writer, MESSAGE_BYTES_MAX),
+    methods: directMethods(log, writer),
   })
   return { address: `esdb://${HOST}:${boundPort}?tls=false`, port: boundPort, close }
 }
+
+/** The methods that are served without the gRPC library. */
+const directMethods = (log: Log, writer: Writer): Interception['methods'] =>
+  new Map([
+    [streamsGrpc.StreamsService.batchAppend.path, serveBatchAppend(writer, MESSAGE_BYTES_MAX)],
+    [streamsGrpc.StreamsService.read.path, serveReadStream(log, MESSAGE_BYTES_MAX)],
+  ])
 
 const listen = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {

@@ -5,7 +5,16 @@ import type { Failure } from './status.ts'
 /** Responses of read calls, written in batches and no faster than the client reads. */
 
 /** Encoded messages that are sent together. */
-type Batch = readonly Uint8Array[]
+export type Batch = readonly Uint8Array[]
+
+/** The sides of a call that its writer needs. */
+export type ReadOutput = {
+  /** Called when the client cancelled or disconnected, and after the end. */
+  onGone(callback: () => void): void
+  write(batch: Batch, onSent: () => void): void
+  /** Ends the call, with this status if there is one. */
+  end(failure: Failure | undefined): void
+}
 
 /** A read call whose responses are written in batches, which `writesBatches` takes apart. */
 export type ReadCall = ServerWritableStream<ReadReq, Batch>
@@ -30,7 +39,7 @@ export type BackpressureWriter = {
 }
 
 /** Collects messages into batches and writes them; `releaseSender` releases a sender that waits for capacity. */
-const batchesOn = (call: ReadCall, gone: AbortSignal) => {
+const batchesOn = (output: ReadOutput, gone: AbortSignal) => {
   let batch: Uint8Array[] = []
   let batchBytes = 0
   let unsentBytes = 0
@@ -39,7 +48,7 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
     if (batch.length === 0 || gone.aborted) return
     const bytes = batchBytes
     unsentBytes += bytes
-    call.write(batch, () => {
+    output.write(batch, () => {
       unsentBytes -= bytes
       if (unsentBytes < UNSENT_BYTES_MAX) makeRoom?.()
     })
@@ -59,16 +68,15 @@ const batchesOn = (call: ReadCall, gone: AbortSignal) => {
   return { flush, send, releaseSender: (): void => makeRoom?.() }
 }
 
-export const openBackpressureWriter = (call: ReadCall): BackpressureWriter => {
+export const openBackpressureWriter = (output: ReadOutput): BackpressureWriter => {
   const gone = new AbortController()
-  const { flush, send, releaseSender } = batchesOn(call, gone.signal)
-  for (const event of ['cancelled', 'close', 'error'])
-    call.on(event, () => {
-      // With an explicit reason, since the default reason is an error whose stack trace would cost time at the end of
-      // every read.
-      gone.abort('gone')
-      releaseSender()
-    })
+  const { flush, send, releaseSender } = batchesOn(output, gone.signal)
+  output.onGone(() => {
+    // With an explicit reason, since the default reason is an error whose stack trace would cost time at the end of every
+    // read.
+    gone.abort('gone')
+    releaseSender()
+  })
   return {
     gone: gone.signal,
     send,
@@ -76,11 +84,19 @@ export const openBackpressureWriter = (call: ReadCall): BackpressureWriter => {
     end: failure => {
       if (gone.signal.aborted) return
       flush()
-      if (failure === undefined) call.end()
-      else call.emit('error', failure)
+      output.end(failure)
     },
   }
 }
+
+/** The output of a call of the gRPC library. */
+export const outputOf = (call: ReadCall): ReadOutput => ({
+  onGone: callback => {
+    for (const event of ['cancelled', 'close', 'error']) call.on(event, callback)
+  },
+  write: (batch, onSent) => void call.write(batch, onSent),
+  end: failure => void (failure === undefined ? call.end() : call.emit('error', failure)),
+})
 
 /**
  * A call passes each message to its connection only after the one before was sent: a system call, a frame and a turn of

@@ -1,6 +1,5 @@
 import { status } from '@grpc/grpc-js'
-import { type IncomingHttpHeaders, type ServerHttp2Stream, constants } from 'node:http2'
-import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
+import { type ServerHttp2Stream, constants } from 'node:http2'
 import { MessageSplitter } from '../../../grpc/framing.ts'
 import type { Writer } from '../writer.ts'
 import { BatchAppends } from './batchAppend.ts'
@@ -12,20 +11,11 @@ import { responsesWithPrefixes } from './batchResponse.ts'
  * message through its layers alone, and sends each response in a write of its own.
  */
 
-const { path: PATH } = streamsGrpc.StreamsService.batchAppend
 const HEADERS = {
   ':status': constants.HTTP_STATUS_OK,
   'content-type': 'application/grpc+proto',
   'grpc-accept-encoding': 'identity',
 }
-
-/** Calls with a deadline or with compressed messages are left to the library. */
-export const isPlainBatchAppend = (headers: IncomingHttpHeaders): boolean =>
-  headers[':path'] === PATH &&
-  headers[':method'] === constants.HTTP2_METHOD_POST &&
-  headers['content-type']?.startsWith('application/grpc') === true &&
-  headers['grpc-timeout'] === undefined &&
-  (headers['grpc-encoding'] ?? 'identity') === 'identity'
 
 /** Serves one call. Long because its handlers share the call's trailers. */
 export const serveBatchAppend = (writer: Writer, messageBytesMax: number) => {

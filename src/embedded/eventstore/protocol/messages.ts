@@ -102,11 +102,17 @@ export const confirmationMessage = (subscriptionId: string): Uint8Array => {
   return new streams.ReadResp().setConfirmation(confirmation).serializeBinary()
 }
 
-export const checkpointMessage = (position: bigint): Uint8Array => {
-  const checkpoint = new streams.ReadResp.Checkpoint()
-  checkpoint.setCommitPosition(position.toString())
-  checkpoint.setPreparePosition(position.toString())
-  return new streams.ReadResp().setCheckpoint(checkpoint).serializeBinary()
+const CHECKPOINT = 3
+const CHECKPOINT_COMMIT = 1
+const CHECKPOINT_PREPARE = 2
+
+/** Sent to each filtered subscription after nearly every commit. */
+export const checkpointMessage = (position: bigint): Buffer => {
+  writer.begin()
+  writer.integer(CHECKPOINT_PREPARE, position)
+  writer.integer(CHECKPOINT_COMMIT, position)
+  writer.nested(CHECKPOINT, 0)
+  return writer.message()
 }
 
 export const caughtUpMessage = (): Uint8Array =>

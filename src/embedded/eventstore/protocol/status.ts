@@ -18,6 +18,8 @@ const ascii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?')
 
 export const invalidArgument = (details: string): Failure => failure(status.INVALID_ARGUMENT, details)
 
+export const internalError = (details: string): Failure => failure(status.INTERNAL, details)
+
 export const unavailable = (effect: 'none' | 'unknown'): Failure =>
   failure(
     status.UNAVAILABLE,

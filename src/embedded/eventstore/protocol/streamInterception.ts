@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import { type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream, constants } from 'node:http2'
 
 /** Streams of HTTP/2 that are served without the gRPC library, on the port that the library's server has opened. */
 
@@ -9,16 +9,23 @@ type StreamListener = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, 
 
 export type Interception = {
   readonly port: number
-  readonly isWanted: (headers: IncomingHttpHeaders) => boolean
-  readonly serve: (stream: ServerHttp2Stream) => void
+  /** By the path of a method: its plain calls are served by this function. */
+  readonly methods: ReadonlyMap<unknown, (stream: ServerHttp2Stream) => void>
 }
 
+/** Calls with a deadline or with compressed messages are left to the library. */
+const isPlainCall = (headers: IncomingHttpHeaders): boolean =>
+  headers[':method'] === constants.HTTP2_METHOD_POST &&
+  headers['content-type']?.startsWith('application/grpc') === true &&
+  headers['grpc-timeout'] === undefined &&
+  (headers['grpc-encoding'] ?? 'identity') === 'identity'
+
 /**
- * Serves the wanted streams of this port from now on, and returns a function that ends this for new sessions. Node
+ * Serves the plain calls of these methods on this port from now on, and returns a function that ends this for new sessions. Node
  * reports a stream before its session does, so that the session's listeners can be replaced in time. If Node reported
  * none, the library would serve them: correct, but slower.
  */
-export const interceptStreams = ({ port, isWanted, serve }: Interception): (() => void) => {
+export const interceptStreams = ({ port, methods }: Interception): (() => void) => {
   const seen = new WeakSet<object>()
   const intercept = (session: ServerHttp2Session): void => {
     seen.add(session)
@@ -26,7 +33,8 @@ export const interceptStreams = ({ port, isWanted, serve }: Interception): (() =
     const library = session.listeners('stream') as StreamListener[]
     session.removeAllListeners('stream')
     session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...rest: unknown[]) => {
-      if (isWanted(headers)) serve(stream)
+      const serve = isPlainCall(headers) ? methods.get(headers[':path']) : undefined
+      if (serve !== undefined) serve(stream)
       else for (const listener of library) Reflect.apply(listener, session, [stream, headers, ...rest])
     })
   }
