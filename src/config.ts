@@ -1,14 +1,17 @@
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import {
   addressBlock,
   approvalAmounts,
   count,
+  defaultProcesses,
   duration,
   flag,
   HOUR_MS,
   list,
   pepper,
+  processCount,
   publicUrl,
   rateLimitsOver,
 } from './configValues.ts'
@@ -40,7 +43,7 @@ export type Config = {
   readonly port: number
   readonly host: string
   readonly roles: readonly Role[]
-  /** The processes of the service, one of them for the feeds; 1: everything is in one process. */
+  /** The number of processes of the service; 1: everything is in one process. */
   readonly processes: number
   /** The absolute path of the data of embedded dependencies. */
   readonly dataDir: string
@@ -74,9 +77,6 @@ export type Config = {
   readonly crashAt?: CrashPoint
 }
 
-/** More connections than one server of Postgres usually has. */
-const PROCESSES_MAX = 32
-
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   PORT: z
@@ -87,12 +87,7 @@ const environment = z.object({
     .default(8080),
   HOST: z.string().min(1).optional(),
   LEDGER_DATA_DIR: z.string().min(1).default('.data'),
-  LEDGER_PROCESSES: z
-    .string()
-    .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)
-    .transform(Number)
-    .pipe(z.int().min(1).max(PROCESSES_MAX))
-    .default(1),
+  LEDGER_PROCESSES: processCount.optional(),
   LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
   EVENTSTORE_URL: z.string().min(1).optional(),
   DATABASE_URL: z.string().min(1).optional(),
@@ -148,6 +143,14 @@ const kafkaOf = (env: Environment): KafkaConfig | undefined => {
   return { brokers, ssl, sasl: { mechanism, username, password } }
 }
 
+/** API processes share a port. The feeds run in one process at a time, so that more processes of them would have no work. */
+const processesOf = (env: Environment): number => {
+  const { LEDGER_ROLES: roles, LEDGER_PROCESSES: wanted, EVENTSTORE_URL: store, DATABASE_URL: database } = env
+  if (!roles.includes('api')) return 1
+  const stores = store === undefined || database === undefined ? 'embedded' : 'apart'
+  return wanted ?? defaultProcesses(availableParallelism(), { stores, hasFeeds: roles.length > 1 })
+}
+
 /**
  * Throws a StartupError that names the setting. `env` is `process.env`, or a test's own.
  *
@@ -173,8 +176,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     port: given.PORT,
     host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     roles: given.LEDGER_ROLES,
-    // The port is shared by API processes alone; the feeds run in one process at a time.
-    processes: given.LEDGER_ROLES.includes('api') ? given.LEDGER_PROCESSES : 1,
+    processes: processesOf(given),
     dataDir: resolve(given.LEDGER_DATA_DIR),
     audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
     idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,

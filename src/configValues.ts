@@ -81,3 +81,27 @@ export const publicUrl = z
   .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
   .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
   .transform(text => new URL(text).origin)
+
+/** More connections than one server of Postgres usually has. */
+const PROCESSES_MAX = 32
+
+export const processCount = z
+  .string()
+  .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)
+  .transform(Number)
+  .pipe(z.int().min(1).max(PROCESSES_MAX))
+
+/** The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and without. */
+const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
+/** Below this number event store and Postgres use the cores that one process of the service leaves. */
+const CORES_MIN = { embedded: 3, apart: 2 } as const
+
+/** The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can use. */
+export const defaultProcesses = (
+  cores: number,
+  { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },
+): number => {
+  if (cores < CORES_MIN[stores]) return 1
+  const apis = Math.max(1, Math.round(cores * API_SHARE[stores]))
+  return Math.min(PROCESSES_MAX, hasFeeds ? apis + 1 : apis)
+}

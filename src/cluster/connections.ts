@@ -40,7 +40,7 @@ export const acceptConnections = async (
     }
   }
   // Read by the process that gets it. A response in several writes must not wait for the acknowledgement of the first.
-  const server = createServer({ pauseOnConnect: true, noDelay: true }, socket => {
+  const server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, socket => {
     socket.on('error', () => undefined)
     if (waiting.length >= WAITING_MAX) return socket.destroy()
     waiting.push(socket)

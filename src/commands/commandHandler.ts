@@ -40,6 +40,8 @@ export type Ledger = {
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when the work that is under way on the stream has settled. */
   readonly idle: (stream: string) => Promise<void>
+  /** Whether other processes answer requests of the same callers, so that a cached state is often not the newest. */
+  readonly hasSiblings?: boolean
 }
 
 export type Handled<K extends Kind> =

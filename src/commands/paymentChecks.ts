@@ -39,16 +39,22 @@ export const checkPayment = async (
 /**
  * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the stream is
  * read again. A read before every payment would nearly always find the reference free, and the reference's stream decides in
- * any case, after the key is bound.
+ * any case, after the key is bound. With siblings the stream is read: a caller that has just used the reference may be served
+ * by another process now, and its key must stay free.
  */
-const holderOf = async ({ aggregates }: Ledger, tenant: string, reference: string): Promise<PaymentId | null> => {
+const holderOf = async (
+  { aggregates, hasSiblings }: Ledger,
+  tenant: string,
+  reference: string,
+): Promise<PaymentId | null> => {
   const id = referenceIdOf(tenant, reference)
-  const seen = aggregates.cached(referenceEntity, id)?.state.holder ?? null
-  return seen && (await aggregates.load(referenceEntity, id)).state.holder
+  const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder
+  if (!seen) return null
+  return (await aggregates.load(referenceEntity, id)).state.holder
 }
 
 const payableInvoice = async (
-  { aggregates }: Ledger,
+  { aggregates, hasSiblings }: Ledger,
   payment: Asked,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
@@ -59,7 +65,7 @@ const payableInvoice = async (
     return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
   }
   // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never
-  // given from the cache.
-  const fromCache = checked(aggregates.cached(invoiceEntity, payment.invoice_id))
+  // given from the cache, and nothing is where siblings may have changed the invoice a moment ago.
+  const fromCache = checked(hasSiblings ? undefined : aggregates.cached(invoiceEntity, payment.invoice_id))
   return isRejection(fromCache) ? checked(await aggregates.load(invoiceEntity, payment.invoice_id)) : fromCache
 }

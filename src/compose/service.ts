@@ -106,7 +106,8 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   cleanup.defer(() => store.close())
   await createLedgerTables(pools.database)
-  const ledger = createLedger(store, realWorld(config.crashAt))
+  const apiProcesses = siblings?.apiProcesses ?? 1
+  const ledger = { ...createLedger(store, realWorld(config.crashAt)), hasSiblings: apiProcesses > 1 }
   return { ...pools, ledger }
 }
 

@@ -1,10 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { pidsOf } from '../embedded/childProcesses.ts'
 import { removeFolder } from '../support/folders.ts'
 import { onOwnConnection, type Received, TruncatedResponse } from '../support/ownConnection.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -22,6 +25,45 @@ const isAlive = async (pid: number): Promise<boolean> => {
   // A zombie has ended; its parent has not read its status yet.
   return stat !== undefined && !/^\d+ \(.*\) Z/.test(stat)
 }
+
+/** The lines of a service that does not start, apart from the first one, which tells its exit code. */
+const refusalOf = async (dataDir: string, env: Readonly<Record<string, string>>): Promise<readonly string[]> => {
+  const failed = await startProcess(dataDir, { ...PROCESSES, ...env }).then(
+    service => service.end('SIGKILL').then(() => 'It started.'),
+    (error: Error) => error.message,
+  )
+  const [first, ...lines] = failed.trim().split('\n')
+  expect(first).to.include('ended (1) before it was ready')
+  return lines
+}
+
+describe('a service of several processes that cannot start', function () {
+  this.timeout(60_000)
+  let dataDir: string
+  beforeEach(async () => {
+    dataDir = await temporaryDirectory()
+  })
+  afterEach(() => removeFolder(dataDir))
+
+  it('prints one sentence when its port is in use', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    expect(await refusalOf(dataDir, { PORT: String(port) })).to.deep.equal([
+      `Port ${port} is in use. Set PORT to another one, or 0 for any.`,
+    ])
+    taken.close()
+  })
+
+  it('prints the sentence of its processes once, and leaves none of them running', async () => {
+    await mkdir(join(dataDir, 'issuer'))
+    await writeFile(join(dataDir, 'issuer', 'signing-key.json'), 'no key')
+    const lines = await refusalOf(dataDir, {})
+    expect(lines).to.have.lengthOf(1)
+    expect(lines[0]).to.match(/^The data directory's issuer\/signing-key.json is not an ES256 key/)
+    expect(await pidsOf(dataDir)).to.deep.equal([])
+  })
+})
 
 describe('a service of several processes', function () {
   this.timeout(120_000)
@@ -147,6 +189,32 @@ describe('a service of several processes', function () {
     expect(await statuses()).to.deep.equal([200, 200, 200, 200])
     expect((await ask('revoke', { token: token.access_token })).status).to.equal(200)
     expect(await statuses()).to.deep.equal([401, 401, 401, 401])
+  })
+
+  it('refuse a payment before its key is used, although another of them made the payment before it', async () => {
+    const tenant = 'refused'
+    const headers = { ...(await authorized(tenant)), 'content-type': 'application/json' }
+    const { invoiceId } = await approvedInvoice(clientOf(service.api, await service.token({ tenant })), 300)
+    const key = newKey()
+    const send = (payment: object, used = newKey()): Promise<Received> =>
+      onOwnConnection(`${service.api}/payments`, {
+        method: 'POST',
+        headers: { ...headers, 'idempotency-key': used },
+        body: JSON.stringify(aPayment(invoiceId, payment)),
+      })
+    // Every process has the invoice in its cache, before the last payment.
+    for (const _ of API_PROCESSES) expect((await send({ amount: 50 })).status).to.equal(201)
+    expect((await send({ amount: 100, reference: 'once' })).status).to.equal(201)
+    for (const _ of API_PROCESSES) {
+      const exceeds = await send({ amount: 150 }, key)
+      expect([exceeds.status, exceeds.text]).to.satisfy(
+        ([status, text]: [number, string]) =>
+          status === 409 && text.includes('payment_exceeds_due') && text.includes('100'),
+      )
+      expect((await send({ amount: 1, reference: 'once' }, key)).text).to.include('payment_reference_conflict')
+    }
+    // The corrected request goes through under the same key.
+    expect((await send({ amount: 100 }, key)).status).to.equal(201)
   })
 
   it('lose nothing when an API process is killed, which is started again', async () => {

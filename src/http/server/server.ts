@@ -79,6 +79,8 @@ export const receive = (app: RequestListener): Receiving => {
   }
   return {
     receive: connection => {
+      // As Node does for the connections of its own server: a client may end its side when it has sent its request.
+      connection.allowHalfOpen = true
       open.add(connection)
       connection.once('close', () => open.delete(connection))
       server.emit('connection', connection)
