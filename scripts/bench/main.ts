@@ -9,6 +9,7 @@ import { appends } from './appends.ts'
 import { type Chart, svgOf } from './chart.ts'
 import { cold } from './cold.ts'
 import { growth } from './growth.ts'
+import { exporting } from './export.ts'
 import { createHarness, type Harness } from './harness.ts'
 import type { Measure, Result, Size } from './measure.ts'
 import { payments } from './payments.ts'
@@ -19,7 +20,7 @@ import { rebuild } from './rebuild.ts'
 import { tableOf } from './table.ts'
 
 /** Measures of the full form, and those that run only when they are named. */
-const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish]
+const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish, exporting]
 const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth]
 const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
 const SIZES = [10_000, 1_000_000]
@@ -142,7 +143,11 @@ await new Command('bench')
   .option('--only <names>', 'some of the measures, separated by commas', named)
   .option('--seconds <seconds>', `for each side of a comparison, over all rounds (${FULL.seconds})`, positive)
   .option('--rounds <count>', `how often the sides alternate (${FULL.rounds})`, positiveInteger)
-  .option('--payments <count>', `how long a log "rebuild" and "publish" go through (${FULL.payments})`, positiveInteger)
+  .option(
+    '--payments <count>',
+    `how long a log "rebuild" and "publish" go through; "export" has 50 rows for each (${FULL.payments})`,
+    positiveInteger,
+  )
   .option('--sizes <counts>', `the payments in the ledgers that "growth" compares (${SIZES.join()})`, positiveIntegers)
   .option('--profile', `CPU profiles of the service's processes at 1 and 64 connections, into ${FILES.profiles}`)
   .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)

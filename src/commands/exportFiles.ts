@@ -26,9 +26,13 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   let waiting = 0
   let byteCount = 0
   let seq = 0
+  let storing: Promise<unknown> = Promise.resolve()
+  // One chunk is stored while the next one is written. A failure is thrown by the next write, or by the end.
   const put = async (bytes: Uint8Array): Promise<void> => {
+    await storing
     const values = [id, attempt, seq, bytes]
-    await sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', values)
+    storing = sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', values)
+    storing.catch(() => undefined)
     seq += 1
   }
   const flush = async (atLeast: number): Promise<void> => {
@@ -49,6 +53,7 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
     },
     end: async () => {
       await flush(1)
+      await storing
       return { byte_count: byteCount, sha256: hash.digest('hex') }
     },
   }

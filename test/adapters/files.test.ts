@@ -1,5 +1,6 @@
 import { parquetMetadata } from 'hyparquet'
 import { expect } from 'chai'
+import { stringify } from 'csv-stringify/sync'
 import fc from 'fast-check'
 import { csv } from '../../src/adapters/files/csv.ts'
 import { jsonl } from '../../src/adapters/files/jsonl.ts'
@@ -130,6 +131,33 @@ describe('a csv file', () => {
   it('has every other text unchanged', () => {
     for (const text of [...harmless, 'a,b', 'a"b', 'a\nb', 'a\r\nb', 'a\rb', '"', ',', ' lead', 'trail '])
       expect(cellOf(text) ?? '', JSON.stringify(text)).to.equal(text)
+  })
+
+  it('has the bytes that the package csv-stringify writes', () => {
+    const text = fc.oneof(
+      fc.stringMatching(/^[a",\r\n é☃]{0,6}$/).filter(some => !/^[\r\n ]/.test(some)),
+      fc.string({ unit: 'grapheme' }).filter(some => /^[a-z]/i.test(some)),
+    )
+    const row = fc.record({
+      id: text,
+      amount: fc.oneof(fc.maxSafeInteger(), fc.bigInt()),
+      version: fc.integer(),
+      at: fc.constant('2026-01-01T00:00:00.003Z'),
+      due: fc.option(fc.constant('2026-01-01')),
+      note: fc.option(text, { nil: undefined }),
+      more: fc.option(fc.dictionary(text, fc.jsonValue())),
+    })
+    const names = Object.keys(columns)
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 20 }), rows => {
+        const cells = rows.map(({ more, ...others }) =>
+          names.map(name => ({ ...others, more: more && JSON.stringify(more) })[name as 'id']),
+        )
+        const quoting = { quote_record_delimiter: true, quoted_match: /^$/ }
+        const expected = stringify(cells, { columns: names, header: true, record_delimiter: '\r\n', ...quoting })
+        expect(file(csv, [rows.slice(0, 3), rows.slice(3)]).toString()).to.equal(expected)
+      }),
+    )
   })
 
   it('has every text as it was for a reader who removes one leading apostrophe', () => {

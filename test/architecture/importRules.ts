@@ -155,7 +155,7 @@ const importRules: readonly ImportRule[] = [
       ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|lru-cache|${GRPC})`],
       ['kafka', 'kafkajs'],
       ['postgres', '(pg|lru-cache)'],
-      ['files', '(csv-stringify|hyparquet-writer)'],
+      ['files', 'hyparquet-writer'],
       ['rateLimiter', '(rate-limiter-flexible|lru-cache)'],
     ] as const
   ).map(([folder, vendor]) => ({
