@@ -2,6 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 import { ENVELOPE_PATH, schemaDocuments } from '../../src/http/contract/factSchemas.ts'
 import type { Json, JsonObject } from '../../src/ports.ts'
+import { checkServerSentEvent } from './asyncapiCheck.ts'
 
 /**
  * Checks every fact of a test, over HTTP or in Kafka, against its published schema, and more strictly than consumers:
@@ -104,5 +105,6 @@ export const sentIn = (block: string): Sent[] => {
   if (lines.map(([name]) => name).join() !== 'id,event,data') throw new Error(`No event of this stream: ${block}`)
   const fact = JSON.parse(data) as Fact
   checkFact(fact, 'stream')
+  checkServerSentEvent(fact)
   return [{ id, event, data: fact }]
 }

@@ -10,6 +10,7 @@ import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } fro
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { eventually } from './eventually.ts'
+import { checkKafkaMessage } from './asyncapiCheck.ts'
 import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 import { findProgram } from './programs.ts'
@@ -161,7 +162,8 @@ const endsOf = async (client: KafkaClient, topic: string): Promise<Map<number, b
 }
 
 /** The service's own topics. Messages of tests in other topics are not facts, and dead letters wrap facts. */
-const isOfFacts = (topic: string): boolean => topic.startsWith('ledger.') && !topic.endsWith('.dlq')
+const isOwn = (topic: string): boolean => topic.startsWith('ledger.')
+const isOfFacts = (topic: string): boolean => isOwn(topic) && !topic.endsWith('.dlq')
 
 /**
  * Every message of a topic up to its present end, in order of offset within each partition. A fact that violates its
@@ -170,6 +172,7 @@ const isOfFacts = (topic: string): boolean => topic.startsWith('ledger.') && !to
 export const readTopic = async (brokers: readonly string[], topic: string): Promise<TopicMessage[]> => {
   const messages = await consumed(brokers, topic)
   if (isOfFacts(topic)) for (const message of messages) checkMessage(message)
+  if (isOwn(topic)) for (const message of messages) checkKafkaMessage(topic, message)
   return messages
 }
 
