@@ -7,7 +7,7 @@ import { growthData, type GrowthData, removeGrowthData } from './growthData.ts'
 import { measureExport } from './growthExport.ts'
 import { type GrowthRead, measureRead, readsOf } from './growthReads.ts'
 import { type FigureName, type Figures, growthCharts, growthRows, type SizeFigures } from './growthRows.ts'
-import { COUNTED, type GrowthSide, measureRebuilds, openSide, totalOf } from './growthSide.ts'
+import { type GrowthSide, measureRebuilds, openSide, totalOf } from './growthSide.ts'
 import type { Harness } from './harness.ts'
 import type { Measure, Size } from './measure.ts'
 import { percentile } from './measure.ts'
@@ -28,6 +28,8 @@ const PAYMENTS_AT_MANY = 600
 const PAYMENTS_AT_ONE = 100
 const MANY_CONNECTIONS = 16
 const WALKED_IDS = 10_000
+/** After a load V8 goes on compiling and collecting for a while. */
+const BEFORE_IDLE_MS = 45_000
 const IDLE_MS = 20_000
 const MB = 1_000_000
 
@@ -93,6 +95,7 @@ const check = async (side: GrowthSide, { history }: GrowthData, walk: Walk): Pro
 }
 
 const measureIdle = async (measured: readonly Measured[]): Promise<void> => {
+  await sleep(BEFORE_IDLE_MS)
   const before: Cpu[] = []
   for (const { side } of measured) before.push(await side.meter())
   await sleep(IDLE_MS)
@@ -108,23 +111,26 @@ const measurePayments = async ({ side, figures }: Measured): Promise<void> => {
   add(figures, 'payCpu', totalOf(many.cpu ?? {}))
 }
 
+const measureMemory = async ({ side, figures }: Measured): Promise<void> => {
+  const memory = await readMemory(side.groups)
+  for (const name of ['service', 'event store', 'Postgres'] as const)
+    add(figures, name, (memory[name]?.own ?? Number.NaN) / MB)
+  add(figures, 'cache', (memory.Postgres?.cache ?? Number.NaN) / MB)
+}
+
 const measureReads = async (measured: readonly Measured[], isWarmUp: boolean): Promise<void> => {
   for (const index of measured[0]?.reads.keys() ?? [])
-    for (const { side, figures, reads } of measured) {
+    for (const one of measured) {
+      const { side, figures, reads } = one
       const read = reads[index]
       if (read === undefined) continue
       const { p50Ms, cpuMs } = await measureRead(side, read, READS_PER_ROUND)
       if (isWarmUp) continue
+      // Often, because the memory of a process goes up and down with the collection of its garbage.
+      await measureMemory(one)
       add(figures, read.name, p50Ms)
       add(figures, `${read.name}Cpu`, cpuMs)
     }
-}
-
-const measureMemory = async ({ side, figures }: Measured): Promise<void> => {
-  const memory = await readMemory(side.groups)
-  for (const name of COUNTED)
-    if (name === 'service' || name === 'event store' || name === 'Postgres')
-      add(figures, name, (memory[name] ?? Number.NaN) / MB)
 }
 
 const measureRounds = async (harness: Harness, measured: readonly Measured[], rounds: number): Promise<void> => {
@@ -134,7 +140,6 @@ const measureRounds = async (harness: Harness, measured: readonly Measured[], ro
     harness.log(`payments and reads, round ${round} of ${rounds}`)
     for (const one of measured) await measurePayments(one)
     await measureReads(measured, false)
-    for (const one of measured) await measureMemory(one)
   }
 }
 
@@ -153,7 +158,6 @@ const run = async (harness: Harness, { sizes, rounds }: Size): ReturnType<Measur
     add(figures, 'export', usPerRow)
     add(figures, 'exportCpu', cpuUsPerRow)
   }
-  for (const one of measured) await measureMemory(one)
   for (const { side, data, walk } of measured) await check(side, data, walk)
   const figures: SizeFigures[] = measured
   const named = (payments = 0): string => `at ${payments.toLocaleString('en-US')}`

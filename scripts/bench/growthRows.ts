@@ -15,6 +15,8 @@ const IDLE_MAX_PERCENT = { atMost: 1 } as const
 type Definition = {
   readonly words: string
   readonly unit: string
+  /** Shown beside that of the smallest size without a limit. */
+  readonly compared?: true
   /** The limit of the ratio. */
   readonly flat?: Goal
   /** The limit at the largest size. */
@@ -34,10 +36,16 @@ const DEFINITIONS = {
   service: { words: 'memory of the service', unit: 'MB', flat: MEMORY },
   'event store': { words: 'memory of the event store', unit: 'MB', flat: MEMORY, limit: STORE_MAX_MB },
   Postgres: {
-    words: 'memory of Postgres',
+    words: 'memory of Postgres, without its cache',
     unit: 'MB',
     flat: MEMORY,
-    note: 'all its processes; pages of shared_buffers (256 MB) count once, and only once they were used',
+    note: 'all its processes; memory that they share counts once',
+  },
+  cache: {
+    words: "Postgres' cache",
+    unit: 'MB',
+    compared: true,
+    note: 'shared_buffers: it fills up to 256 MB, and no further',
   },
   logBytes: { words: 'bytes on disk a payment, log', unit: 'B', flat: TIME },
   modelBytes: { words: 'bytes on disk a payment, read models', unit: 'B', flat: TIME },
@@ -66,17 +74,18 @@ const withNote = (note: string | undefined) => note && { note }
 const rowsOfFigure = (name: FigureName, definition: Definition, sizes: readonly SizeFigures[]): Row[] => {
   const [smallest, largest] = [sizes[0], sizes.at(-1)]
   if (smallest === undefined || largest === undefined || figuresOf(largest, name).length === 0) return []
-  const { words, unit, flat, limit, note } = definition
+  const { words, unit, flat, compared, limit, note } = definition
   const ours = figuresOf(largest, name)
-  const compared = { measure: words, unit, ours, reference: figuresOf(smallest, name), ...withNote(note) }
+  const both = { measure: words, unit, ours, reference: figuresOf(smallest, name), ...withNote(note) }
   const against = limit && rowOf({ measure: `${words}, at the largest size`, unit, ours, goal: limit })
-  return [...(flat ? [rowOf({ ...compared, goal: flat })] : []), ...(against ? [against] : [])]
+  return [...(flat || compared ? [rowOf({ ...both, ...(flat && { goal: flat }) })] : []), ...(against ? [against] : [])]
 }
 
 export const growthRows = (sizes: readonly SizeFigures[]): Row[] =>
   ALL.flatMap(([name, definition]) => rowsOfFigure(name, definition, sizes))
 
-const isMemory = (name: FigureName): boolean => name === 'service' || name === 'event store' || name === 'Postgres'
+const MEMORIES: readonly FigureName[] = ['service', 'event store', 'Postgres', 'cache']
+const isMemory = (name: FigureName): boolean => MEMORIES.includes(name)
 const isDrawn = (name: FigureName, { unit }: Definition): boolean => !isMemory(name) && unit !== 'B' && name !== 'idle'
 
 /** Times as multiples of those at the smallest size, and memory by process. */

@@ -11,23 +11,29 @@ import { temporaryDirectory } from '../../support/service.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 
 describe('the memory of processes', () => {
-  type Kib = { readonly rss: number; readonly pss: number }
-  const processOf = async (proc: string, pid: number, parent: number, { rss, pss }: Kib) => {
+  type Kib = { readonly rss: number; readonly pss: number; readonly shared: number }
+  const processOf = async (proc: string, pid: number, parent: number, { rss, pss, shared }: Kib) => {
     await mkdir(join(proc, String(pid)), { recursive: true })
     await writeFile(
       join(proc, String(pid), 'stat'),
       `${pid} (node) S ${parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 0 0 0`,
     )
-    await writeFile(join(proc, String(pid), 'smaps_rollup'), `Rss:   ${rss} kB\nPss:   ${pss} kB\nPss_Anon: 1 kB\n`)
+    await writeFile(
+      join(proc, String(pid), 'smaps_rollup'),
+      `Rss:   ${rss} kB\nPss:   ${pss} kB\nPss_Shmem: ${shared} kB\n`,
+    )
   }
 
-  it('is the resident set of one process, and of several the sum of what each has for itself', async () => {
+  it('is the resident set of one process, and of several the sum of their shares, with shared memory apart', async () => {
     const proc = await temporaryDirectory()
-    await processOf(proc, 10, 1, { rss: 500, pss: 300 })
-    await processOf(proc, 20, 10, { rss: 100, pss: 60 })
-    await processOf(proc, 21, 20, { rss: 100, pss: 40 })
+    await processOf(proc, 10, 1, { rss: 500, pss: 300, shared: 0 })
+    await processOf(proc, 20, 10, { rss: 100, pss: 60, shared: 10 })
+    await processOf(proc, 21, 20, { rss: 100, pss: 40, shared: 20 })
     const groups = { service: { root: 10, without: [20] }, Postgres: { root: 20 }, Kafka: { root: 99 } }
-    expect(await readMemory(groups, proc)).to.deep.equal({ service: 500 * 1024, Postgres: 100 * 1024 })
+    expect(await readMemory(groups, proc)).to.deep.equal({
+      service: { own: 500 * 1024, cache: 0 },
+      Postgres: { own: 70 * 1024, cache: 30 * 1024 },
+    })
   })
 
   it('is unknown on a system without /proc', async () => {
