@@ -14,6 +14,7 @@ import {
   pay,
   recordOf,
 } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { startVariant } from '../../support/serviceVariants.ts'
 
@@ -130,6 +131,24 @@ describe('versions side by side', function () {
   it('have the same facts', async () => {
     const [was, is] = await Promise.all([older, newer].map(one => one.get('/events?limit=3')))
     expect(is?.body.items).to.deep.equal(was?.body.items)
+  })
+
+  it('have the same files of exports and the same histories, whose names of members stay', async () => {
+    const { invoiceId } = await approvedInvoice(client)
+    const histories = await Promise.all([older, newer].map(one => one.get(`/invoices/${invoiceId}/history`)))
+    expect(histories[1]?.text).to.equal(histories[0]?.text)
+    const asked = await newer.post(
+      '/exports',
+      { resource: 'invoices', format: 'jsonl' },
+      { 'idempotency-key': newKey() },
+    )
+    const operation = await eventually(async () => {
+      const found = await newer.get(`/operations/${asked.body.id}`)
+      return found.body.state === 'succeeded' && found
+    })
+    const files = await Promise.all([older, newer].map(one => one.get(operation.body.result.href)))
+    expect(files[1]?.text).to.equal(files[0]?.text).and.to.include('"amount_due":')
+    expect(files.map(etagOf)[1]).to.equal(files.map(etagOf)[0])
   })
 
   it('have a document each, which generators of clients can use', async () => {

@@ -82,7 +82,8 @@ describe('npm run ledger: clients, users and the issuer', function () {
     expect(await resultOf('clients', 'add', 'keyed', ...of, '--jwks', key)).to.include({ proof: 'private_key_jwt' })
     expect(await outputOf('clients', 'add', 'job', ...of)).to.match(/^job of acme is registered\.\nsecret {2}\S{43}\n$/)
     const list = await outputOf('clients', 'list', '--json')
-    expect(JSON.parse(list).clients).to.have.length(6)
+    // Four of these, and for each of two tenants a workload and the page /docs.
+    expect(JSON.parse(list).clients).to.have.length(8)
     expect(list).to.not.include(server.client_secret)
     expect(await outputOf('clients', 'list')).to.match(
       /^web +acme +public +acts for users +http:\/\/127\.0\.0\.1:4000\/callback$/m,
