@@ -23,6 +23,10 @@ const withoutActions = <P extends { readonly originalRoute: string; readonly pat
   pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
 })
 
+/** Endpoints for browsers, orchestrators and libraries of OAuth, which have no place in a client. */
+const TAGS_LEFT_OUT: ReadonlySet<string> = new Set(['Contract', 'Health', 'Identity'])
+const resourceRoutes = routes.filter(({ tag }) => !TAGS_LEFT_OUT.has(tag))
+
 type Guidance = { readonly retry: object }
 const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
   Object.entries(problems)
@@ -31,7 +35,7 @@ const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
 
 /** The file names and contents, from the contract of this code. */
 export const generatedFiles = async (): Promise<Readonly<Record<string, string>>> => {
-  const document = openApiOf(routes, NEWEST_VERSION)
+  const document = openApiOf(resourceRoutes, NEWEST_VERSION)
   const { files } = await generateApi({
     spec: JSON.parse(JSON.stringify(document)),
     output: false,
