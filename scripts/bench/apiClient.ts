@@ -60,11 +60,25 @@ const renewedToken = async ({ addresses: { issuer }, dataDir }: RunningService, 
   }
 }
 
+const UNAVAILABLE = 503
+const SHED_RETRIES_MAX = 50
+const SHED_PAUSE_MS = 200
+
+/** Repeats a request that the service refused because the machine was busy, which has no effect. */
+const patientFetch = async (url: string, init: RequestInit): Promise<Response> => {
+  for (let retries = 0; ; retries += 1) {
+    const response = await fetch(url, init)
+    if (response.status !== UNAVAILABLE || retries === SHED_RETRIES_MAX) return response
+    await response.body?.cancel()
+    await sleep(SHED_PAUSE_MS)
+  }
+}
+
 export const createCaller = async (service: RunningService, tenant: string): Promise<Caller> => {
   const { api, postgres } = service.addresses
   const token = await renewedToken(service, tenant)
   const post = async (path: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<Posted> => {
-    const response = await fetch(`${api}${path}`, {
+    const response = await patientFetch(`${api}${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token.current()}`, 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),

@@ -19,9 +19,9 @@ const MB = 1_000_000
 
 const PROCESSES = ['service', 'event store', 'Postgres'] as const
 
-const lineOf = ({ minute, payments, p50Ms, p99Ms, cpu, memory }: Period): string =>
+const lineOf = ({ minute, payments, refused, p50Ms, p99Ms, cpu, memory }: Period): string =>
   [
-    `minute ${minute.toFixed(1)}: ${payments} payments, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`,
+    `minute ${minute.toFixed(1)}: ${payments} payments, ${refused} refused so far, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`,
     `CPU ${PROCESSES.map(name => `${name} ${(cpu[name] ?? 0).toFixed(2)}`).join(', ')} ms a payment`,
     `memory ${PROCESSES.map(name => `${name} ${((memory[name]?.own ?? 0) / MB).toFixed(0)}`).join(', ')} MB`,
   ].join('; ')

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -21,12 +22,16 @@ const CALIBRATION_SECONDS = 8
 const CALIBRATION_PER_SECOND_MAX = 1_500
 const IDLE_MS = 1
 const CREATED = 201
+const UNAVAILABLE = 503
+const REFUSED_PAUSE_MS = 50
 const TENANT = 'steady'
 
 /** One period of the load. */
 export type Period = {
   readonly minute: number
   readonly payments: number
+  /** Requests that were refused with a 503 since the beginning. */
+  readonly refused: number
   readonly p50Ms: number
   readonly p99Ms: number
   /** Milliseconds a payment. */
@@ -56,12 +61,14 @@ const FOUND = `
 
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
 
+type Part = { readonly invoice: string; readonly key: string }
+
 /** Resolves to the status when the response has ended. */
-const post = (api: string, caller: Caller, invoice: string): Promise<number> =>
+const post = (api: string, caller: Caller, { invoice, key }: Part): Promise<number> =>
   new Promise((resolve, reject) => {
     const body = JSON.stringify({ ...partOf(invoice, false), currency: 'USD', reference: undefined })
     const authorization = caller.headers()[0]?.replace('authorization: ', '') ?? ''
-    const headers = { authorization, 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
+    const headers = { authorization, 'content-type': 'application/json', 'idempotency-key': key }
     const asked = request(`${api}/payments`, { agent, method: 'POST', headers }, answer => {
       answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
     })
@@ -73,6 +80,7 @@ const post = (api: string, caller: Caller, invoice: string): Promise<number> =>
 const createPayer = (service: StoppableService, caller: Caller) => {
   let parts: string[] = []
   let answered = 0
+  let refused = 0
   const addInvoices = async (payments: number): Promise<void> => {
     const invoices = await caller.invoices(Math.ceil(payments / PARTS_PER_INVOICE))
     // The parts of one invoice are far apart, so that its payments do not contend.
@@ -81,6 +89,7 @@ const createPayer = (service: StoppableService, caller: Caller) => {
   return {
     addInvoices,
     answered: () => answered,
+    refused: () => refused,
     left: () => parts.length,
     drop: (): void => {
       parts = []
@@ -88,7 +97,13 @@ const createPayer = (service: StoppableService, caller: Caller) => {
     pay: async (): Promise<void> => {
       const invoice = parts.shift()
       if (invoice === undefined) throw new Error('There are not enough invoices.')
-      const status = await post(service.addresses.api, caller, invoice)
+      const part = { invoice, key: randomUUID() }
+      let status = await post(service.addresses.api, caller, part)
+      // Refused without effect, because other programs had the processor; the latency includes the repetition.
+      for (; status === UNAVAILABLE; status = await post(service.addresses.api, caller, part)) {
+        refused += 1
+        await sleep(REFUSED_PAUSE_MS)
+      }
       if (status !== CREATED) throw new Error(`A payment was answered with ${status}.`)
       answered += 1
     },
@@ -144,6 +159,7 @@ export const openSteadyLoad = async (dataDir: string, log: (line: string) => voi
     return {
       minute,
       payments,
+      refused: payer.refused(),
       p50Ms: percentile({ latenciesMs }, 0.5),
       p99Ms: percentile({ latenciesMs }, 0.99),
       cpu: before && after ? cpuPerOperation(before, after, payments) : {},
