@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http'
 import { expect } from 'chai'
+import { NEWEST_VERSION } from '../../src/http/versions/index.ts'
 import { type Answer, anOrder, approvedInvoice, type Client, clientOf, inParallel } from '../support/client.ts'
 import { checkResponse } from '../support/openapiCheck.ts'
 import { isOverloaded, newKey, parsedJson, retryWhile, pay } from '../support/client.ts'
@@ -34,9 +35,9 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
     await removeFolder(dataDir)
   })
 
-  /** Valid values for parameters: ids of resources in every state, entity tags, keys, cursors. */
+  /** Valid values for parameters: ids of resources in every state, entity tags, keys, cursors, names of documents. */
   const seeds = async (): Promise<string[]> => {
-    const found: string[] = []
+    const found: string[] = [NEWEST_VERSION]
     for (let round = 0; round < 6; round++) {
       const draft = await client.post('/invoices', { order_id: (await client.post('/orders', anOrder())).body.id })
       const { orderId, invoiceId, etag } = await approvedInvoice(client)

@@ -90,6 +90,7 @@ const MORE_HEADERS = [
   'X-HTTP-Method-Override',
 ]
 const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/
+const DATE = /^\d{4}-\d\d-\d\d$/
 const ID_PATTERN = /^\^([a-z]+)_\[/
 const KNOWN_MAX = 400
 const DEPTH_MAX = 8
@@ -124,7 +125,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
       return oneOf(texts.filter(text => text.startsWith(`${prefix}_`)).concat(`${prefix}_${'0'.repeat(26)}`))
     if (format === 'date-time')
       return `20${10 + Math.floor(random() * 30)}-03-0${1 + Math.floor(random() * 9)}T10:00:00Z`
-    if (format === 'date') return '2027-01-31'
+    if (format === 'date') return oneOf(texts.filter(text => DATE.test(text)).concat('2027-01-31'))
     if (pattern?.includes('\\d')) return String(Math.floor(random() * 120))
     return chance(0.5) ? oneOf(texts) : 'text'.padEnd(Math.max(minLength, Math.floor(random() * 30)), '.')
   }

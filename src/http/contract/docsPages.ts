@@ -129,7 +129,7 @@ const readDocsFile = route({
     file: z
       .string()
       .refine(name => Object.hasOwn(ASSETS, name))
-      .meta({ description: 'The name of the file.' }),
+      .meta({ description: 'The name of the file.', examples: ['docs.js'] }),
   }),
   responses: { 200: { description: 'The file.', schema: z.string(), contentType: types } },
   handler: async ({ params: { file } }) => {
