@@ -96,12 +96,15 @@ const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
 /** Below this number event store and Postgres use the cores that one process of the service leaves. */
 const CORES_MIN = { embedded: 3, apart: 2 } as const
 
+/** Each API process needs five connections to Postgres at least, of which a server has a hundred by default. */
+const DEFAULT_APIS_MAX = 10
+
 /** The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can use. */
 export const defaultProcesses = (
   cores: number,
   { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },
 ): number => {
   if (cores < CORES_MIN[stores]) return 1
-  const apis = Math.max(1, Math.round(cores * API_SHARE[stores]))
-  return Math.min(PROCESSES_MAX, hasFeeds ? apis + 1 : apis)
+  const apis = Math.min(DEFAULT_APIS_MAX, Math.max(1, Math.round(cores * API_SHARE[stores])))
+  return hasFeeds ? apis + 1 : apis
 }

@@ -27,6 +27,22 @@ const withoutActions = <P extends { readonly originalRoute: string; readonly pat
 const TAGS_LEFT_OUT: ReadonlySet<string> = new Set(['Contract', 'Health', 'Identity'])
 const resourceRoutes = routes.filter(({ tag }) => !TAGS_LEFT_OUT.has(tag))
 
+type Content = Readonly<Record<string, unknown>>
+type Responses = Readonly<Record<string, { readonly content?: Content }>>
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/
+const FILE: Content = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+
+/** The generator reads every body as JSON whose schema it finds. A file is left to the caller, who reads it as a stream or whole. */
+const withFiles = (responses: Responses): Responses =>
+  Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => {
+      const types = Object.keys(response.content ?? {})
+      const isFile = types.length > 0 && !types.some(type => JSON_TYPE.test(type))
+      return [status, isFile ? { ...response, content: FILE } : response]
+    }),
+  )
+
 type Guidance = { readonly retry: object }
 const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
   Object.entries(problems)
@@ -37,7 +53,7 @@ const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
 export const generatedFiles = async (): Promise<Readonly<Record<string, string>>> => {
   const document = openApiOf(resourceRoutes, NEWEST_VERSION)
   const { files } = await generateApi({
-    spec: JSON.parse(JSON.stringify(document)),
+    spec: JSON.parse(JSON.stringify(document), (key, value) => (key === 'responses' ? withFiles(value) : value)),
     output: false,
     silent: true,
     httpClientType: 'fetch',

@@ -21,7 +21,7 @@ import type { ChildOperations, ChildSettings, Handover, PrimaryOperations } from
  */
 
 /** The time after which a process that does not close ends all the same. */
-const CLOSE_MAX_MS = 11_000
+const CLOSE_MAX_MS = 10_500
 const FAILURE_SENT_MAX_MS = 1_000
 const TOLD_MAX_MS = 1_000
 
@@ -42,6 +42,7 @@ const end = async (code: number): Promise<void> => {
   if (isEnding) return
   isEnding = true
   setTimeout(() => process.exit(code || 1), CLOSE_MAX_MS)
+  tell(primary.call('ending'))
   ending.abort()
   await started?.catch(() => undefined)
   await cleanup.run()

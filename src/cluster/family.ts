@@ -9,7 +9,7 @@ import { createSharedLimits } from './sharedLimits.ts'
 /** The children of a service, and the state that they share through the primary process. */
 
 /** Within the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for a batch. */
-const API_STOP_MAX_MS = 11_500
+const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
 
 type Plan = { readonly name: string; readonly roles: readonly Role[] }
@@ -62,7 +62,7 @@ export const startFamily = (config: Config, { log, settings, onChange, onWaiting
 
   const open: ChildEvents['open'] = child => {
     const { operations, releaseAll } = limits.openFor()
-    const own: Omit<PrimaryOperations, 'taken' | 'listening'> = {
+    const own: Omit<PrimaryOperations, 'taken' | 'listening' | 'ending'> = {
       ...operations,
       ready: () => {
         child.isReady()

@@ -17,6 +17,9 @@ export const interrupted = (states: readonly SentFeedState[]): readonly SentFeed
     error: 'The process of the feeds has ended, and is started again.',
   }))
 
+/** Shown while this process knows the name of no feed. */
+const UNKNOWN_FEEDS = { name: 'feeds', position: 0n }
+
 /** A process that hangs reports nothing, so that the age of its last report counts. */
 export const createReportedStates = ({ monotonicMs }: Pick<World, 'monotonicMs'>) => {
   let reported: readonly FeedState[] = []
@@ -24,7 +27,8 @@ export const createReportedStates = ({ monotonicMs }: Pick<World, 'monotonicMs'>
   const states = (): readonly FeedState[] => {
     if (monotonicMs() - atMs < STALLED_AFTER_MS) return reported
     const error = 'The process of the feeds does not report.'
-    return reported.map(({ name, position }) => ({ name, position, state: 'stalled', error }))
+    const known = reported.length > 0 ? reported : [UNKNOWN_FEEDS]
+    return known.map(({ name, position }) => ({ name, position, state: 'stalled', error }))
   }
   return {
     receive: (sent: readonly SentFeedState[], isReport: boolean): void => {

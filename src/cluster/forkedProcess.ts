@@ -64,16 +64,16 @@ export const forkProcess = ({ settings, operations, onServing }: ForkOptions): F
     isServing = true
     onServing()
   }
-  const channel = createChannel<ChildOperations>(
-    // A process that has ended takes no messages; its end is reported by its exit.
-    parcel => forked.connected && forked.send(parcel, () => undefined),
-    { ...operations, taken: handover.taken, listening },
-  )
-  forked.on('message', (parcel: Parcel) => channel.receive(parcel))
-  settings.then(known => channel.call('start', known)).catch(() => undefined)
   const giveNoMore = (): void => {
     isServing = false
   }
+  const channel = createChannel<ChildOperations>(
+    // A process that has ended takes no messages; its end is reported by its exit.
+    parcel => forked.connected && forked.send(parcel, () => undefined),
+    { ...operations, taken: handover.taken, listening, ending: giveNoMore },
+  )
+  forked.on('message', (parcel: Parcel) => channel.receive(parcel))
+  settings.then(known => channel.call('start', known)).catch(() => undefined)
   const end = async (): Promise<string> => {
     const how = await exitOf(forked)
     giveNoMore()

@@ -38,7 +38,11 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const { port } = connections
   const addresses = async () => addressesOf(config, { port, stores: await stores.promise, pids: family.pids() })
   const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
-  const publishNow = inOrder(async () => publish(config, await addresses(), published))
+  let isClosing = false
+  const publishNow = inOrder(async () => {
+    const present = await addresses()
+    if (!isClosing) await publish(config, present, published)
+  })
   const family = startFamily(config, {
     log,
     settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
@@ -54,7 +58,10 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   cleanup.defer(embedded.run)
   cleanup.defer(family.stop)
   cleanup.defer(async () => connections.close())
-  cleanup.defer(published.run)
+  cleanup.defer(async () => {
+    isClosing = true
+    await published.run()
+  })
   stores.resolve(await openStores(config, embedded, log, failed.resolve))
   await Promise.race([family.ready, ended(starting.signal)])
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }

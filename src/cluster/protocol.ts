@@ -29,6 +29,8 @@ export type PrimaryOperations = {
   /** The child has the connection of this number. */
   readonly taken: (connection: number) => void
   readonly ready: () => void
+  /** The child closes, and takes no further connections. */
+  readonly ending: () => void
   readonly notStarted: (failure: StartFailure) => void
   readonly waiting: (reason: string) => void
   /** The service cannot go on. */

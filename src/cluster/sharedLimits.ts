@@ -33,7 +33,12 @@ export const createSharedLimits = (clock: Pick<World, 'monotonicMs'>): SharedLim
         else held.set(key, [...(held.get(key) ?? []), release])
         return true
       },
-      freeSlot: key => held.get(key)?.pop()?.(),
+      freeSlot: key => {
+        const [release, ...others] = held.get(key) ?? []
+        if (others.length > 0) held.set(key, others)
+        else held.delete(key)
+        release?.()
+      },
       pace: (account, everyMs, maxMs) => {
         backlogs.add(account, everyMs, maxMs)
         return backlogs.of(account)

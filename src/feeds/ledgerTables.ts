@@ -20,14 +20,29 @@ const createReadModelTables = async (sql: Sql): Promise<void> => {
 
 const INDEX = /^create index (?<name>\w+) .*$/gm
 
+type Index = { readonly name: string; readonly statement: string }
+
 /** An index that is there is not named to Postgres, because even `if not exists` waits for writers of its table. */
-const createAddedIndexes = async (sql: Sql): Promise<void> => {
+const missingIndexes = async (sql: Sql): Promise<Index[]> => {
   const statements = await readFile(new URL('addedIndexes.sql', folder), 'utf8')
-  for (const [statement, name = ''] of statements.matchAll(INDEX)) if (!(await isThere(sql, name))) await sql(statement)
+  const missing: Index[] = []
+  for (const [statement, name = ''] of statements.matchAll(INDEX))
+    if (!(await isThere(sql, name))) missing.push({ name, statement })
+  return missing
 }
 
-export const createLedgerTables = (database: Pick<Database, 'transaction'>): Promise<void> =>
-  createTables(database, 'operationalTables', async sql => {
+/**
+ * Each added index has a transaction of its own: one transaction would lock several tables against writers until its end, and
+ * could wait for the projector of another process, which writes the same tables in another order, while that waits for it.
+ */
+export const createLedgerTables = async (database: Pick<Database, 'transaction'>): Promise<void> => {
+  let missing: readonly Index[] = []
+  await createTables(database, 'operationalTables', async sql => {
     await createReadModelTables(sql)
-    await createAddedIndexes(sql)
+    missing = await missingIndexes(sql)
   })
+  for (const { name, statement } of missing)
+    await createTables(database, 'operationalTables', async sql => {
+      if (!(await isThere(sql, name))) await sql(statement)
+    })
+}

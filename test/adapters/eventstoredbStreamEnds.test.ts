@@ -1,13 +1,18 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
+import { append } from '../../src/adapters/eventstoredb/append.ts'
+import { openConnection } from '../../src/adapters/eventstoredb/connection.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { readStream } from '../../src/adapters/eventstoredb/read.ts'
 import { StreamEnds } from '../../src/adapters/eventstoredb/streamEnds.ts'
 import { all, event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 const AT_ONCE = 64
+const APPEND_DEADLINE_MS = 10_000
 const CALL_CREATED = 'http2.client.stream.created'
 const READ_PATH = '/event_store.client.streams.Streams/Read'
 
@@ -127,6 +132,18 @@ describe('EventStoreDB adapter: the ends of streams', () => {
       node = await startTestNode()
     })
     after(() => node.stop())
+
+    it('are read from the stream itself when the connection is renewed while the head is read', async () => {
+      const connection = openConnection(node.address)
+      const stream = newStream()
+      await append(connection, { stream, events: [event()], expected: 'no_stream' }, APPEND_DEADLINE_MS)
+      expect(await all(readStream(connection, stream, {}))).to.have.lengthOf(1)
+      const reading = all(readStream(connection, stream, { from: 1n }))
+      await turn()
+      connection.renew(connection.client)
+      expect(await reading).to.deep.equal([])
+      await connection.close()
+    })
 
     it('cost one call for reads that begin together, and one for each stream after the log has grown', async () => {
       const store = openEventStore({ connectionString: node.address })

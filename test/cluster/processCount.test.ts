@@ -6,7 +6,11 @@ import { defaultProcesses } from '../../src/configValues.ts'
 describe('the number of processes', () => {
   it('follows the cores: embedded stores use the second one, and two fifths of the others', () => {
     const onCores = (cores: number) => defaultProcesses(cores, { stores: 'embedded', hasFeeds: true })
-    expect([1, 2, 3, 4, 8, 16, 200].map(onCores)).to.deep.equal([1, 1, 2, 3, 4, 7, 32])
+    expect([1, 2, 3, 4, 8, 16, 200].map(onCores)).to.deep.equal([1, 1, 2, 3, 4, 7, 11])
+  })
+
+  it('leaves connections to Postgres for others on a large machine', () => {
+    expect(defaultProcesses(64, { stores: 'apart', hasFeeds: true })).to.equal(11)
   })
 
   it('follows the cores that the service has for itself when the stores are elsewhere', () => {

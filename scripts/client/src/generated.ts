@@ -2241,7 +2241,7 @@ export namespace Exports {
        */
       "If-Range"?: string;
     };
-    export type ResponseBody = Timestamp;
+    export type ResponseBody = Blob;
   }
 }
 
@@ -4245,11 +4245,10 @@ export class Api<
      * @secure
      */
     readExport: (id: string, params: RequestParams = {}) =>
-      this.request<Timestamp, void | Problem>({
+      this.request<Blob, void | Problem>({
         path: `/exports/${id}/content`,
         method: "GET",
         secure: true,
-        format: "json",
         ...params,
       }),
   };

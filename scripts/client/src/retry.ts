@@ -6,7 +6,7 @@ export type RetryOptions = {
   readonly attemptsMax?: number
   /** For all attempts and the pauses between them. */
   readonly deadlineMs?: number
-  /** For one attempt. */
+  /** For one attempt: the whole response if it is JSON, and its head if it is a file or a stream. */
   readonly attemptMs?: number
 }
 
@@ -94,12 +94,19 @@ const pauseMs = (attempt: number, response: Response | undefined, random: () => 
   return requested === undefined ? jittered : requested + jittered / 2
 }
 
-const withTimeout = (signal: AbortSignal | null | undefined, ms: number): AbortSignal =>
-  AbortSignal.any([...(signal ? [signal] : []), AbortSignal.timeout(ms)])
+const startTimeout = (signal: AbortSignal | null | undefined, ms: number) => {
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(new DOMException('The attempt took too long.', 'TimeoutError')), ms)
+  const signals = [...(signal ? [signal] : []), timeout.signal]
+  return { signal: AbortSignal.any(signals), clear: () => clearTimeout(timer) }
+}
+
+const isJson = (response: Response): boolean => /\bjson\b/.test(response.headers.get('content-type') ?? '')
 
 /**
- * `fetch` with retries. The request is the same at each attempt, its Idempotency-Key included; its body must be a text. Resolves to
- * the last response; rejects as fetch does when no response came, and when the caller aborts.
+ * `fetch` with retries. The request is the same at each attempt, its Idempotency-Key included; its body must be a text, and its
+ * address a text or a URL. A JSON body that breaks off is a failed attempt. Resolves to the last response; rejects as fetch does
+ * when no response came, and when the caller aborts.
  */
 export const createRetryingFetch = (
   { attemptsMax = ATTEMPTS_MAX, deadlineMs = DEADLINE_MS, attemptMs = ATTEMPT_MS }: RetryOptions = {},
@@ -107,22 +114,30 @@ export const createRetryingFetch = (
 ): typeof fetch => {
   type Attempt = { readonly response?: Response; readonly error?: unknown; readonly isRetryable: boolean }
 
-  const attemptOnce = async (input: Parameters<typeof fetch>[0], init: RequestInit): Promise<Attempt> => {
+  const attemptOnce = async (input: string | URL, init: RequestInit, maxMs: number): Promise<Attempt> => {
     const method = (init.method ?? 'GET').toUpperCase()
     const headers = new Headers(init.headers)
+    const { signal, clear } = startTimeout(init.signal, maxMs)
     try {
-      const response = await send(input, { ...init, signal: withTimeout(init.signal, attemptMs) })
-      if (response.ok || response.status < 400) return { response, isRetryable: false }
+      const response = await send(input, { ...init, signal })
+      if (response.status < 400) {
+        if (isJson(response)) await response.clone().arrayBuffer()
+        return { response, isRetryable: false }
+      }
       return { response, isRetryable: isRetried(await strategyOf(response), method, headers) }
     } catch (error) {
       return { error, isRetryable: init.signal?.aborted !== true && isSafeToRepeat(method, headers) }
+    } finally {
+      clear()
     }
   }
 
   return async (input, init = {}) => {
+    if (input instanceof Request) throw new TypeError('A Request can be sent only once: give its address and an init.')
     const giveUpAtMs = nowMs() + deadlineMs
     for (let attempt = 1; ; attempt++) {
-      const { response, error, isRetryable } = await attemptOnce(input, init)
+      const maxMs = Math.min(attemptMs, giveUpAtMs - nowMs())
+      const { response, error, isRetryable } = await attemptOnce(input, init, maxMs)
       const waitMs = pauseMs(attempt, response, random)
       const isLast = !isRetryable || attempt >= attemptsMax || nowMs() + waitMs >= giveUpAtMs
       if (isLast && response !== undefined) return response

@@ -38,6 +38,18 @@ export const readStream = (
   options: ReadOptions,
 ): AsyncIterableIterator<StoredEvent> => oneByOne(newEvents(connection, stream, options))
 
+/** Whether the stream has no events from this revision on; false if the connection was renewed before that was known. */
+const isKnownToEnd = async (connection: Connection, stream: string, from: bigint): Promise<boolean> => {
+  const { client, ends } = connection
+  try {
+    return await ends.endsBefore(stream, from, () => head(connection))
+  } catch (error) {
+    // The renewal ended the read that all share, also for a caller whose own read would succeed on the new connection.
+    if (connection.client !== client) return false
+    throw error
+  }
+}
+
 /** The same in arrays. A stream that is read from a revision on, and has not grown beyond it, needs no call of its own. */
 async function* newEvents(
   connection: Connection,
@@ -48,7 +60,7 @@ async function* newEvents(
   const { ends } = connection
   if (direction === 'backwards' || limit !== undefined || signal !== undefined)
     return yield* readArrays(connection, stream, options)
-  if (from > 0n && (await ends.endsBefore(stream, from, () => head(connection)))) return
+  if (from > 0n && (await isKnownToEnd(connection, stream, from))) return
   let next = from
   let asOf = ends.newest()
   for await (const events of readArrays(connection, stream, options)) {

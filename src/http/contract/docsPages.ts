@@ -64,6 +64,10 @@ const pageOf = (version: Version, isEmbedded: boolean): string => `<!doctype htm
 
 const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default', errors: [] } as const
 
+/** Without API-Version a request has the oldest version that is served; an older one is retired. */
+const shownVersion = (asked: Version, served: Version): Version =>
+  VERSIONS.indexOf(asked) < VERSIONS.indexOf(served) ? served : asked
+
 const readDocs = route({
   ...common,
   path: '/docs',
@@ -74,11 +78,11 @@ const readDocs = route({
     version: z.enum(VERSIONS).default(OLDEST_VERSION).meta({ description: 'The version to show.' }),
   }),
   responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
-  handler: async ({ query: { version }, issuer }) => ({
+  handler: async ({ query: { version }, apiVersion, issuer }) => ({
     status: 200,
-    body: pageOf(version, issuer.metadata !== undefined),
+    body: pageOf(shownVersion(version, apiVersion), issuer.metadata !== undefined),
     contentType: 'text/html; charset=utf-8',
-    headers: { ...HEADERS, 'Cache-Control': 'public, max-age=300' },
+    headers: { ...HEADERS, 'Cache-Control': 'public, max-age=300', Vary: 'API-Version' },
   }),
 })
 

@@ -174,6 +174,7 @@ describe('versions side by side', function () {
         NEWEST_VERSION,
       ])
       expect(versionOf(await retiring.get('/orders'))).to.equal(NEWEST_VERSION)
+      expect((await retiring.get('/docs')).text).to.include(`data-version="${NEWEST_VERSION}"`)
       expect((await retiring.get('/orders', { 'api-version': '2026-11-02' })).body.code).to.equal(
         'unsupported_api_version',
       )

@@ -16,6 +16,8 @@ type Run = (
   key: string,
 ) => Promise<{ orderId: string; paymentId: string; paid: number; listed: string[]; refusal: string | undefined }>
 
+type Program = { readonly run: Run; readonly exportOrders: (api: string, token: string) => Promise<string> }
+
 const inRepository = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 
 /** The output of a program that failed; empty when it succeeded. */
@@ -71,10 +73,16 @@ export const wrong = () => ledger.payments.createPayment({ invoice_id: 'inv_', a
   })
 
   it('orders, invoices, approves, pays and lists over HTTP', async () => {
-    const { run } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as { run: Run }
+    const { run } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as Program
     const result = await run(service.api, await service.token({ tenant: 'generated-client' }), newKey())
     expect(result).to.include({ paid: 900, refusal: 'payment_exceeds_due' })
     expect(result.listed).to.deep.equal([`${result.paymentId} succeeded`])
+  })
+
+  it('leaves the file of an export to the caller', async () => {
+    const token = await service.token({ tenant: 'generated-client-files' })
+    const { exportOrders } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as Program
+    expect(await exportOrders(service.api, token)).to.match(/^id,/)
   })
 
   it('can be packed: every exported file is in the package, and no source', async () => {

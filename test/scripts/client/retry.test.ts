@@ -97,6 +97,33 @@ describe('the retries of the client', () => {
     expect(late.elapsedMs()).to.be.below(50_000)
   })
 
+  it('bound each attempt by the rest of the deadline', async () => {
+    const hanging: typeof fetch = (_input, init) =>
+      new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    const surroundings = { nowMs: () => performance.now(), sleep: async () => undefined, random: () => 1 }
+    const retrying = createRetryingFetch({ deadlineMs: 50, attemptMs: 600_000 }, { fetch: hanging, ...surroundings })
+    expect(String(await rejectionOf(retrying('/orders')))).to.include('aborted')
+  })
+
+  it('read again when the JSON body of a response breaks off', async () => {
+    const broken = new ReadableStream({ pull: controller => controller.error(LOST) })
+    const headers = { 'content-type': 'application/json' }
+    const replies = [new Response(broken, { headers }), new Response('{"items":[]}', { headers })]
+    const send: typeof fetch = async () => replies.shift() ?? Response.error()
+    const surroundings = { nowMs: () => 0, sleep: async () => undefined, random: () => 1 }
+    const retrying = createRetryingFetch({}, { fetch: send, ...surroundings })
+    expect(await (await retrying('/orders')).json()).to.deep.equal({ items: [] })
+  })
+
+  it('refuse a Request, whose body can be sent only once', async () => {
+    const { retrying, seen } = scripted([{ status: 200 }])
+    const refusal = await rejectionOf(retrying(new Request('http://localhost/orders', { method: 'POST', body: '{}' })))
+    expect([String(refusal), seen.length]).to.deep.equal([
+      'TypeError: A Request can be sent only once: give its address and an init.',
+      0,
+    ])
+  })
+
   it('end when the caller aborts', async () => {
     const { retrying, seen } = scripted(['lost'])
     await rejectionOf(retrying('/orders', { signal: AbortSignal.abort() }))
