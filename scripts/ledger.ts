@@ -15,6 +15,7 @@ import { subscriptionsCommand } from './ledger/subscriptions.ts'
 import { tenantsCommand } from './ledger/tenants.ts'
 import { tokenCommand } from './ledger/token.ts'
 import { usersCommand } from './ledger/users.ts'
+import { verifyCommand } from './ledger/verify.ts'
 import { versionsCommand } from './ledger/versions.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
@@ -34,6 +35,7 @@ const ledger = new Command('ledger')
   .addCommand(tenantsCommand)
   .addCommand(tokenCommand)
   .addCommand(usersCommand)
+  .addCommand(verifyCommand)
   .addCommand(versionsCommand)
   .addHelpText(
     'after',
@@ -53,8 +55,13 @@ const sentenceOf = (error: unknown): string => {
   return error instanceof Error ? String(error.stack) : String(error)
 }
 
-// The reader of stdout may stop early, as in `… | head`.
-process.stdout.on('error', () => process.exit(0))
+/** The reader of stdout may stop early, as in `… | head`. Results that cannot be written otherwise are a failure. */
+const unwritten = (error: NodeJS.ErrnoException): never => {
+  if (error.code === 'EPIPE') process.exit(0)
+  printNotice(`The results cannot be written: ${error.message}`)
+  process.exit(1)
+}
+process.stdout.on('error', unwritten)
 try {
   await ledger.parseAsync()
 } catch (error) {

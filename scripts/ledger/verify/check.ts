@@ -1,0 +1,42 @@
+import type { Config } from '../../../src/config.ts'
+import type { Database, EventStore } from '../../../src/ports.ts'
+import type { StartProgress } from '../progress.ts'
+
+/** The checks of `ledger verify`: the types that each check in this folder implements. */
+
+/** One thing that is wrong. `place` has the members that locate it, such as stream, revision, position or account. */
+export type Finding = {
+  /** A short word for programs: `edited`, `missing`, `truncated`. */
+  readonly kind: string
+  /** One sentence for a reader. */
+  readonly detail: string
+  readonly place?: Readonly<Record<string, string | number | bigint | null>>
+}
+
+/** The outcome of a check that was made. Without findings it is good. */
+export type Outcome = {
+  /** One sentence: the objects that were compared, and how many. */
+  readonly detail: string
+  readonly findings: readonly Finding[]
+  /** Figures for programs. */
+  readonly counts?: Readonly<Record<string, number | bigint>>
+  /** Why nothing was compared, where there is nothing yet; not a finding. */
+  readonly skipped?: boolean
+}
+
+/** The sources of a check, which it only reads. */
+export type Verified = {
+  readonly store: EventStore
+  readonly database: Database
+  readonly config: Config
+  readonly startProgress: StartProgress
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal
+}
+
+export type VerifyCheck = {
+  /** The name in the output: `log`, `books`, `evidence`. */
+  readonly name: string
+  /** Throws Unavailable when a dependency does not answer. */
+  readonly run: (verified: Verified) => Promise<Outcome>
+}
